@@ -1,0 +1,61 @@
+package datasets
+
+// Span is a row of a timeline: one kernel call, copy, gap or host phase on one
+// lane of one rank. Imported timelines have the same rows as our own.
+type Span struct {
+	Step    int64  `parquet:"step" arrow:"step"`
+	Rank    int32  `parquet:"rank" arrow:"rank"`
+	Lane    string `parquet:"lane,dict" arrow:"lane,dict"`     // "device", "host", or the stream of an import
+	Call    int32  `parquet:"call" arrow:"call"`               // place in the step's list; -1: no call of ours
+	Layer   int32  `parquet:"layer" arrow:"layer"`             // -1: none
+	Kernel  string `parquet:"kernel,dict" arrow:"kernel,dict"` // or the host phase
+	Class   string `parquet:"class,dict" arrow:"class,dict"`   // "host" for host phases
+	StartNS int64  `parquet:"start_ns" arrow:"start_ns"`       // since the start of the run
+	EndNS   int64  `parquet:"end_ns" arrow:"end_ns"`
+
+	M      int32 `parquet:"m" arrow:"m"`
+	N      int32 `parquet:"n" arrow:"n"`
+	K      int32 `parquet:"k" arrow:"k"`
+	Groups int32 `parquet:"groups" arrow:"groups"` // experts really touched
+	Heads  int32 `parquet:"heads" arrow:"heads"`
+	TopK   int32 `parquet:"top_k" arrow:"top_k"`
+	Ranks  int32 `parquet:"ranks" arrow:"ranks"`
+	Slots  int64 `parquet:"slots" arrow:"slots"`
+	Ctx    int64 `parquet:"ctx" arrow:"ctx"`
+
+	Bytes     int64 `parquet:"bytes" arrow:"bytes"` // least memory traffic of this rank
+	WireBytes int64 `parquet:"wire_bytes" arrow:"wire_bytes"`
+	FLOPs     int64 `parquet:"flops" arrow:"flops"`
+
+	// Of imports only; empty or 0 in our own.
+	GridX       int32  `parquet:"grid_x" arrow:"grid_x"`
+	GridY       int32  `parquet:"grid_y" arrow:"grid_y"`
+	GridZ       int32  `parquet:"grid_z" arrow:"grid_z"`
+	BlockX      int32  `parquet:"block_x" arrow:"block_x"`
+	BlockY      int32  `parquet:"block_y" arrow:"block_y"`
+	BlockZ      int32  `parquet:"block_z" arrow:"block_z"`
+	Correlation int64  `parquet:"correlation" arrow:"correlation"`
+	Graph       int64  `parquet:"graph" arrow:"graph"`                 // the graph node, or 0
+	Evidence    string `parquet:"evidence,dict" arrow:"evidence,dict"` // what decided the class; "" for our own
+}
+
+// Step is a row of the steps table.
+type Step struct {
+	Step      int64  `parquet:"step" arrow:"step"`
+	Kind      string `parquet:"kind,dict" arrow:"kind,dict"` // prefill, decode or mixed
+	Sequences int32  `parquet:"sequences" arrow:"sequences"`
+	Tokens    int32  `parquet:"tokens" arrow:"tokens"` // rows computed
+	Sampled   int32  `parquet:"sampled" arrow:"sampled"`
+	Waiting   int32  `parquet:"waiting" arrow:"waiting"` // sequences not admitted yet
+	Pages     int32  `parquet:"pages" arrow:"pages"`     // cache pages in use
+	Preempted int32  `parquet:"preempted" arrow:"preempted"`
+	StartNS   int64  `parquet:"start_ns" arrow:"start_ns"` // since the start of the run
+	WallNS    int64  `parquet:"wall_ns" arrow:"wall_ns"`
+
+	// Host phases inside the step; the rest of WallNS is the device's.
+	ScheduleNS int64 `parquet:"schedule_ns" arrow:"schedule_ns"`
+	UploadNS   int64 `parquet:"upload_ns" arrow:"upload_ns"`
+	DeviceNS   int64 `parquet:"device_ns" arrow:"device_ns"`
+	SampleNS   int64 `parquet:"sample_ns" arrow:"sample_ns"` // fetching tokens, stop rules
+	Recorded   bool  `parquet:"recorded" arrow:"recorded"`   // the timeline has its spans
+}

@@ -1,0 +1,79 @@
+package kernels
+
+// Format is a number format of weights or of cache entries.
+type Format string
+
+// The formats of checkpoints and caches.
+const (
+	F32  Format = "f32"
+	BF16 Format = "bf16"
+	FP8  Format = "fp8" // E4M3 with float32 scales
+	FP4  Format = "fp4" // NVFP4: E2M1 with an E4M3 scale per 16 and a float32 scale per tensor
+)
+
+// Sharing says whether the ranks' copies of a buffer differ.
+type Sharing uint8
+
+const (
+	Sharded    Sharing = iota // each rank holds its own part
+	Replicated                // every rank holds the same bytes; ranks that share memory keep one copy
+)
+
+// Use says how kernels will read a weight, so that a device can lay it out.
+type Use uint8
+
+const (
+	Multiply Use = iota // rows are multiplied with activations
+	Gather              // single rows are looked up
+)
+
+// Matrix is one weight [Rows, Cols] as a checkpoint stores it, row-major.
+type Matrix struct {
+	Data   []byte  // F32: 4 bytes a value; BF16: 2; FP4: two values a byte, the even column in the low nibble
+	Scales []byte  // FP4: E4M3, [Rows, Cols/16]
+	Global float32 // FP4: a value is e2m1 * scale * Global
+	Input  float32 // FP4: the input scale for 4-bit activations; 0: none stored
+}
+
+// Weights are Count matrices of one shape and format (experts or heads, else
+// one), which a device packs into one buffer. Read is called once for each
+// index, in order, and its result is not kept: a rank's share is streamed.
+type Weights struct {
+	Name       string // of the tensor, for errors
+	Format     Format
+	Use        Use
+	Count      int
+	Rows, Cols int
+	Read       func(i int) (Matrix, error)
+}
+
+// Device runs calls on one rank. Its methods are for one goroutine at a time.
+//
+// The n ranks of a group allocate in the same order and so get the same
+// indexes. Run returns when the last call has ended. A device whose ranks work
+// together (collectives, shared memory) needs all of them to be in Run with
+// the same list; one rank's error ends the call on all.
+type Device interface {
+	// Alloc reserves zeroed memory. Its error wraps ErrMemory when there is not enough.
+	Alloc(bytes int64, s Sharing) (Buffer, error)
+	// Load packs weights into a new buffer, in the layout of the device's kernels.
+	Load(w Weights, s Sharing) (Buffer, error)
+	// Upload and Download copy dense bytes; they are ordered with Run.
+	Upload(dst Buffer, src []byte) error
+	Download(dst []byte, src Buffer) error
+	// Run executes calls in order. spans is nil (untimed) or as long as calls.
+	Run(calls []Call, spans []Span) error
+	// Info describes the device.
+	Info() Info
+	Close() error
+}
+
+// Info describes a device for manifests and reports.
+type Info struct {
+	Kind    string // "cpu" or "cuda"
+	Name    string // as its maker calls it
+	Detail  string // instruction set, compute capability, driver
+	Memory  int64  // bytes; 0: unknown
+	Threads int    // of the CPU device
+	Shared  bool   // see Trace.Shared
+}

@@ -1,0 +1,27 @@
+package kernels
+
+// MaxLogprobs is the most alternatives that a sampled token can carry.
+const MaxLogprobs = 20
+
+// SampleParams steer the choice of one token. The sample kernel reads an array
+// of them, one a row of logits, in the machine's byte order.
+type SampleParams struct {
+	Temperature float32 // 0: the largest logit
+	TopP        float32 // 1: off
+	MinP        float32 // 0: off
+	Repetition  float32 // 1: off; divides positive and multiplies negative logits of tokens seen
+	TopK        int32   // 0: off
+	Logprobs    int32   // alternatives wanted; -1: not even the token's own
+	Seen        int32   // row of the seen-token bitmaps; -1: none
+	_           int32
+	Seed        uint64 // with Counter, the key of the random number
+	Counter     uint64 // position of the token in its sequence
+}
+
+// Sampled is the sample kernel's output for one row.
+type Sampled struct {
+	Token   int32
+	Logprob float32              // natural logarithm, of the distribution before temperature and cuts
+	IDs     [MaxLogprobs]int32   // the most likely tokens, best first; -1 where fewer were wanted
+	Logps   [MaxLogprobs]float32 // theirs
+}

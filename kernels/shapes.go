@@ -1,0 +1,95 @@
+package kernels
+
+// What the rows of Table are written with.
+
+func i64(v int32) int64 { return int64(v) }
+
+func mRows(d Dims) int64 { return i64(d.M) }
+func nCols(d Dims) int64 { return i64(d.N) }
+func kCols(d Dims) int64 { return i64(d.K) }
+func mn(d Dims) int64    { return i64(d.M) * i64(d.N) }
+func mk(d Dims) int64    { return i64(d.M) * i64(d.K) }
+func mTopK(d Dims) int64 { return i64(d.M) * i64(d.TopK) }
+
+func in(name, typ string, n func(Dims) int64) Arg { return Arg{Name: name, Type: typ, Len: n} }
+func out(name string, n func(Dims) int64) Arg     { return Arg{Name: name, Role: Out, Type: "f32", Len: n} }
+func inout(name string, n func(Dims) int64) Arg {
+	return Arg{Name: name, Role: InOut, Type: "f32", Len: n}
+}
+
+var (
+	weight = Arg{Name: "w", Role: Weight, Type: "weight"}
+	rope   = Arg{Name: "rope", Role: In, Type: "f32"}  // [positions, Rope/2] pairs (cos, sin)
+	pages  = Arg{Name: "pages", Role: In, Type: "i32"} // a row of page numbers for each sequence; its pitch is the row's
+)
+
+func one(k Kernel) []Kernel { return []Kernel{k} }
+
+func each(fs []Format, row func(Format) Kernel) []Kernel {
+	var ks []Kernel
+	for _, f := range fs {
+		ks = append(ks, row(f))
+	}
+	return ks
+}
+
+func join(rows ...[]Kernel) []Kernel {
+	var ks []Kernel
+	for _, r := range rows {
+		ks = append(ks, r...)
+	}
+	return ks
+}
+
+// numbers splits a kernel's number format, "fp4a8" say, into the format of its
+// weights, the pipe that multiplies and how far two devices may differ: 4- and
+// 8-bit activations are rounded after sums whose last bits may differ.
+func numbers(f Format) (Format, Pipe, float64) {
+	switch f {
+	case "fp4a4":
+		return FP4, OnFP4, 5e-2
+	case "fp4a8":
+		return FP4, OnInt8, 2e-2
+	}
+	return f, OnMatrix, 1e-5
+}
+
+func format(f Format) string {
+	switch f {
+	case "fp4a4":
+		return "NVFP4 (with 4-bit activations)"
+	case "fp4a8":
+		return "NVFP4 (with 8-bit activations)"
+	case FP4:
+		return "NVFP4"
+	case FP8:
+		return "FP8"
+	case BF16:
+		return "BF16"
+	}
+	return "float32"
+}
+
+// cacheDiff is one step of the cache's number format.
+func cacheDiff(f Format) float64 {
+	switch f {
+	case BF16:
+		return 1.0 / 128
+	case FP8:
+		return 1.0 / 8
+	}
+	return 1e-5
+}
+
+// product is the cost of count products [m,k] x [n,k]ᵀ.
+func product(f Format, count, m, n, k int32) Cost {
+	c, mm, nn, kk := i64(count), i64(m), i64(n), i64(k)
+	return Cost{HBM: c * (WeightBytes(f, nn, kk) + 4*mm*(nn+kk)), FLOPs: 2 * c * mm * nn * kk}
+}
+
+// experts is the cost of the products of M·TopK rows with the experts they
+// chose, as many of Groups as there can be.
+func experts(f Format, d Dims, n, k int32, activations int64) Cost {
+	rows := i64(d.M) * i64(d.TopK)
+	return Cost{HBM: min(i64(d.Groups), rows)*WeightBytes(f, i64(n), i64(k)) + activations, FLOPs: 2 * rows * i64(n) * i64(k)}
+}

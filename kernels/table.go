@@ -1,0 +1,191 @@
+package kernels
+
+// Table has every kernel, in the order of reports.
+var Table = join(
+	each([]Format{F32, BF16}, func(f Format) Kernel {
+		return Kernel{Name: With("embed", f), Class: Embed, Pipe: OnVector,
+			Args: []Arg{{Name: "table", Role: Weight, Type: "weight"}, in("tokens", "i32", mRows), out("y", mn)},
+			Cost: func(d Dims) Cost { return Cost{HBM: i64(d.M) * (i64(d.N)*4 + WeightBytes(f, 1, i64(d.N)))} },
+			// N is the width of a row.
+			Examples: []Dims{{M: 1, N: 256}, {M: 7, N: 1536}},
+			Help:     "rows of the embedding table"}
+	}),
+	one(Kernel{Name: "rms_norm", Class: Norm, Pipe: OnVector,
+		Args:    []Arg{in("x", "f32", mk), in("w", "f32", kCols), out("y", mk)},
+		Scalars: []string{"eps"}, MaxDiff: 2e-6,
+		Cost: func(d Dims) Cost {
+			return Cost{HBM: 4 * (2*i64(d.M)*i64(d.K) + i64(d.K)), FLOPs: 4 * i64(d.M) * i64(d.K)}
+		},
+		Examples: []Dims{{M: 1, K: 256}, {M: 5, K: 2048}},
+		Help:     "y = x / rms(x) * w"}),
+	one(Kernel{Name: "add_norm", Class: Norm, Pipe: OnVector,
+		Args:    []Arg{in("part", "f32", mn), inout("x", mn), in("w", "f32", nCols), out("y", mn)},
+		Scalars: []string{"eps"}, MaxDiff: 2e-6,
+		Cost: func(d Dims) Cost {
+			return Cost{HBM: 4 * (4*i64(d.M)*i64(d.N) + i64(d.N)), FLOPs: 5 * i64(d.M) * i64(d.N)}
+		},
+		Examples: []Dims{{M: 1, N: 256}, {M: 5, N: 1536}},
+		Help:     "x += part; y = x / rms(x) * w"}),
+	each([]Format{F32, BF16, FP8, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
+		w, pipe, diff := numbers(f)
+		return Kernel{Name: With("gemm", f), Class: Class("gemm." + string(w)), Pipe: pipe, MaxDiff: diff,
+			Args: []Arg{weight, in("x", "f32", mk), out("y", mn)},
+			Cost: func(d Dims) Cost { return product(w, 1, d.M, d.N, d.K) },
+			Examples: []Dims{{M: 1, N: 48, K: 128}, {M: 1, N: 1536, K: 1536}, {M: 3, N: 80, K: 256},
+				{M: 64, N: 256, K: 512}, {M: 33, N: 200, K: 1536}},
+			Help: "y = x wᵀ, " + format(f) + " weights"}
+	}),
+	each([]Format{F32, BF16}, func(f Format) Kernel {
+		return Kernel{Name: With("q_absorb", f), Class: Class("gemm." + string(f)), Pipe: OnMatrix, MaxDiff: 1e-5,
+			// A row of q is Heads times [nope K | rope]; a row of y is Heads times [latent N | rope].
+			Args: []Arg{weight, in("q", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K+d.Rope) }),
+				rope, in("pos", "i32", mRows), out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.N+d.Rope) })},
+			Cost:     func(d Dims) Cost { return product(f, d.Heads, d.M, d.N, d.K) },
+			Examples: []Dims{{M: 1, Heads: 1, N: 64, K: 32, Rope: 16}, {M: 9, Heads: 8, N: 512, K: 192, Rope: 64}},
+			Help:     "queries into the latent space, rotary part rotated"}
+	}),
+	each([]Format{F32, BF16}, func(f Format) Kernel {
+		return Kernel{Name: With("v_up", f), Class: Class("gemm." + string(f)), Pipe: OnMatrix, MaxDiff: 1e-5,
+			// A row of x is Heads times [latent K]; a row of y is Heads times [value N].
+			Args: []Arg{weight, in("x", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) }),
+				out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.N) })},
+			Cost:     func(d Dims) Cost { return product(f, d.Heads, d.M, d.N, d.K) },
+			Examples: []Dims{{M: 1, Heads: 1, N: 32, K: 64}, {M: 9, Heads: 8, N: 256, K: 512}},
+			Help:     "attention's latent output up to the heads' values"}
+	}),
+	each([]Format{F32, BF16, FP8}, func(f Format) Kernel {
+		return Kernel{Name: With("latent_write", f), Class: CacheIn, Pipe: OnVector, MaxDiff: cacheDiff(f),
+			// A row of x is [latent K | rope].
+			Args: []Arg{in("x", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.K+d.Rope) }), in("w", "f32", kCols),
+				rope, in("pos", "i32", mRows), in("slots", "i32", mRows), {Name: "cache", Role: InOut, Type: string(f)}},
+			Scalars: []string{"eps"},
+			Cost: func(d Dims) Cost {
+				return Cost{HBM: i64(d.M) * (4*i64(d.K+d.Rope) + int64(LatentEntry(f, int(d.K), int(d.Rope)))), FLOPs: 6 * i64(d.M) * i64(d.K)}
+			},
+			Examples: []Dims{{M: 1, K: 64, Rope: 16}, {M: 70, K: 512, Rope: 64}},
+			Help:     "norm and rotate a token's latent, into the cache"}
+	}),
+	each([]Format{F32, BF16, FP8}, func(f Format) Kernel {
+		return Kernel{Name: With("index_write", f), Class: Indexer, Pipe: OnVector, MaxDiff: cacheDiff(f),
+			Args: []Arg{in("x", "f32", mk), in("w", "f32", kCols), in("b", "f32", kCols),
+				rope, in("pos", "i32", mRows), in("slots", "i32", mRows), {Name: "cache", Role: InOut, Type: string(f)}},
+			Scalars: []string{"eps"},
+			Cost: func(d Dims) Cost {
+				return Cost{HBM: i64(d.M) * (4*i64(d.K) + int64(IndexEntry(f, int(d.K)))), FLOPs: 8 * i64(d.M) * i64(d.K)}
+			},
+			Examples: []Dims{{M: 1, K: 32, Rope: 16}, {M: 70, K: 128, Rope: 64}},
+			Help:     "norm and rotate a token's indexer key, into its cache"}
+	}),
+	one(Kernel{Name: "index_rope", Class: Indexer, Pipe: OnVector, MaxDiff: 1e-6,
+		Args: []Arg{inout("q", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) }), rope, in("pos", "i32", mRows)},
+		Cost: func(d Dims) Cost {
+			return Cost{HBM: 8 * i64(d.M) * i64(d.Heads) * i64(d.Rope), FLOPs: 3 * i64(d.M) * i64(d.Heads) * i64(d.Rope)}
+		},
+		Examples: []Dims{{M: 1, Heads: 8, K: 32, Rope: 16}, {M: 5, Heads: 32, K: 128, Rope: 64}},
+		Help:     "rotate the first values of the indexer's queries"}),
+	each([]Format{F32, BF16, FP8}, func(f Format) Kernel {
+		return Kernel{Name: With("index_logits", f), Class: Indexer, Pipe: OnMatrix, MaxDiff: 1e-5,
+			// scores[m, s] for s <= pos[m]; a row of scores is N wide.
+			Args: []Arg{in("q", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) }),
+				in("hw", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) }),
+				{Name: "cache", Role: In, Type: string(f)}, pages, in("seq", "i32", mRows), in("pos", "i32", mRows), out("scores", mn)},
+			Scalars: []string{"scale"},
+			Cost: func(d Dims) Cost {
+				return Cost{HBM: d.Slots*int64(IndexEntry(f, int(d.K))) + 4*d.Ctx, FLOPs: d.Ctx * i64(d.Heads) * (2*i64(d.K) + 3)}
+			},
+			Examples: []Dims{{M: 1, N: 128, Heads: 8, K: 32, Slots: 100, Ctx: 100}, {M: 5, N: 320, Heads: 32, K: 128, Slots: 300, Ctx: 1490}},
+			Help:     "scores[s] = Σ heads w · relu(q · k[s])"}
+	}),
+	one(Kernel{Name: "index_topk", Class: Indexer, Pipe: OnVector,
+		Args: []Arg{in("scores", "f32", mn), in("pos", "i32", mRows), {Name: "sel", Role: Out, Type: "i32", Len: mTopK}},
+		Cost: func(d Dims) Cost {
+			return Cost{HBM: 4*d.Ctx + 4*i64(d.M)*i64(d.TopK), FLOPs: d.Ctx}
+		},
+		Examples: []Dims{{M: 1, N: 128, TopK: 64, Ctx: 100}, {M: 5, N: 4096, TopK: 2048, Ctx: 20000}},
+		Help:     "positions of the best scores, ascending; -1 past the end"}),
+	each([]Format{F32, BF16, FP8}, func(f Format) Kernel {
+		return Kernel{Name: With("mla_attend", f), Class: Attention, Pipe: OnMatrix, MaxDiff: 1e-5,
+			// A row of q is Heads times [latent K | rope]. TopK 0: sel is none and a row attends to 0..pos.
+			Args: []Arg{in("q", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K+d.Rope) }),
+				{Name: "cache", Role: In, Type: string(f)}, pages, in("seq", "i32", mRows), in("pos", "i32", mRows),
+				{Name: "sel", Role: In, Type: "i32", Len: mTopK}, out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) })},
+			Scalars: []string{"scale"},
+			Cost: func(d Dims) Cost {
+				return Cost{HBM: d.Slots*int64(LatentEntry(f, int(d.K), int(d.Rope))) + 4*i64(d.M)*i64(d.Heads)*i64(2*d.K+d.Rope),
+					FLOPs: d.Ctx * i64(d.Heads) * (4*i64(d.K) + 2*i64(d.Rope))}
+			},
+			Examples: []Dims{{M: 1, Heads: 1, K: 64, Rope: 16, Slots: 100, Ctx: 100}, {M: 5, Heads: 8, K: 64, Rope: 16, TopK: 64, Slots: 300, Ctx: 320},
+				{M: 3, Heads: 8, K: 512, Rope: 64, TopK: 2048, Slots: 5000, Ctx: 6144}},
+			Help: "latent attention over the cache, read in place"}
+	}),
+	one(Kernel{Name: "silu_mul", Class: Act, Pipe: OnVector, MaxDiff: 1e-5,
+		// A row of x is [gate N | up N].
+		Args:     []Arg{in("x", "f32", func(d Dims) int64 { return 2 * i64(d.M) * i64(d.N) }), out("y", mn)},
+		Cost:     func(d Dims) Cost { return Cost{HBM: 12 * i64(d.M) * i64(d.N), FLOPs: 5 * i64(d.M) * i64(d.N)} },
+		Examples: []Dims{{M: 1, N: 64}, {M: 17, N: 1536}},
+		Help:     "y = silu(gate) · up"}),
+	one(Kernel{Name: "moe_route", Class: Route, Pipe: OnVector, MaxDiff: 1e-6,
+		// experts ascend within a row.
+		Args: []Arg{in("logits", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Groups) }), in("bias", "f32", func(d Dims) int64 { return i64(d.Groups) }),
+			{Name: "experts", Role: Out, Type: "i32", Len: mTopK}, {Name: "weights", Role: Out, Type: "f32", Len: mTopK}},
+		Scalars: []string{"scale", "n_group", "topk_group", "norm"},
+		Cost: func(d Dims) Cost {
+			return Cost{HBM: 4*i64(d.M)*i64(d.Groups) + 8*i64(d.M)*i64(d.TopK), FLOPs: 4 * i64(d.M) * i64(d.Groups)}
+		},
+		Examples: []Dims{{M: 1, Groups: 16, TopK: 4}, {M: 9, Groups: 256, TopK: 8}},
+		Help:     "the experts of each token and their weights"}),
+	each([]Format{F32, BF16, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
+		w, pipe, diff := numbers(f)
+		return Kernel{Name: With("moe_up", f), Class: Class("gemm." + string(w) + ".moe"), Pipe: pipe, MaxDiff: diff,
+			// The weight has Groups matrices [gate N | up N, K]; y has a row of N for each (token, choice).
+			Args: []Arg{weight, in("x", "f32", mk), in("experts", "i32", mTopK), out("y", func(d Dims) int64 { return i64(d.M) * i64(d.TopK) * i64(d.N) })},
+			Cost: func(d Dims) Cost {
+				return experts(w, d, 2*d.N, d.K, 4*(i64(d.M)*i64(d.K)+i64(d.M)*i64(d.TopK)*i64(d.N)))
+			},
+			Examples: []Dims{{M: 1, N: 16, K: 256, Groups: 16, TopK: 4}, {M: 64, N: 16, K: 256, Groups: 16, TopK: 4},
+				{M: 1, N: 512, K: 1536, Groups: 64, TopK: 8}, {M: 5, N: 64, K: 1536, Groups: 64, TopK: 8}},
+			Help: "y = silu(x gateᵀ) · (x upᵀ) by expert, " + format(f) + " weights"}
+	}),
+	each([]Format{F32, BF16, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
+		w, pipe, diff := numbers(f)
+		return Kernel{Name: With("moe_down", f), Class: Class("gemm." + string(w) + ".moe"), Pipe: pipe, MaxDiff: diff,
+			// y already holds what the experts' sum is added to; experts are added in ascending order.
+			Args: []Arg{weight, in("x", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.TopK) * i64(d.K) }),
+				in("experts", "i32", mTopK), in("weights", "f32", mTopK), inout("y", mn)},
+			Cost: func(d Dims) Cost {
+				return experts(w, d, d.N, d.K, 4*(i64(d.M)*i64(d.TopK)*i64(d.K)+2*i64(d.M)*i64(d.N)))
+			},
+			Examples: []Dims{{M: 1, N: 256, K: 16, Groups: 16, TopK: 4}, {M: 64, N: 256, K: 16, Groups: 16, TopK: 4},
+				{M: 1, N: 1536, K: 512, Groups: 64, TopK: 8}, {M: 5, N: 1536, K: 64, Groups: 64, TopK: 8}},
+			Help: "y += Σ experts weight · (x downᵀ), " + format(f) + " weights"}
+	}),
+	one(Kernel{Name: "gather_rows", Class: Copy, Pipe: OnVector,
+		Args:     []Arg{{Name: "x", Role: In, Type: "f32"}, in("rows", "i32", mRows), out("y", mn)},
+		Cost:     func(d Dims) Cost { return Cost{HBM: 8 * i64(d.M) * i64(d.N)} },
+		Examples: []Dims{{M: 1, N: 256}, {M: 5, N: 1536}},
+		Help:     "the rows whose logits are wanted"}),
+	one(Kernel{Name: "all_reduce_norm", Class: Comm, Pipe: OnVector, MaxDiff: 2e-6,
+		Args:    []Arg{in("part", "f32", mn), inout("x", mn), in("w", "f32", nCols), out("y", mn)},
+		Scalars: []string{"eps"},
+		Cost: func(d Dims) Cost {
+			return Cost{HBM: 4 * (4*i64(d.M)*i64(d.N) + i64(d.N)), Wire: 4 * i64(d.M) * i64(d.N) * 2 * i64(d.Ranks-1) / max(1, i64(d.Ranks)),
+				FLOPs: i64(d.M) * i64(d.N) * (i64(d.Ranks) + 5)}
+		},
+		Examples: []Dims{{M: 1, N: 256, Ranks: 1}, {M: 5, N: 1536, Ranks: 1}},
+		Help:     "x += Σ ranks part, in the ranks' order; y = x / rms(x) * w"}),
+	one(Kernel{Name: "all_gather", Class: Comm, Pipe: OnVector,
+		// N is the width of the whole row; each rank has N/Ranks columns.
+		Args: []Arg{in("part", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.N) / max(1, i64(d.Ranks)) }), out("y", mn)},
+		Cost: func(d Dims) Cost {
+			return Cost{HBM: 8 * i64(d.M) * i64(d.N), Wire: 4 * i64(d.M) * i64(d.N) * i64(d.Ranks-1) / max(1, i64(d.Ranks))}
+		},
+		Examples: []Dims{{M: 1, N: 256, Ranks: 1}, {M: 5, N: 2048, Ranks: 1}},
+		Help:     "the ranks' columns side by side"}),
+	one(Kernel{Name: "sample", Class: Sample, Pipe: OnVector,
+		// params: M SampleParams; seen: bitmaps of N bits, or none; y: M Sampled.
+		Args: []Arg{in("logits", "f32", mn), {Name: "params", Role: In, Type: "params"}, {Name: "seen", Role: In, Type: "bits"}, {Name: "y", Role: Out, Type: "sampled"}},
+		Cost: func(d Dims) Cost { return Cost{HBM: 4 * i64(d.M) * i64(d.N), FLOPs: 4 * i64(d.M) * i64(d.N)} },
+		// N is the width of a row of logits, TopK how many of them are tokens (0: all).
+		Examples: []Dims{{M: 1, N: 2048}, {M: 5, N: 154880, TopK: 154856}},
+		Help:     "the next tokens and their log-probabilities"}),
+)

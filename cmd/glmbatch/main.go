@@ -1,0 +1,62 @@
+// Command glmbatch runs prompts from Parquet files through GLM-5 on one machine
+// and says what every kernel of a step costs.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run is main without the process: it returns the exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintln(stderr, "glmbatch: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	return codeOf(err)
+}
+
+const exitHelp = `
+Exit codes:
+  0   all done
+  1   failed, or a check did not pass
+  2   finished, but more rows had errors than --max-errors
+  3   bad usage or input: nothing was run
+  4   another run has the output folder
+  5   no usable device, or it failed; run the same command again to resume
+  6   a replay's outputs differ from the recorded ones
+  75  interrupted; run the same command again to resume
+`
+
+// newRootCommand returns the whole program: one file a command.
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "glmbatch",
+		Short:         "Batch inference for GLM-5 on one machine, with a timeline of every kernel",
+		Long:          "glmbatch reads prompts from Parquet, runs them through a tensor-parallel engine for\nGLM-5 with NVFP4 weights, and writes outputs and per-step kernel timelines.\n" + exitHelp,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return withCode(exitInput, fmt.Errorf("%w (see '%s --help')", err, c.CommandPath()))
+	})
+	root.AddCommand()
+	return root
+}

@@ -1,0 +1,49 @@
+package engine
+
+// Request is one sequence to generate: token ids in, token ids out. The engine
+// never sees text.
+type Request struct {
+	ID       int64   // the caller's; unique among requests in flight
+	Prompt   []int32 // at least one token
+	Sampling Sampling
+}
+
+// Sampling steers one request. The zero value is greedy and unbounded but for
+// the context.
+type Sampling struct {
+	Temperature float32 // 0: greedy
+	TopP        float32 // 0 or 1: off
+	MinP        float32 // 0: off
+	Repetition  float32 // 0 or 1: off
+	TopK        int     // 0: off
+	MaxTokens   int     // 0: up to the context's end
+	Logprobs    int     // 0: none; k: the token's own and the k-1 … at most kernels.MaxLogprobs alternatives; see Token.Top
+	Seed        uint64  // with the position, the key of every random number
+	StopTokens  []int32 // besides the model's end tokens; not part of the output
+	IgnoreEOS   bool    // the model's end tokens are ordinary tokens
+}
+
+// Reason says why a sequence ended.
+type Reason string
+
+const (
+	Going  Reason = ""       // it has not
+	Stop   Reason = "stop"   // an end token or a stop token
+	Length Reason = "length" // max_tokens, or the end of the context
+)
+
+// Token is one generated token, or the end of a request. A request ends with
+// exactly one Token whose Reason is set; that of a Stop is not output.
+type Token struct {
+	ID      int64 // of the request
+	Token   int32
+	Logprob float32
+	Top     []Logprob // the most likely tokens, best first; nil unless asked for
+	Reason  Reason
+}
+
+// Logprob is a token and the natural logarithm of its probability.
+type Logprob struct {
+	Token   int32
+	Logprob float32
+}

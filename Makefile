@@ -1,0 +1,51 @@
+# make lists the targets.
+GO ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: help
+help: ## this list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## bin/glmbatch, static
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/glmbatch ./cmd/glmbatch
+
+.PHONY: demo
+demo: ## the main job on embedded data: 1,000 prompts into out/
+	$(GO) run ./cmd/glmbatch run --demo --out out --overwrite
+
+.PHONY: test
+test: ## all tests
+	$(GO) test ./...
+
+.PHONY: race
+race: ## all tests with the race detector
+	$(GO) test -race ./...
+
+.PHONY: lint
+lint: ## gofmt, vet, staticcheck
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+.PHONY: golden
+golden: ## rewrite the golden files of tests
+	$(GO) test ./... -update
+
+.PHONY: bench
+bench: ## speed and memory, printed as Go benchmark lines
+	$(GO) test -run='^$$' -bench=. -benchmem ./...
+
+.PHONY: fuzz
+fuzz: ## each fuzz target for 20 s
+	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list='^Fuzz' $$p | grep ^Fuzz); do \
+		$(GO) test -run='^$$' -fuzz="^$$f$$" -fuzztime=20s $$p || exit 1; done; done
+
+.PHONY: interop
+interop: ## check files with DuckDB, pyarrow, pandas, polars and tokenizers (makes .venv)
+	bash interop/interop.sh
+	bash interop/tokenizer.sh
+
+.PHONY: clean
+clean: ## remove what the targets made
+	rm -rf bin out .venv .cache

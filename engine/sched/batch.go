@@ -1,0 +1,48 @@
+package sched
+
+// Kind says what a step mostly is.
+type Kind string
+
+const (
+	Prefill Kind = "prefill" // prompts only
+	Decode  Kind = "decode"  // each sequence computes the one token that it generated last
+	Mixed   Kind = "mixed"
+)
+
+// Item is a sequence's part of a step: its tokens [From, From+Count).
+type Item struct {
+	Seq    *Seq
+	From   int
+	Count  int
+	Sample bool // the last of them is the sequence's last: its logits give the next token
+}
+
+// decodes reports whether the item is one generated token.
+func (i Item) decodes() bool { return i.Count == 1 && i.From >= i.Seq.Prompt && i.Sample }
+
+// Batch is one step, in the order of Add. It is the scheduler's and valid until
+// the next call of Next.
+type Batch struct {
+	Kind      Kind
+	Items     []Item
+	Tokens    int    // rows: the sum of the items' counts
+	Moved     []*Seq // sequences whose Pages or Seat are new or longer than in the step before
+	Preempted int    // sequences that gave their pages back
+}
+
+func (b *Batch) reset() {
+	*b = Batch{Items: b.Items[:0], Moved: b.Moved[:0]}
+}
+
+func (b *Batch) add(i Item) {
+	kind := Prefill
+	if i.decodes() {
+		kind = Decode
+	}
+	if len(b.Items) > 0 && b.Kind != kind {
+		kind = Mixed
+	}
+	b.Kind = kind
+	b.Items = append(b.Items, i)
+	b.Tokens += i.Count
+}

@@ -1,0 +1,56 @@
+package timeline
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Interval is the time [Start, End) in ns.
+type Interval struct{ Start, End int64 }
+
+// Union sorts iv and merges what overlaps or touches, in place. Empty intervals
+// vanish.
+func Union(iv []Interval) []Interval {
+	slices.SortFunc(iv, func(a, b Interval) int { return cmp.Compare(a.Start, b.Start) })
+	n := 0
+	for _, v := range iv {
+		switch {
+		case v.End <= v.Start:
+		case n > 0 && v.Start <= iv[n-1].End:
+			iv[n-1].End = max(iv[n-1].End, v.End)
+		default:
+			iv[n] = v
+			n++
+		}
+	}
+	return iv[:n]
+}
+
+// Length is the time that a union covers.
+func Length(union []Interval) int64 {
+	var ns int64
+	for _, v := range union {
+		ns += v.End - v.Start
+	}
+	return ns
+}
+
+// Cut splits span by a union: inside is called for each part that the union
+// covers, outside for each part that it does not, in order of time.
+func Cut(span Interval, union []Interval, inside, outside func(Interval)) {
+	at := span.Start
+	i, _ := slices.BinarySearchFunc(union, at, func(v Interval, t int64) int { return cmp.Compare(v.End, t+1) })
+	for ; i < len(union) && union[i].Start < span.End; i++ {
+		v := Interval{max(union[i].Start, at), min(union[i].End, span.End)}
+		if v.Start > at {
+			outside(Interval{at, v.Start})
+		}
+		if v.End > v.Start {
+			inside(v)
+			at = v.End
+		}
+	}
+	if at < span.End {
+		outside(Interval{at, span.End})
+	}
+}

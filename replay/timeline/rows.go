@@ -1,0 +1,79 @@
+package timeline
+
+import (
+	"glmbatch/datasets"
+	"glmbatch/kernels"
+)
+
+// Step says what a trace's step was.
+type Step struct {
+	Kind       string // prefill, decode or mixed; "": unknown
+	Start, End int64  // ns of [kernels.Now]; equal: no envelope row is written
+	Origin     int64  // ns of [kernels.Now] at which the run began; rows count from it
+}
+
+// HostSpan is a phase of the host.
+type HostSpan struct {
+	Name       string // read, tokenize, schedule, upload, sample, detokenize, write
+	Lane       string // "": [LaneHost]
+	Start, End int64  // ns of [kernels.Now]
+}
+
+// Rows appends the rows of one step to dst: its envelope, its host phases, and a
+// row for each call and rank. A trace without calls gives the host rows of step
+// t.Step, which is -1 for phases that belong to no step.
+//
+// Bytes, wire bytes and FLOPs come from the kernel table, with the experts that
+// were really touched. Where the ranks share memory and threads, the cost of a
+// replicated call is on rank 0 only.
+func Rows(dst []datasets.Span, t kernels.Trace, s Step, host []HostSpan) []datasets.Span {
+	if s.End > s.Start {
+		kind := s.Kind
+		if kind == "" {
+			kind = KindUnknown
+		}
+		dst = append(dst, hostRow(t.Step, LaneHost, kind, ClassStep, s.Start-s.Origin, s.End-s.Origin))
+	}
+	for _, h := range host {
+		lane := h.Lane
+		if lane == "" {
+			lane = LaneHost
+		}
+		dst = append(dst, hostRow(t.Step, lane, h.Name, ClassHost, h.Start-s.Origin, h.End-s.Origin))
+	}
+	for rank, spans := range t.Spans {
+		for i := range min(len(t.Calls), len(spans)) {
+			dst = append(dst, row(&t, rank, i, s.Origin))
+		}
+	}
+	return dst
+}
+
+func hostRow(step int64, lane, name, class string, start, end int64) datasets.Span {
+	return datasets.Span{Step: step, Rank: -1, Lane: lane, Call: -1, Layer: -1, Kernel: name, Class: class, StartNS: start, EndNS: end}
+}
+
+func row(t *kernels.Trace, rank, i int, origin int64) datasets.Span {
+	c, s := &t.Calls[i], t.Spans[rank][i]
+	r := datasets.Span{
+		Step: t.Step, Rank: int32(rank), Lane: LaneDevice, Call: int32(i), Layer: int32(c.Layer), Kernel: string(c.Kernel),
+		StartNS: s.Start - origin, EndNS: s.End - origin,
+		M: c.Dims.M, N: c.Dims.N, K: c.Dims.K, Groups: c.Dims.Groups, Heads: c.Dims.Heads, TopK: c.Dims.TopK,
+		Ranks: c.Dims.Ranks, Slots: c.Dims.Slots, Ctx: c.Dims.Ctx,
+	}
+	if t.Shared {
+		r.Lane = LaneShared
+	}
+	if s.Groups > 0 {
+		r.Groups = s.Groups
+	}
+	if k := kernels.Lookup(c.Kernel); k != nil {
+		r.Class = string(k.Class)
+	}
+	if t.Shared && c.Replicated && rank > 0 {
+		return r
+	}
+	cost := c.Cost(s.Groups)
+	r.Bytes, r.WireBytes, r.FLOPs = cost.HBM, cost.Wire, cost.FLOPs
+	return r
+}

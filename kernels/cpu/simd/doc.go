@@ -1,0 +1,39 @@
+// Package simd holds the inner loops of the CPU device: products with packed
+// weights, attention over cache entries and the arithmetic of single rows. All
+// are pure functions of their arguments; threads belong to the caller, who
+// gives each of them its own [Scratch].
+//
+// A [Weight] is a matrix [Rows, Cols] packed into panels of 16 output rows
+// ([Pack]). A vector lane is an output row, activations are broadcast, and each
+// output is one chain of float32 fused multiply-adds over the columns in their
+// order. So an output's bits depend on its own row of x and row of the weight
+// alone: not on m, the range of panels, the path taken (a matrix-vector stream
+// or tiles over decoded blocks) or the number of threads. AVX2 and AVX-512 give
+// the same bits; pure Go rounds twice where the hardware fuses, which shows in
+// about one step of 2^29.
+//
+// Packed layouts, for each panel:
+//
+//   - F32: 16 values a column, column after column.
+//   - BF16: 16 dwords a pair of columns, the even column in the low half; an
+//     odd last column is paired with zeros.
+//   - FP4: for 16 columns 144 bytes: 16 E4M3 scales, then 16 dwords of columns
+//     0..7 (column j in bits 4j..4j+3) and 16 dwords of columns 8..15. Global
+//     and Input stand in 64 bytes before the first panel.
+//
+// FP4 weights decode to e2m1·scale, which is exact in float32; Global multiplies
+// the finished sum once. [GemmA4] and [GemmA8] read activations that [QuantA4]
+// or [QuantA8] made integers, and sum exact integer dot products of 16 columns,
+// each times the two block scales, in the order of the columns.
+//
+// [Attend] and [IndexScores] read cache entries in the layouts that package
+// kernels documents, in fixed chunks of the slot list: their sums follow from the
+// list's order alone.
+//
+// The instruction set is chosen once, when the program starts ([Level]).
+// Assembly cannot be preempted: a caller splits long work into calls (ranges of
+// panels, rows, or heads) of well under a millisecond.
+//
+// Arguments are checked only as far as memory safety needs it: a slice that is
+// too short panics, as an index out of range does.
+package simd

@@ -1,0 +1,234 @@
+package simd
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+)
+
+// goLevel is the loops in plain Go, which any machine can run.
+func goLevel() *level {
+	l := &level{
+		name: "go",
+		rows: maxTile,
+		dots: dotsGo,
+
+		decode:     [numFormats]func(*float32, *byte, int){decodeF32Go, decodePairsGo, decodeFP4Go},
+		decodeBF16: decodeBF16Go,
+		decodeE4M3: decodeE4M3Go,
+		encodeBF16: encodeBF16Go,
+		encodeE4M3: encodeE4M3Go,
+		sumSquares: sumSquaresGo,
+		scaleMul:   scaleMulGo,
+		siluMul:    siluMulGo,
+		add:        addGo,
+		axpy:       axpyGo,
+		scale:      scaleGo,
+		maximum:    maximumGo,
+		absMax:     absMaxGo,
+		expSum:     expSumGo,
+		reluAxpy:   reluAxpyGo,
+	}
+	for i := range maxTile {
+		l.tile[i] = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32) {
+			tileGo(i+1, c, coff, a, aoff, b, ldb, k, load, alpha)
+		}
+		l.quant[i] = func(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32) {
+			quantGo(i+1, c, coff, a, aoff, w, blocks, alpha)
+		}
+	}
+	return l
+}
+
+// view returns n values from off bytes after p.
+func view[T, P any](p *P, off int64, n int) []T {
+	return unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(p), off)), n)
+}
+
+func tileGo(rows int, c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32) {
+	for i := range rows {
+		out := view[float32](c, view[int64](coff, 0, rows)[i], Lanes)
+		in := view[float32](a, view[int64](aoff, 0, rows)[i], k)
+		var acc [Lanes]float32
+		if load != 0 {
+			copy(acc[:], out)
+		}
+		for j, x := range in {
+			for r, w := range view[float32](b, int64(j*ldb), Lanes) {
+				acc[r] = fma(x, w, acc[r])
+			}
+		}
+		for r := range acc {
+			out[r] = acc[r] * alpha
+		}
+	}
+}
+
+func decodeF32Go(dst *float32, w *byte, k int) {
+	copyF32(view[float32](dst, 0, k*Lanes), view[byte](w, 0, k*64))
+}
+
+func decodePairsGo(dst *float32, w *byte, k int) {
+	out, in := view[float32](dst, 0, k*Lanes), view[byte](w, 0, (k+1)/2*64)
+	for j := range k {
+		for r := range Lanes {
+			out[j*Lanes+r] = fromBF16(binary.LittleEndian.Uint16(in[j/2*64+r*4+j%2*2:]))
+		}
+	}
+}
+
+func decodeFP4Go(dst *float32, w *byte, k int) {
+	out, in := view[float32](dst, 0, k*Lanes), view[byte](w, 0, k/16*fp4Block)
+	for j := range k {
+		block := in[j/16*fp4Block:][:fp4Block]
+		for r := range Lanes {
+			out[j*Lanes+r] = e2m1[nibble(block, r, j%16)] * e4m3[block[r]]
+		}
+	}
+}
+
+// nibble is the code of row r, column j of a block.
+func nibble(block []byte, r, j int) byte {
+	return block[16+j/8*64+r*4+j%8/2] >> (j % 2 * 4) & 15
+}
+
+func quantGo(rows int, c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32) {
+	packed := view[byte](w, 0, blocks*fp4Block)
+	for i := range rows {
+		out := view[float32](c, view[int64](coff, 0, rows)[i], Lanes)
+		in := view[byte](a, view[int64](aoff, 0, rows)[i], blocks*quantBlock)
+		var acc [Lanes]float32
+		for b := range blocks {
+			x, block := in[b*quantBlock:][:quantBlock], packed[b*fp4Block:][:fp4Block]
+			sf := math.Float32frombits(binary.LittleEndian.Uint32(x[16:]))
+			for r := range Lanes {
+				dot := int32(0)
+				for j := range 16 {
+					dot += int32(2*e2m1[nibble(block, r, j)]) * int32(int8(x[place[j]]))
+				}
+				acc[r] = fma(float32(dot), e4m3[block[r]]*sf, acc[r])
+			}
+		}
+		for r := range acc {
+			out[r] = acc[r] * alpha
+		}
+	}
+}
+
+// dotsGo sums in 16 lanes, as vectors do.
+func dotsGo(out *float32, ldo int, q *float32, ldq int, r *float32, ldr int, heads, slots, k int) {
+	for h := range heads {
+		x := view[float32](q, int64(h*ldq), k)
+		for s, o := 0, view[float32](out, int64(h*ldo), slots); s < slots; s++ {
+			y := view[float32](r, int64(s*ldr), k)
+			var acc [16]float32
+			for i := range x {
+				acc[i%16] = fma(x[i], y[i], acc[i%16])
+			}
+			o[s] = sum16(&acc)
+		}
+	}
+}
+
+// sum16 adds lanes by halves.
+func sum16(a *[16]float32) float32 {
+	for n := 8; n > 0; n /= 2 {
+		for i := range n {
+			a[i] += a[i+n]
+		}
+	}
+	return a[0]
+}
+
+func decodeBF16Go(dst []float32, src []byte) {
+	for i := range dst {
+		dst[i] = fromBF16(binary.LittleEndian.Uint16(src[i*2:]))
+	}
+}
+
+func decodeE4M3Go(dst []float32, src []byte, scale float32) {
+	for i := range dst {
+		dst[i] = e4m3[src[i]] * scale
+	}
+}
+
+func encodeBF16Go(dst []byte, src []float32) {
+	for i, v := range src {
+		binary.LittleEndian.PutUint16(dst[i*2:], toBF16(v))
+	}
+}
+
+func encodeE4M3Go(dst []byte, src []float32, scale float32) {
+	for i, v := range src {
+		dst[i] = toE4M3(v / scale)
+	}
+}
+
+func sumSquaresGo(x []float32) float32 {
+	var acc [16]float32
+	for i, v := range x {
+		acc[i%16] = fma(v, v, acc[i%16])
+	}
+	return sum16(&acc)
+}
+
+func scaleMulGo(dst, x, w []float32, a float32) {
+	for i := range dst {
+		dst[i] = float32(x[i]*a) * w[i]
+	}
+}
+
+func siluMulGo(dst, gate, up []float32) {
+	for i := range dst {
+		dst[i] = gate[i] / (1 + expf(-gate[i])) * up[i]
+	}
+}
+
+func addGo(dst, x []float32) {
+	for i := range dst {
+		dst[i] += x[i]
+	}
+}
+
+func axpyGo(dst, x []float32, a float32) {
+	for i := range dst {
+		dst[i] = fma(x[i], a, dst[i])
+	}
+}
+
+func reluAxpyGo(dst, x []float32, a float32) {
+	for i := range dst {
+		dst[i] = fma(max(x[i], 0), a, dst[i])
+	}
+}
+
+func scaleGo(x []float32, a float32) {
+	for i := range x {
+		x[i] *= a
+	}
+}
+
+func maximumGo(x []float32) float32 {
+	m := float32(math.Inf(-1))
+	for _, v := range x {
+		m = max(m, v)
+	}
+	return m
+}
+
+func absMaxGo(x []float32) float32 {
+	m := float32(0)
+	for _, v := range x {
+		m = max(m, float32(math.Abs(float64(v))))
+	}
+	return m
+}
+
+func expSumGo(dst, x []float32, shift float32) float32 {
+	var acc [16]float32
+	for i, v := range x {
+		dst[i] = expf(v - shift)
+		acc[i%16] += dst[i]
+	}
+	return sum16(&acc)
+}

@@ -1,0 +1,38 @@
+package simd
+
+// Rows are rows of float32 values for a product to read or write. Row i is
+// Data[Index[i]*Stride:], or Data[i*Stride:] if Index is nil.
+type Rows struct {
+	Data   []float32
+	Stride int
+	Index  []int32
+}
+
+// offset is where row i begins in Data; it panics unless the row has n values.
+func (r Rows) offset(i, n int) int {
+	if r.Index != nil {
+		i = int(r.Index[i])
+	}
+	off := i * r.Stride
+	_ = r.Data[off : off+n]
+	return off
+}
+
+// Scratch is the working memory of one thread. The zero value is ready; it
+// grows to what the calls need and is then reused.
+type Scratch struct {
+	block  []float32 // decoded weights
+	x, y   []int64   // byte offsets of rows
+	edge   [maxTile * Lanes]float32
+	edgeAt [maxTile]int64
+
+	rows, q, p, o []float32 // attention: decoded entries, padded queries, weights, sums
+	max, sum      []float32
+}
+
+func grow[T any](s *[]T, n int) []T {
+	if cap(*s) < n {
+		*s = make([]T, n)
+	}
+	return (*s)[:n]
+}

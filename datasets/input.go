@@ -1,0 +1,196 @@
+package datasets
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+// File is one file of an [Input], with what identifies its contents.
+type File struct {
+	Path    string `json:"path"`
+	Size    int64  `json:"size"`
+	ModTime int64  `json:"mtime_ns"` // since 1970
+	Rows    int64  `json:"rows"`
+	Footer  string `json:"footer_sha256"` // of the footer, which has the sizes and statistics of every column
+
+	data   []byte    // of a file in memory; nil: it is on disk
+	leaves []leafMap // how its leaf columns become the table's; nil: as they are
+}
+
+// leafMap places one leaf column of a file in the table.
+type leafMap struct {
+	to    int
+	shift int // added to definition levels: the column is optional in the table but not in the file
+}
+
+// Input is a list of Parquet files read as one table. Rows are numbered through
+// all files in order, from 0.
+type Input struct {
+	Files []File
+	Rows  int64
+
+	root *node
+	meta map[string]string // of the first file
+}
+
+// Open reads the footers of the files and makes one schema of theirs. Columns may
+// stand in another order, be optional in some files and required in others, and
+// be all-null (without a type) in some. Any other difference is an error that
+// names the file and the column.
+func Open(paths []string) (*Input, error) {
+	sources := make([]source, len(paths))
+	for i, path := range paths {
+		sources[i].path = path
+	}
+	return open(sources)
+}
+
+func open(sources []source) (*Input, error) {
+	if len(sources) == 0 {
+		return nil, fmt.Errorf("no input files")
+	}
+	in := &Input{}
+	roots := make([]*node, len(sources))
+	for i, s := range sources {
+		f, err := openParquet(s)
+		if err != nil {
+			return nil, err
+		}
+		err = guard(func() error {
+			roots[i] = fileNode(f.File)
+			return in.add(f)
+		})
+		f.Close()
+		if err != nil {
+			return nil, badFile(s.path, err)
+		}
+	}
+	for i, root := range roots {
+		if err := in.merge(sources[0].path, root); err != nil {
+			return nil, badFile(sources[i].path, err)
+		}
+	}
+	in.root.number(0, 0)
+	for i, root := range roots {
+		in.Files[i].leaves = in.place(root)
+	}
+	return in, nil
+}
+
+func (in *Input) add(f *parquetFile) error {
+	footer, err := f.footer()
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(footer)
+	in.Files = append(in.Files, File{Path: f.path, Size: f.size, ModTime: f.modTime, Rows: f.NumRows(), Footer: hex.EncodeToString(sum[:]), data: f.data})
+	in.Rows += f.NumRows()
+	if in.meta == nil {
+		in.meta = map[string]string{}
+		for _, kv := range f.Metadata().KeyValueMetadata {
+			in.meta[kv.Key] = kv.Value
+		}
+	}
+	return nil
+}
+
+// merge widens the table's schema by a file's, or says why it cannot.
+func (in *Input) merge(firstPath string, root *node) error {
+	seen := map[string]bool{}
+	for i := range root.fields {
+		name := root.child(i).name
+		if seen[name] {
+			return fmt.Errorf("column %q is there twice", name)
+		}
+		seen[name] = true
+	}
+	if in.root == nil {
+		in.root = &node{name: "schema", typ: root.typ}
+		for i := range root.fields {
+			c := *root.child(i)
+			in.root.fields = append(in.root.fields, &c)
+		}
+		return nil
+	}
+	for i := range root.fields {
+		if c := root.child(i); in.root.field(c.name) == nil {
+			return fmt.Errorf("column %q is not in %s, whose columns are %s", c.name, firstPath, in.ColumnNames())
+		}
+	}
+	for i := range in.root.fields {
+		have := in.root.child(i)
+		c := root.field(have.name)
+		switch {
+		case c == nil:
+			return fmt.Errorf("column %q is missing; %s has it", have.name, firstPath)
+		case have.isNull() && c.leaf && c.rep != repeated, signature(c) == signature(have) && c.rep == have.rep:
+			widened := *c
+			if have.isNull() {
+				widened.rep = optional
+			}
+			in.root.fields[i] = &widened
+		case c.isNull() && have.leaf && have.rep != repeated:
+			have.rep = optional
+		case signature(c) == signature(have) && c.rep != repeated && have.rep != repeated:
+			have.rep = optional
+		default:
+			return fmt.Errorf("column %q is %s, but %s in %s", have.name, signature(c), signature(have), firstPath)
+		}
+	}
+	return nil
+}
+
+// place maps a file's leaf columns to the table's.
+func (in *Input) place(root *node) []leafMap {
+	maps := make([]leafMap, root.leaves)
+	same := true
+	for i := range root.fields {
+		c := root.child(i)
+		t := in.root.field(c.name)
+		shift := 0
+		if t.rep == optional && c.rep == required {
+			shift = 1
+		}
+		for l := range c.leaves {
+			maps[c.first+l] = leafMap{to: t.first + l, shift: shift}
+			same = same && t.first == c.first && shift == 0
+		}
+	}
+	if same {
+		return nil
+	}
+	return maps
+}
+
+func (n *node) field(name string) *node {
+	for i := range n.fields {
+		if c := n.child(i); c.name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// ColumnNames lists the columns for messages: "a, b, c".
+func (in *Input) ColumnNames() string {
+	names := make([]string, len(in.root.fields))
+	for i := range names {
+		names[i] = in.root.child(i).name
+	}
+	return strings.Join(names, ", ")
+}
+
+// Paths lists the files for messages.
+func (in *Input) Paths() string {
+	if len(in.Files) == 1 {
+		return in.Files[0].Path
+	}
+	return fmt.Sprintf("%s and %d more files", in.Files[0].Path, len(in.Files)-1)
+}
+
+// OpenBytes is [Open] for one file in memory, under a name for messages.
+func OpenBytes(name string, data []byte) (*Input, error) {
+	return open([]source{{name, data}})
+}

@@ -1,0 +1,92 @@
+package datasets
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+var parquetExts = []string{".parquet", ".parq", ".pq"}
+
+// Expand returns the Parquet files that args name, in order: a file as it is, a
+// folder's files at any depth, a glob's matches. Within a folder or a glob the
+// order is that of the paths' bytes. Names that start with "." or "_" are left
+// out of folders and globs, as other tools do.
+func Expand(args []string) ([]string, error) {
+	var files []string
+	for _, arg := range args {
+		found, err := expand(arg)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no input files")
+	}
+	return files, nil
+}
+
+func expand(arg string) ([]string, error) {
+	info, err := os.Stat(arg)
+	if err == nil && !info.IsDir() {
+		return []string{arg}, nil
+	}
+	if err == nil {
+		found, err := filesBelow(arg, parquetExts)
+		if err == nil && len(found) == 0 {
+			err = fmt.Errorf("%s: the folder has no Parquet files (%s)", arg, strings.Join(parquetExts, ", "))
+		}
+		return found, err
+	}
+	if !strings.ContainsAny(arg, "*?[") {
+		return nil, fmt.Errorf("%s: no such file or folder", arg)
+	}
+	matches, err := filepath.Glob(arg)
+	if err != nil {
+		return nil, fmt.Errorf("%s: bad pattern: %w", arg, err)
+	}
+	slices.Sort(matches)
+	var files []string
+	for _, m := range matches {
+		if hidden(filepath.Base(m)) {
+			continue
+		}
+		found, err := expand(m)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: the pattern matches no Parquet file", arg)
+	}
+	return files, nil
+}
+
+func hidden(name string) bool { return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_") }
+
+// filesBelow lists a folder's files that end in one of exts, sorted by path.
+func filesBelow(dir string, exts []string) ([]string, error) {
+	var found []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if path != dir && hidden(d.Name()) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !d.IsDir() && slices.Contains(exts, strings.ToLower(filepath.Ext(path))) {
+			found = append(found, path)
+		}
+		return nil
+	})
+	slices.Sort(found)
+	return found, err
+}

@@ -1,0 +1,76 @@
+package datasets
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// aside is a file that is written under a name starting with a dot and gets its
+// own name only when it is whole and on the disk.
+type aside struct {
+	file *os.File
+	buf  *bufio.Writer
+	path string
+}
+
+func createAside(path string) (*aside, error) {
+	dir, name := filepath.Split(path)
+	if err := os.MkdirAll(filepath.Clean(dir+"."), 0o777); err != nil {
+		return nil, err
+	}
+	f, err := os.Create(filepath.Join(dir, "."+name+".tmp"))
+	if err != nil {
+		return nil, err
+	}
+	return &aside{file: f, buf: bufio.NewWriterSize(f, 64<<10), path: path}, nil
+}
+
+func (a *aside) Write(p []byte) (int, error) { return a.buf.Write(p) }
+
+// commit syncs the file, renames it and syncs the folder.
+func (a *aside) commit() error {
+	err := a.buf.Flush()
+	if err == nil {
+		err = a.file.Sync()
+	}
+	if cerr := a.file.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(a.file.Name(), a.path)
+	}
+	if err != nil {
+		os.Remove(a.file.Name())
+		return fmt.Errorf("writing %s: %w", a.path, err)
+	}
+	return syncDir(filepath.Dir(a.path))
+}
+
+func (a *aside) abort() {
+	a.file.Close()
+	os.Remove(a.file.Name())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// WriteFile writes a small file in the same way: aside, synced, renamed.
+func WriteFile(path string, data []byte) error {
+	a, err := createAside(path)
+	if err != nil {
+		return err
+	}
+	if _, err := a.Write(data); err != nil {
+		a.abort()
+		return err
+	}
+	return a.commit()
+}

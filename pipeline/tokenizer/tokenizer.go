@@ -1,0 +1,147 @@
+package tokenizer
+
+import "sync"
+
+// Tokenizer is a loaded tokenizer.json. It does not change after Load.
+type Tokenizer struct {
+	content []string         // by id, as the file writes it; "" where no token has the id
+	text    []string         // by id, the bytes that the token decodes to
+	special []bool           // by id
+	ids     map[string]int32 // content to id
+	bytes   [256]int32       // the id of each byte's symbol
+	merges  mergeTable
+	whole   map[string]int32 // bytes to id of tokens that need no merges; nil unless ignore_merges
+	nfc     bool
+	stages  []stage // the pre-tokenizer
+	literal matcher // added tokens found in the text as it is
+	normal  matcher // added tokens found in the normalized text
+	states  sync.Pool
+}
+
+// VocabSize is one more than the largest id.
+func (t *Tokenizer) VocabSize() int { return len(t.content) }
+
+// ID returns the id of a token as tokenizer.json writes it: special tokens as
+// they are, others in the byte-level alphabet ("Ġthe").
+func (t *Tokenizer) ID(token string) (int32, bool) {
+	id, ok := t.ids[token]
+	return id, ok
+}
+
+// Token returns the token of id as tokenizer.json writes it; "" if none has it.
+func (t *Tokenizer) Token(id int32) string {
+	if id < 0 || int(id) >= len(t.content) {
+		return ""
+	}
+	return t.content[id]
+}
+
+// IsSpecial tells whether id is an added token that is marked special.
+func (t *Tokenizer) IsSpecial(id int32) bool {
+	return id >= 0 && int(id) < len(t.special) && t.special[id]
+}
+
+// Encode appends the ids of text to dst. Added tokens in the text become their
+// own ids, as in the library.
+func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
+	e := t.states.Get().(*encoder)
+	e.ids = dst
+	for at := (cursor{}); ; {
+		before, id := t.literal.next(text, &at)
+		e.normalized(before)
+		if id < 0 {
+			break
+		}
+		e.ids = append(e.ids, id)
+	}
+	dst = e.ids
+	e.release()
+	t.states.Put(e)
+	return dst
+}
+
+// EncodeBytes is Encode for bytes.
+func (t *Tokenizer) EncodeBytes(dst []int32, text []byte) []int32 {
+	return t.Encode(dst, string(text))
+}
+
+// encoder is what one Encode needs besides the Tokenizer; they are pooled, so
+// there are about as many as threads that encode.
+type encoder struct {
+	t     *Tokenizer
+	ids   []int32
+	cache cache
+	m     merger
+}
+
+// normalized encodes text that has none of the literal added tokens.
+func (e *encoder) normalized(text string) {
+	if e.t.nfc {
+		text = nfc(text)
+	}
+	for at := (cursor{}); ; {
+		before, id := e.t.normal.next(text, &at)
+		if before != "" {
+			e.split(before, 0)
+		}
+		if id < 0 {
+			return
+		}
+		e.ids = append(e.ids, id)
+	}
+}
+
+// split passes s, which is not empty, through the pre-tokenizer from stage i on.
+func (e *encoder) split(s string, i int) {
+	if i == len(e.t.stages) {
+		e.word(s)
+		return
+	}
+	st := &e.t.stages[i]
+	if st.prefix && s[0] != ' ' {
+		s = " " + s
+	}
+	for len(s) > 0 {
+		n := st.next(s)
+		e.split(s[:n], i+1)
+		s = s[n:]
+	}
+}
+
+// word appends the ids of one pre-token.
+func (e *encoder) word(s string) {
+	if len(s) == 1 && e.t.whole == nil {
+		e.ids = append(e.ids, e.t.bytes[s[0]])
+		return
+	}
+	if len(s) > maxCachedBytes {
+		e.ids = e.encodeWord(e.ids, s)
+		return
+	}
+	slot, hit := e.cache.find(s)
+	if hit {
+		e.ids = append(e.ids, slot.ids[:slot.n]...)
+		return
+	}
+	from := len(e.ids)
+	e.ids = e.encodeWord(e.ids, s)
+	slot.keep(s, e.ids[from:])
+}
+
+func (e *encoder) encodeWord(dst []int32, s string) []int32 {
+	if id, ok := e.t.whole[s]; ok {
+		return append(dst, id)
+	}
+	from := len(dst)
+	for i := range len(s) {
+		dst = append(dst, e.t.bytes[s[i]])
+	}
+	n := e.m.merge(&e.t.merges, dst[from:])
+	return dst[:from+n]
+}
+
+// release drops what a pooled encoder must not hold on to.
+func (e *encoder) release() {
+	e.ids = nil
+	e.m.release()
+}

@@ -11,12 +11,13 @@ func Amax(w []float32) float32 {
 	return math.Float32frombits(m)
 }
 
-// Global returns the tensor's scale for values up to amax: 1 where all are 0.
+// Global returns the tensor's scale for values up to amax: 1 where all are 0,
+// or so small that the scale would be.
 func Global(amax float32) float32 {
-	if amax == 0 {
-		return 1
+	if g := amax / (MaxE2M1 * MaxE4M3); g != 0 {
+		return g
 	}
-	return amax / (MaxE2M1 * MaxE4M3)
+	return 1
 }
 
 // Quantize packs w, [rows, cols] with cols a multiple of [Block]. packed is

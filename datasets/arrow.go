@@ -81,16 +81,31 @@ func arrowType(t reflect.Type) (arrow.DataType, error) {
 	return nil, fmt.Errorf("no Arrow type for %v", t)
 }
 
-// batchArrow is the rows of a record batch. Dictionaries grow from batch to
-// batch, which the file format allows as deltas.
-const batchArrow = 1 << 16
+const batchArrow = 1 << 16 // rows of a record batch
 
-// arrowWriter writes structs as record batches of an Arrow IPC file.
+// arrowWriter writes structs as record batches of an Arrow IPC file. The format
+// has one dictionary a column and it comes first, so a type with dictionaries
+// keeps its batches in memory until the file is closed: [Parts] bounds them.
 type arrowWriter[T any] struct {
-	cols    []arrowColumn
-	builder *array.RecordBuilder
-	out     *ipc.FileWriter
-	rows    int // in builder
+	cols     []arrowColumn
+	schema   *arrow.Schema
+	mem      memory.Allocator
+	builders []array.Builder // by column; of the indexes where there is a dictionary
+	dicts    []*arrowDict    // by column; nil: none
+	out      *ipc.FileWriter
+	rows     int // in builders
+	pending  []arrowBatch
+}
+
+type arrowBatch struct {
+	arrays []arrow.Array
+	rows   int
+}
+
+// arrowDict is the dictionary of one text column through the whole file.
+type arrowDict struct {
+	index  map[string]int32
+	values *array.StringBuilder
 }
 
 func newArrowWriter[T any](w io.WriteSeeker, meta map[string]string) (*arrowWriter[T], error) {
@@ -98,19 +113,21 @@ func newArrowWriter[T any](w io.WriteSeeker, meta map[string]string) (*arrowWrit
 	if err != nil {
 		return nil, err
 	}
+	a := &arrowWriter[T]{cols: cols, mem: memory.NewGoAllocator(), dicts: make([]*arrowDict, len(cols))}
 	fields := make([]arrow.Field, len(cols))
 	for i, c := range cols {
 		fields[i] = c.field
+		if c.dict {
+			a.dicts[i] = &arrowDict{index: map[string]int32{}, values: array.NewStringBuilder(a.mem)}
+			a.builders = append(a.builders, array.NewInt32Builder(a.mem))
+			continue
+		}
+		a.builders = append(a.builders, array.NewBuilder(a.mem, c.field.Type))
 	}
 	md := arrow.MetadataFrom(meta)
-	schema := arrow.NewSchema(fields, &md)
-	mem := memory.NewGoAllocator()
-	out, err := ipc.NewFileWriter(w, ipc.WithSchema(schema), ipc.WithAllocator(mem), ipc.WithZstd())
-	if err != nil {
-		return nil, err
-	}
-	a := &arrowWriter[T]{cols: cols, builder: array.NewRecordBuilder(mem, schema), out: out}
-	return a, nil
+	a.schema = arrow.NewSchema(fields, &md)
+	a.out, err = ipc.NewFileWriter(w, ipc.WithSchema(a.schema), ipc.WithAllocator(a.mem), ipc.WithZstd())
+	return a, err
 }
 
 func (a *arrowWriter[T]) write(rows []T) error {
@@ -118,10 +135,12 @@ func (a *arrowWriter[T]) write(rows []T) error {
 		n := min(len(rows), batchArrow-a.rows)
 		part := reflect.ValueOf(rows[:n])
 		for i, c := range a.cols {
-			b := a.builder.Field(i)
-			b.Reserve(n)
+			a.builders[i].Reserve(n)
 			for r := range n {
-				if err := appendArrow(b, part.Index(r).Field(c.index)); err != nil {
+				v := part.Index(r).Field(c.index)
+				if d := a.dicts[i]; d != nil {
+					a.builders[i].(*array.Int32Builder).Append(d.number(v.String()))
+				} else if err := appendArrow(a.builders[i], v); err != nil {
 					return fmt.Errorf("column %q: %w", c.field.Name, err)
 				}
 			}
@@ -135,6 +154,57 @@ func (a *arrowWriter[T]) write(rows []T) error {
 		}
 	}
 	return nil
+}
+
+func (d *arrowDict) number(s string) int32 {
+	i, ok := d.index[s]
+	if !ok {
+		i = int32(len(d.index))
+		d.index[strings.Clone(s)] = i
+		d.values.Append(s)
+	}
+	return i
+}
+
+// flush ends a record batch.
+func (a *arrowWriter[T]) flush() error {
+	b := arrowBatch{arrays: make([]arrow.Array, len(a.cols)), rows: a.rows}
+	wait := false
+	for i := range a.cols {
+		b.arrays[i] = a.builders[i].NewArray()
+		wait = wait || a.dicts[i] != nil
+	}
+	a.rows = 0
+	if wait {
+		a.pending = append(a.pending, b)
+		return nil
+	}
+	return a.out.Write(array.NewRecord(a.schema, b.arrays, int64(b.rows)))
+}
+
+func (a *arrowWriter[T]) close() error {
+	if a.rows > 0 {
+		if err := a.flush(); err != nil {
+			return err
+		}
+	}
+	values := make([]arrow.Array, len(a.cols))
+	for i, d := range a.dicts {
+		if d != nil {
+			values[i] = d.values.NewArray()
+		}
+	}
+	for _, b := range a.pending {
+		for i, c := range a.cols {
+			if values[i] != nil {
+				b.arrays[i] = array.NewDictionaryArray(c.field.Type, b.arrays[i], values[i])
+			}
+		}
+		if err := a.out.Write(array.NewRecord(a.schema, b.arrays, int64(b.rows))); err != nil {
+			return err
+		}
+	}
+	return a.out.Close()
 }
 
 func appendArrow(b array.Builder, v reflect.Value) error {
@@ -163,8 +233,6 @@ func appendArrow(b array.Builder, v reflect.Value) error {
 		b.Append(v.String())
 	case *array.BinaryBuilder:
 		b.Append(v.Bytes())
-	case *array.BinaryDictionaryBuilder:
-		return b.AppendString(v.String())
 	case *array.ListBuilder:
 		b.Append(true)
 		for i := range v.Len() {
@@ -176,23 +244,4 @@ func appendArrow(b array.Builder, v reflect.Value) error {
 		return fmt.Errorf("no builder for %v", v.Type())
 	}
 	return nil
-}
-
-func (a *arrowWriter[T]) flush() error {
-	rec := a.builder.NewRecord()
-	defer rec.Release()
-	a.rows = 0
-	return a.out.Write(rec)
-}
-
-func (a *arrowWriter[T]) close() error {
-	var err error
-	if a.rows > 0 {
-		err = a.flush()
-	}
-	a.builder.Release()
-	if cerr := a.out.Close(); err == nil {
-		err = cerr
-	}
-	return err
 }

@@ -24,16 +24,17 @@
 //     explain no gap.
 //   - "host 417": a thread of an import.
 //
-// Classes. Device rows have the class of their kernel. Host rows have one of:
+// Classes. Device rows have the class of their kernel, host rows the class
+// "host". Evidence says what a host row is:
 //
-//   - "host": a phase.
+//   - "": a phase of ours.
 //   - "step": the envelope of a step. Kernel is its kind (prefill, decode,
-//     mixed, or "step" where the kind is unknown); Evidence has the annotation
-//     that it was made from.
+//     mixed) or the annotation that it was made from, which [KindOf] reads.
 //   - "launch": a call that starts device work, matched with it by Correlation
 //     within a rank. Any number of device rows may have one launch (a graph).
 //   - "sync": the host waits for a device.
-//   - "range": an annotation (a layer, say); no time of its own.
+//   - "overhead": time that a profiler took.
+//   - "api": any other call of a driver.
 //
 // Ranks count from 0. Rank -1 on a host row: it holds for all ranks.
 //

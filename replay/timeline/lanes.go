@@ -1,6 +1,9 @@
 package timeline
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Lanes of our own timelines.
 const (
@@ -12,13 +15,16 @@ const (
 	LaneWrite    = "host.write"
 )
 
-// Classes of host rows; device rows have the classes of kernels.
+// ClassHost is the class of all host rows.
+const ClassHost = "host"
+
+// What a host row is, in its Evidence column; a phase of ours has none.
 const (
-	ClassHost   = "host"   // a phase
-	ClassStep   = "step"   // the envelope of a step; the kernel column is its kind
-	ClassLaunch = "launch" // a call that starts device work
-	ClassSync   = "sync"   // the host waits for a device
-	ClassRange  = "range"  // an annotation
+	RoleStep     = "step"     // the envelope of a step
+	RoleLaunch   = "launch"   // a call that starts device work
+	RoleSync     = "sync"     // the host waits for a device
+	RoleOverhead = "overhead" // time that a profiler took
+	RoleAPI      = "api"      // any other call of a driver
 )
 
 // Kinds of steps.
@@ -28,6 +34,35 @@ const (
 	KindMixed   = "mixed"
 	KindUnknown = "step"
 )
+
+var contexts = regexp.MustCompile(`context_(\d+).*generation_(\d+)`)
+
+// KindOf reads the kind of a step from the name of its envelope: our own kinds,
+// or an engine's annotation such as "decode_step.3", "step[DECODE bs=32]" or
+// "execute_context_1(512)_generation_7(7)".
+func KindOf(name string) string {
+	name = strings.ToLower(name)
+	if m := contexts.FindStringSubmatch(name); m != nil {
+		switch prompts, tokens := strings.Trim(m[1], "0"), strings.Trim(m[2], "0"); {
+		case prompts != "" && tokens != "":
+			return KindMixed
+		case prompts != "":
+			return KindPrefill
+		case tokens != "":
+			return KindDecode
+		}
+		return KindUnknown
+	}
+	for _, k := range []string{KindMixed, KindPrefill, KindDecode} {
+		if strings.Contains(name, k) {
+			return k
+		}
+	}
+	if strings.Contains(name, "extend") {
+		return KindPrefill
+	}
+	return KindUnknown
+}
 
 // IsHost reports whether a lane is a host's.
 func IsHost(lane string) bool {

@@ -32,14 +32,14 @@ func Rows(dst []datasets.Span, t kernels.Trace, s Step, host []HostSpan) []datas
 		if kind == "" {
 			kind = KindUnknown
 		}
-		dst = append(dst, hostRow(t.Step, LaneHost, kind, ClassStep, s.Start-s.Origin, s.End-s.Origin))
+		dst = append(dst, hostRow(t.Step, LaneHost, kind, RoleStep, s.Start-s.Origin, s.End-s.Origin))
 	}
 	for _, h := range host {
 		lane := h.Lane
 		if lane == "" {
 			lane = LaneHost
 		}
-		dst = append(dst, hostRow(t.Step, lane, h.Name, ClassHost, h.Start-s.Origin, h.End-s.Origin))
+		dst = append(dst, hostRow(t.Step, lane, h.Name, "", h.Start-s.Origin, h.End-s.Origin))
 	}
 	for rank, spans := range t.Spans {
 		for i := range min(len(t.Calls), len(spans)) {
@@ -49,8 +49,8 @@ func Rows(dst []datasets.Span, t kernels.Trace, s Step, host []HostSpan) []datas
 	return dst
 }
 
-func hostRow(step int64, lane, name, class string, start, end int64) datasets.Span {
-	return datasets.Span{Step: step, Rank: -1, Lane: lane, Call: -1, Layer: -1, Kernel: name, Class: class, StartNS: start, EndNS: end}
+func hostRow(step int64, lane, name, role string, start, end int64) datasets.Span {
+	return datasets.Span{Step: step, Rank: -1, Lane: lane, Call: -1, Layer: -1, Kernel: name, Class: ClassHost, Evidence: role, StartNS: start, EndNS: end}
 }
 
 func row(t *kernels.Trace, rank, i int, origin int64) datasets.Span {

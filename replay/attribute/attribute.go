@@ -1,0 +1,215 @@
+package attribute
+
+import (
+	"fmt"
+	"slices"
+
+	"glmbatch/datasets"
+	"glmbatch/kernels"
+	"glmbatch/kernels/roofline"
+	"glmbatch/replay/timeline"
+)
+
+// Options say how to attribute.
+type Options struct {
+	By        By                // "": by class
+	Machine   *roofline.Machine // nil: no bounds
+	LaunchGap int64             // ns; 0: DefaultLaunchGap
+	Kinds     map[int64]string  // kinds of steps, from a steps table; nil: by their envelopes
+	Ranks     []int32           // only these ranks; nil: all
+}
+
+// DefaultLaunchGap is how long, in ns, a device may idle between two kernels of a
+// step for it to count as the price of launching. It is about ten times what a
+// launch costs; longer pauses need a reason.
+const DefaultLaunchGap = 100_000
+
+// Attribution adds up the costs of steps.
+type Attribution struct {
+	opt      Options
+	names    *datasets.Names
+	sections []*section
+	classes  keyring
+	keys     keyring
+	pipes    []*kernels.Kernel // by number of a kernel's name
+	looked   []bool
+	isComm   []bool // by number of a class's name
+	lanes    []bool // shared, by number of a lane's name
+
+	split    splitter
+	sweeper  timeline.Sweeper
+	pieces   []timeline.Piece
+	classSum []int64
+	keySum   []int64
+	lists    [][]timeline.Event
+	empty    int64 // steps without device rows
+}
+
+// New returns an attribution of rows whose names are numbers of names.
+func New(names *datasets.Names, opt Options) *Attribution {
+	if opt.By == "" {
+		opt.By = ByClass
+	}
+	if opt.LaunchGap == 0 {
+		opt.LaunchGap = DefaultLaunchGap
+	}
+	return &Attribution{opt: opt, names: names, classes: keyring{by: ByClass}, keys: keyring{by: opt.By}}
+}
+
+// Step attributes one step by class and returns the ledger of each rank. The
+// step's costs are added to a's sections.
+func (a *Attribution) Step(step int64, rows []timeline.Event) []Ledger {
+	ranks, envelope := a.split.split(rows)
+	if a.opt.Ranks != nil {
+		ranks = slices.DeleteFunc(ranks, func(r *rankStep) bool { return !slices.Contains(a.opt.Ranks, r.rank) })
+	}
+	if len(ranks) == 0 {
+		a.empty++
+		return nil
+	}
+	a.learn()
+	sec := a.section(a.kind(step, envelope))
+	lastOfAll := ranks[0].last
+	for _, r := range ranks {
+		lastOfAll = max(lastOfAll, r.last)
+	}
+	a.classSum, a.keySum = a.classSum[:0], a.keySum[:0]
+	ledgers := make([]Ledger, len(ranks))
+	for i, r := range ranks {
+		l := a.rank(sec, r, lastOfAll)
+		l.Step = step
+		ledgers[i] = l
+	}
+	a.collectives(sec, ranks)
+	sec.close(ledgers, a.classSum, a.keySum, a.opt.By)
+	return ledgers
+}
+
+// rank attributes one rank's part of a step.
+func (a *Attribution) rank(sec *section, r *rankStep, lastOfAll int64) Ledger {
+	a.pieces = a.pieces[:0]
+	for i := range r.device {
+		e := &r.device[i]
+		a.pieces = append(a.pieces, timeline.Piece{Start: e.Start, End: e.End, Key: a.classes.number(e)})
+		a.count(sec, e)
+	}
+	l := ledgerOf(r, &a.sweeper, a.pieces, len(a.classes.keys), lastOfAll, a.opt.LaunchGap)
+	a.classSum = addTo(a.classSum, l.Self)
+	if a.opt.By == ByClass {
+		return l
+	}
+	for i := range r.device {
+		a.pieces[i] = timeline.Piece{Start: r.device[i].Start, End: r.device[i].End, Key: a.keys.number(&r.device[i])}
+	}
+	self := make([]int64, len(a.keys.keys))
+	a.sweeper.Sweep(a.pieces, func(start, end int64, key int32) {
+		switch key {
+		case timeline.None:
+		case timeline.Several:
+			sec.keyOverlap += end - start
+		default:
+			self[key] += end - start
+		}
+	})
+	a.keySum = addTo(a.keySum, self)
+	return l
+}
+
+// count adds an event's cost to the rows that it belongs to.
+func (a *Attribution) count(sec *section, e *timeline.Event) {
+	c := cost{Calls: 1, Total: e.End - e.Start, Bytes: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs, Slots: e.Slots, Width: int64(e.K), Grid: e.GridX, Block: e.BlockX}
+	if k := a.pipes[e.Kernel]; k != nil && a.opt.Machine != nil {
+		c.Bound = a.opt.Machine.Bound(kernels.Cost{HBM: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs}, k.Pipe)
+	} else if a.opt.Machine != nil {
+		c.Bound = a.opt.Machine.Bound(kernels.Cost{HBM: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs}, kernels.OnMatrix)
+	}
+	sec.classes = grow(sec.classes, len(a.classes.keys))
+	sec.classes[a.classes.number(e)].add(c)
+	if a.opt.By != ByClass {
+		n := a.keys.number(e)
+		sec.keys = grow(sec.keys, len(a.keys.keys))
+		sec.keys[n].add(c)
+	}
+	sec.shared = sec.shared || a.lanes[e.Lane]
+}
+
+// learn looks names up once.
+func (a *Attribution) learn() {
+	for i := len(a.looked); i < a.names.Len(); i++ {
+		name := a.names.Name(int32(i))
+		a.looked = append(a.looked, true)
+		a.pipes = append(a.pipes, kernels.Lookup(kernels.Name(name)))
+		a.isComm = append(a.isComm, timeline.IsComm(name))
+		a.lanes = append(a.lanes, name == timeline.LaneShared)
+	}
+}
+
+func (a *Attribution) collectives(sec *section, ranks []*rankStep) {
+	a.lists = a.lists[:0]
+	any := false
+	for _, r := range ranks {
+		var list []timeline.Event
+		for i := range r.device {
+			if a.isComm[r.device[i].Class] {
+				list = append(list, r.device[i])
+			}
+		}
+		any = any || len(list) > 0
+		a.lists = append(a.lists, list)
+	}
+	if any {
+		sec.comm.collectives(ranks, a.lists)
+	}
+}
+
+func (a *Attribution) kind(step int64, envelope int32) string {
+	if k, ok := a.opt.Kinds[step]; ok {
+		return k
+	}
+	if envelope >= 0 {
+		return timeline.KindOf(a.names.Name(envelope))
+	}
+	return timeline.KindUnknown
+}
+
+func (a *Attribution) section(kind string) *section {
+	for _, s := range a.sections {
+		if s.kind == kind {
+			return s
+		}
+	}
+	s := &section{kind: kind, rankSteps: map[int32]int64{}}
+	a.sections = append(a.sections, s)
+	return s
+}
+
+// Warnings says what was left out or cannot be told, in plain words.
+func (a *Attribution) Warnings() []string {
+	var w []string
+	if a.split.rejected > 0 {
+		w = append(w, fmt.Sprintf("%d spans end before they start and were left out", a.split.rejected))
+	}
+	if a.empty > 0 {
+		w = append(w, fmt.Sprintf("%d steps have no device spans and were left out", a.empty))
+	}
+	for _, s := range a.sections {
+		w = append(w, s.missing()...)
+	}
+	return w
+}
+
+func addTo(sum, v []int64) []int64 {
+	sum = append(sum, make([]int64, max(0, len(v)-len(sum)))...)
+	for i, x := range v {
+		sum[i] += x
+	}
+	return sum
+}
+
+func grow[T any](s []T, n int) []T {
+	for len(s) < n {
+		var zero T
+		s = append(s, zero)
+	}
+	return s
+}

@@ -1,0 +1,41 @@
+// Package attribute says what the time of steps was spent on.
+//
+// [New] makes an [Attribution]; [Attribution.Step] takes the rows of one step, and
+// [Attribution.Sections] gives the result, one [Section] for each kind of step.
+// Each step's own [Ledger]s are returned on the way.
+//
+// # The ledger
+//
+// For each step and rank, in integer nanoseconds and without exception:
+//
+//		wall = Σ self(class) + overlap + host + launch + peers + unexplained
+//
+//	  - wall: from the earlier of the envelope's start and the first device start to
+//	    the later of the envelope's end and the last device end. Device work that a
+//	    step launched is the step's, also when it ran after its envelope.
+//	  - self(class): kernels of that class ran, and of no other.
+//	  - overlap: kernels of two or more classes ran, on one lane or several.
+//	  - launch: the device idled, and the kernel that it ran next was only launched
+//	    after the idling began; or it idled for less than LaunchGap between two kernels.
+//	  - host: it idled while the driving thread was in a phase (schedule, upload,
+//	    sample, …).
+//	  - peers: it had ended its part of the step while another rank had not.
+//	  - unexplained: the rest.
+//
+// An idle stretch belongs to the first that fits, in the order launch by
+// evidence, host, peers, launch by length.
+//
+// # Waiting inside collectives
+//
+// A rank that arrives early spins inside the collective. That is part of the
+// class's self time, and is split beside the ledger: waiting is from a rank's own
+// start to the last rank's start, transfer is the rest. Collectives are paired
+// by their order in the step; where that fails, nothing is split.
+//
+// # Caveats
+//
+//   - Self times by kernel, layer or call count time in which only one of those
+//     ran; their sum may be less than that of the classes, and a row of overlap
+//     says by how much.
+//   - Spans that end before they start are left out and counted.
+package attribute

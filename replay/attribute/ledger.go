@@ -1,0 +1,224 @@
+package attribute
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"glmbatch/replay/timeline"
+)
+
+// Ledger is where the time of one step on one rank went, in ns.
+type Ledger struct {
+	Step  int64
+	Rank  int32
+	Wall  int64
+	Span  int64 // first device start to last device end
+	Self  []int64
+	Other [numEntries]int64
+}
+
+// Entry numbers what a ledger has besides the classes.
+type Entry int
+
+// The entries of a ledger after the classes, in its order.
+const (
+	Overlap Entry = iota
+	Host
+	Launch
+	Peers
+	Unexplained
+	numEntries
+)
+
+// entryNames are what the entries are called in reports.
+var entryNames = [numEntries]string{"overlap", "gap.host", "gap.launch", "gap.peers", "unexplained"}
+
+func (e Entry) String() string { return entryNames[e] }
+
+// Sum adds up all entries; it is the wall time, always.
+func (l *Ledger) Sum() int64 {
+	var ns int64
+	for _, v := range l.Self {
+		ns += v
+	}
+	for _, v := range l.Other {
+		ns += v
+	}
+	return ns
+}
+
+// rankStep is one rank's share of a step while it is worked on.
+type rankStep struct {
+	rank     int32
+	device   []timeline.Event // by start
+	phases   []timeline.Interval
+	launched map[int64]int64 // correlation -> end of the launch
+	window   timeline.Interval
+	first    int64 // first device start
+	last     int64 // last device end
+}
+
+var nothing = timeline.Interval{Start: math.MaxInt64, End: math.MinInt64}
+
+func (r *rankStep) reset(rank int32) {
+	r.rank, r.device, r.phases, r.window = rank, r.device[:0], r.phases[:0], nothing
+	clear(r.launched)
+}
+
+func widen(w *timeline.Interval, start, end int64) {
+	w.Start, w.End = min(w.Start, start), max(w.End, end)
+}
+
+// splitter sorts a step's rows by rank.
+type splitter struct {
+	ranks    []*rankStep // by rank
+	spare    []*rankStep
+	rejected int64 // spans that ended before they started
+}
+
+func (s *splitter) at(rank int32) *rankStep {
+	i, ok := slices.BinarySearchFunc(s.ranks, rank, func(r *rankStep, k int32) int { return cmp.Compare(r.rank, k) })
+	if ok {
+		return s.ranks[i]
+	}
+	var r *rankStep
+	if n := len(s.spare); n > 0 {
+		r, s.spare = s.spare[n-1], s.spare[:n-1]
+	} else {
+		r = &rankStep{launched: map[int64]int64{}}
+	}
+	r.reset(rank)
+	s.ranks = slices.Insert(s.ranks, i, r)
+	return r
+}
+
+// split returns the ranks with device rows, and the name of the envelope or -1.
+func (s *splitter) split(rows []timeline.Event) (ranks []*rankStep, kind int32) {
+	s.spare, s.ranks = append(s.spare, s.ranks...), s.ranks[:0]
+	kind = -1
+	var r *rankStep
+	for i := range rows {
+		e := &rows[i]
+		if e.End < e.Start {
+			s.rejected++
+			continue
+		}
+		if r == nil || r.rank != e.Rank {
+			r = s.at(e.Rank)
+		}
+		switch e.Role {
+		case timeline.Device:
+			r.device = append(r.device, *e)
+		case timeline.Phase:
+			r.phases = append(r.phases, timeline.Interval{Start: e.Start, End: e.End})
+		case timeline.Launch:
+			r.launched[e.Correlation] = max(e.End, r.launched[e.Correlation])
+		case timeline.Envelope:
+			widen(&r.window, e.Start, e.End)
+			kind = e.Kernel
+		}
+	}
+	return s.share(), kind
+}
+
+// share gives the host rows of rank -1 to all ranks and finds the windows.
+func (s *splitter) share() []*rankStep {
+	var all *rankStep
+	ranks := s.ranks
+	if len(ranks) > 0 && ranks[0].rank == -1 && len(ranks[0].device) == 0 {
+		all, ranks = ranks[0], ranks[1:]
+	}
+	ranks = slices.DeleteFunc(slices.Clone(ranks), func(r *rankStep) bool { return len(r.device) == 0 })
+	byStart := func(a, b timeline.Event) int { return cmp.Compare(a.Start, b.Start) }
+	for _, r := range ranks {
+		if !slices.IsSortedFunc(r.device, byStart) {
+			slices.SortStableFunc(r.device, byStart)
+		}
+		r.first, r.last = r.device[0].Start, r.device[0].End
+		for i := range r.device {
+			r.last = max(r.last, r.device[i].End)
+		}
+		if all != nil {
+			r.phases = append(r.phases, all.phases...)
+			if r.window == nothing {
+				r.window = all.window
+			}
+		}
+		widen(&r.window, r.first, r.last)
+		r.phases = timeline.Union(r.phases)
+	}
+	return ranks
+}
+
+// gaps types the idle stretches of one rank.
+type gaps struct {
+	r         *rankStep
+	launchGap int64
+	lastOfAll int64 // when the last rank's device work ended
+	into      *[numEntries]int64
+}
+
+func (g *gaps) add(start, end int64) {
+	if start >= end {
+		return
+	}
+	if g.launchedLate(start, end) {
+		g.into[Launch] += end - start
+		return
+	}
+	timeline.Cut(timeline.Interval{Start: start, End: end}, g.r.phases,
+		func(v timeline.Interval) { g.into[Host] += v.End - v.Start },
+		func(v timeline.Interval) { g.quiet(v, end-start) })
+}
+
+// launchedLate reports whether what ended the gap was launched after it began.
+func (g *gaps) launchedLate(start, end int64) bool {
+	if len(g.r.launched) == 0 {
+		return false
+	}
+	d := g.r.device
+	i, _ := slices.BinarySearchFunc(d, end, func(e timeline.Event, t int64) int { return cmp.Compare(e.Start, t) })
+	for ; i < len(d) && d[i].Start == end; i++ {
+		if at, ok := g.r.launched[d[i].Correlation]; ok && at > start {
+			return true
+		}
+	}
+	return false
+}
+
+// quiet types a part of a gap, of length whole, in which no phase ran.
+func (g *gaps) quiet(v timeline.Interval, whole int64) {
+	inside := v.Start >= g.r.first && v.End <= g.r.last
+	switch {
+	case inside && whole < g.launchGap:
+		g.into[Launch] += v.End - v.Start
+	case v.Start >= g.r.last && v.Start < g.lastOfAll:
+		wait := min(v.End, g.lastOfAll) - v.Start
+		g.into[Peers] += wait
+		g.into[Unexplained] += v.End - v.Start - wait
+	default:
+		g.into[Unexplained] += v.End - v.Start
+	}
+}
+
+// ledgerOf sweeps one rank. key numbers the class of an event.
+func ledgerOf(r *rankStep, sw *timeline.Sweeper, pieces []timeline.Piece, nKeys int, lastOfAll, launchGap int64) Ledger {
+	l := Ledger{Rank: r.rank, Wall: r.window.End - r.window.Start, Span: r.last - r.first, Self: make([]int64, nKeys)}
+	g := gaps{r: r, launchGap: launchGap, lastOfAll: lastOfAll, into: &l.Other}
+	at := r.window.Start
+	sw.Sweep(pieces, func(start, end int64, key int32) {
+		g.add(at, start)
+		switch key {
+		case timeline.None:
+			g.add(start, end)
+		case timeline.Several:
+			l.Other[Overlap] += end - start
+		default:
+			l.Self[key] += end - start
+		}
+		at = end
+	})
+	g.add(at, r.window.End)
+	return l
+}

@@ -1,0 +1,225 @@
+package attribute
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Section is the cost of all steps of one kind. Sums are over steps and ranks.
+type Section struct {
+	Kind   string
+	Steps  int
+	Ranks  int
+	Shared bool // ranks share memory and threads: every rank's span is the whole call
+
+	Wall    int64 // sum of Ledger and of Classes' Self
+	Span    int64 // first device start to last device end
+	Ledger  []Amount
+	Classes []Row
+	Rows    []Row // by Options.By; Classes where that is class
+	Comm    Comm
+
+	WallOf Stat // of one step: the mean over its ranks
+	SpanOf Stat
+	Walls  []int64 // of each step: the mean over its ranks
+
+	KeyOverlap int64 // time in which several of Rows ran
+}
+
+// Amount is an entry of a ledger.
+type Amount struct {
+	Name string
+	NS   int64
+}
+
+// Row is the cost of one class, kernel, layer, rank or call.
+type Row struct {
+	Label string
+	Class string // "" where the row has several
+	Key   Key
+
+	Calls              int64
+	Self               int64 // time in which only this ran
+	Total              int64 // lengths of the spans
+	Bytes, Wire, FLOPs int64
+	Bound              int64 // roofline time; 0: unknown
+	Slots, Width       int64 // of the span with the most slots
+	Grid, Block        int32
+	PerStep            Stat // self time in one step: the mean over its ranks
+}
+
+// cost is what is added up for a row.
+type cost struct {
+	Calls, Total, Bytes, Wire, FLOPs, Bound, Slots, Width int64
+	Grid, Block                                           int32
+}
+
+func (c *cost) add(o cost) {
+	c.Calls += o.Calls
+	c.Total += o.Total
+	c.Bytes += o.Bytes
+	c.Wire += o.Wire
+	c.FLOPs += o.FLOPs
+	c.Bound += o.Bound
+	if o.Slots > c.Slots {
+		c.Slots, c.Width = o.Slots, o.Width
+	}
+	if o.Grid > c.Grid {
+		c.Grid, c.Block = o.Grid, o.Block
+	}
+}
+
+// section is a Section while it grows.
+type section struct {
+	kind       string
+	steps      int
+	shared     bool
+	rankSteps  map[int32]int64 // steps that each rank has
+	wall, span int64
+	other      [numEntries]int64
+	keyOverlap int64
+	classes    []cost
+	keys       []cost
+	classSelf  samples
+	keySelf    samples
+	walls      []int64
+	spans      []int64
+	comm       Comm
+}
+
+// samples are the self times of keys, one value a step: the mean over its ranks.
+type samples struct {
+	sum    []int64
+	values [][]int64
+}
+
+func (s *samples) add(step int, self []int64, ranks int64) {
+	s.sum = addTo(s.sum, self)
+	s.values = grow(s.values, len(self))
+	for i, v := range self {
+		if v == 0 {
+			continue
+		}
+		s.values[i] = append(append(s.values[i], make([]int64, max(0, step-len(s.values[i])))...), v/ranks)
+	}
+}
+
+// of returns the values of a key in all steps.
+func (s *samples) of(i, steps int) []int64 {
+	if i >= len(s.values) {
+		return make([]int64, steps)
+	}
+	return append(s.values[i], make([]int64, max(0, steps-len(s.values[i])))...)
+}
+
+func (s *samples) total(i int) int64 {
+	if i >= len(s.sum) {
+		return 0
+	}
+	return s.sum[i]
+}
+
+// close adds a step that all ranks have been attributed of.
+func (s *section) close(ledgers []Ledger, classSum, keySum []int64, by By) {
+	var wall, span int64
+	for i := range ledgers {
+		l := &ledgers[i]
+		wall += l.Wall
+		span += l.Span
+		for e, ns := range l.Other {
+			s.other[e] += ns
+		}
+		s.rankSteps[l.Rank]++
+	}
+	n := int64(len(ledgers))
+	of := n // ranks that a key's time is summed over
+	if by == ByRank {
+		of = 1
+	}
+	s.wall += wall
+	s.span += span
+	s.walls = append(s.walls, wall/n)
+	s.spans = append(s.spans, span/n)
+	s.classSelf.add(s.steps, classSum, n)
+	s.keySelf.add(s.steps, keySum, of)
+	s.steps++
+}
+
+func (s *section) missing() []string {
+	var w []string
+	for _, r := range slices.Sorted(maps.Keys(s.rankSteps)) {
+		if n := s.rankSteps[r]; n < int64(s.steps) {
+			w = append(w, fmt.Sprintf("rank %d has spans in %d of %d %s steps", r, n, s.steps, s.kind))
+		}
+	}
+	if s.comm.Unsplit > 0 && len(s.rankSteps) > 1 {
+		w = append(w, fmt.Sprintf("collectives of some %s steps do not pair across ranks: their waiting and transfer cannot be told apart", s.kind))
+	}
+	return w
+}
+
+// kindOrder is the order of sections in reports.
+var kindOrder = []string{"prefill", "mixed", "decode", "step"}
+
+// Sections returns the result: a section for each kind of step, and classes,
+// rows and ledger entries from the most expensive down.
+func (a *Attribution) Sections() []Section {
+	var out []Section
+	for _, s := range a.sections {
+		out = append(out, a.result(s))
+	}
+	slices.SortStableFunc(out, func(x, y Section) int {
+		return cmp.Compare(slices.Index(kindOrder, x.Kind), slices.Index(kindOrder, y.Kind))
+	})
+	return out
+}
+
+func (a *Attribution) result(s *section) Section {
+	sec := Section{Kind: s.kind, Steps: s.steps, Ranks: len(s.rankSteps), Shared: s.shared, Wall: s.wall, Span: s.span,
+		Comm: s.comm, WallOf: MedianOf(s.walls), SpanOf: MedianOf(s.spans), Walls: s.walls, KeyOverlap: s.keyOverlap}
+	for _, n := range s.rankSteps {
+		sec.RankSteps += n
+	}
+	slices.SortFunc(sec.Comm.Ranks, func(x, y Skew) int { return cmp.Compare(x.Rank, y.Rank) })
+	sec.Classes = a.rows(s, &a.classes, s.classes, &s.classSelf)
+	sec.Rows = sec.Classes
+	if a.opt.By != ByClass {
+		sec.Rows = a.rows(s, &a.keys, s.keys, &s.keySelf)
+	}
+	for _, c := range sec.Classes {
+		sec.Ledger = append(sec.Ledger, Amount{c.Label, c.Self})
+	}
+	for e, ns := range s.other {
+		sec.Ledger = append(sec.Ledger, Amount{Entry(e).String(), ns})
+	}
+	return sec
+}
+
+func (a *Attribution) rows(s *section, ring *keyring, costs []cost, self *samples) []Row {
+	var rows []Row
+	for i, c := range costs {
+		if c.Calls == 0 {
+			continue
+		}
+		k := ring.keys[i]
+		r := Row{Label: ring.by.label(k, a.names), Key: k, Calls: c.Calls, Self: self.total(i), Total: c.Total,
+			Bytes: c.Bytes, Wire: c.Wire, FLOPs: c.FLOPs, Bound: c.Bound, Slots: c.Slots, Width: c.Width, Grid: c.Grid, Block: c.Block,
+			Steps: self.of(i, s.steps)}
+		r.PerStep = MedianOf(r.Steps)
+		if k.Class >= 0 {
+			r.Class = a.names.Name(k.Class)
+		}
+		if s.shared {
+			// The ranks' parts are done one after the other on one machine, and each
+			// rank's span is the whole of it.
+			r.Bound *= int64(len(s.rankSteps))
+		}
+		rows = append(rows, r)
+	}
+	slices.SortStableFunc(rows, func(x, y Row) int {
+		return cmp.Or(cmp.Compare(y.Self, x.Self), cmp.Compare(y.Total, x.Total), cmp.Compare(x.Label, y.Label))
+	})
+	return rows
+}

@@ -1,0 +1,289 @@
+package timeline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"glmbatch/datasets"
+)
+
+// Event is a row of a timeline as attribution needs it. Lane, Kernel and Class
+// are numbers of the reader's names.
+type Event struct {
+	Start, End          int64
+	Bytes, Wire, FLOPs  int64
+	Correlation, Slots  int64
+	Rank, Layer, Call   int32
+	Lane, Kernel, Class int32
+	Groups              int32
+	GridX, BlockX, K    int32
+	Role                Role
+}
+
+// Role is what an event is for attribution.
+type Role uint8
+
+// The roles of events.
+const (
+	Device   Role = iota
+	Phase         // a phase of the driving thread, which may explain a gap
+	Beside        // a phase of another goroutine
+	Envelope      // the whole step
+	Launch        // a call that starts device work
+	Sync          // the host waits for a device
+	Other         // profiler overhead, other driver calls
+)
+
+// Steps is a range of steps, both ends included.
+type Steps struct{ From, To int64 }
+
+// AllSteps is every step there is.
+var AllSteps = Steps{0, math.MaxInt64}
+
+// Has reports whether the range has a step.
+func (s Steps) Has(step int64) bool { return step >= s.From && step <= s.To }
+
+// Reader reads a timeline, of one or more files, step by step.
+type Reader struct {
+	Names    datasets.Names
+	Rows     int64 // rows read so far
+	Findings []datasets.Finding
+
+	files  []*datasets.SpanReader
+	roles  rolesOf
+	held   map[int64][]Event
+	free   [][]Event
+	nHeld  int
+	column datasets.SpanColumns
+}
+
+// maxHeld bounds the rows of steps that are not complete yet.
+const maxHeld = 1 << 25
+
+// Open opens the files of one timeline.
+func Open(files []string) (*Reader, error) {
+	if len(files) == 0 {
+		return nil, errors.New("no timeline files")
+	}
+	r := &Reader{held: map[int64][]Event{}}
+	for _, path := range files {
+		s, err := datasets.OpenSpans(path, &r.Names)
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r.files = append(r.files, s)
+		found, err := s.Findings()
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r.Findings = append(r.Findings, found...)
+	}
+	return r, nil
+}
+
+// Close closes the files.
+func (r *Reader) Close() error {
+	var errs []error
+	for _, f := range r.files {
+		errs = append(errs, f.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Each calls f once for each step of the range, in ascending order, with all of
+// its rows, and any number of times with step -1 and rows of no step. f must not
+// keep the rows. It is called as soon as no row group that is left can have more
+// of the step, so that memory is bounded by the steps that lie interleaved in
+// the file.
+func (r *Reader) Each(steps Steps, f func(step int64, rows []Event) error) error {
+	later, err := r.later()
+	if err != nil {
+		return err
+	}
+	group := 0
+	for _, file := range r.files {
+		for i := range file.Groups() {
+			group++
+			if lo, hi := file.Steps(i); hi < steps.From && lo >= 0 || lo > steps.To {
+				file.Skip()
+			} else if err := r.read(file, steps, f); err != nil {
+				return err
+			}
+			if err := r.flush(later[group], f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// later returns, for each row group and for the end, the least step that it or a
+// later group can have.
+func (r *Reader) later() ([]int64, error) {
+	var least []int64
+	for _, file := range r.files {
+		for i := range file.Groups() {
+			lo, _ := file.Steps(i)
+			if lo < 0 {
+				var err error
+				if lo, err = file.LeastStep(i); err != nil {
+					return nil, err
+				}
+			}
+			least = append(least, lo)
+		}
+	}
+	least = append(least, math.MaxInt64)
+	for i := len(least) - 2; i >= 0; i-- {
+		least[i] = min(least[i], least[i+1])
+	}
+	return least, nil
+}
+
+func (r *Reader) read(file *datasets.SpanReader, steps Steps, f func(int64, []Event) error) error {
+	c := &r.column
+	if err := file.Next(c); err != nil {
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		return err
+	}
+	r.Rows += int64(c.Rows())
+	r.roles.learn(&r.Names)
+	last, into := int64(math.MinInt64), []Event(nil)
+	loose := r.take()
+	for i, step := range c.Step {
+		if step >= 0 && !steps.Has(step) {
+			continue
+		}
+		e := r.event(c, i)
+		if step < 0 {
+			loose = append(loose, e)
+			continue
+		}
+		if step != last {
+			r.keep(last, into)
+			into = r.held[step]
+			if into == nil {
+				into = r.take()
+			}
+			last = step
+		}
+		into = append(into, e)
+		if r.nHeld++; r.nHeld > maxHeld {
+			return fmt.Errorf("more than %d rows belong to steps that do not end: sort the timeline by step", maxHeld)
+		}
+	}
+	r.keep(last, into)
+	if len(loose) > 0 {
+		if err := f(-1, loose); err != nil {
+			return err
+		}
+	}
+	r.free = append(r.free, loose[:0])
+	return nil
+}
+
+func (r *Reader) event(c *datasets.SpanColumns, i int) Event {
+	return Event{
+		Start: c.StartNS[i], End: c.EndNS[i], Bytes: c.Bytes[i], Wire: c.WireBytes[i], FLOPs: c.FLOPs[i],
+		Correlation: c.Correlation[i], Slots: c.Slots[i], Rank: c.Rank[i], Layer: c.Layer[i], Call: c.Call[i],
+		Lane: c.Lane[i], Kernel: c.Kernel[i], Class: c.Class[i], Groups: c.Groups[i],
+		GridX: c.GridX[i], BlockX: c.BlockX[i], K: c.K[i], Role: r.roles.of(c.Lane[i], c.Evidence[i]),
+	}
+}
+
+func (r *Reader) keep(step int64, rows []Event) {
+	if rows != nil {
+		r.held[step] = rows
+	}
+}
+
+func (r *Reader) take() []Event {
+	if n := len(r.free); n > 0 {
+		s := r.free[n-1]
+		r.free = r.free[:n-1]
+		return s
+	}
+	return make([]Event, 0, 1024)
+}
+
+func (r *Reader) flush(before int64, f func(int64, []Event) error) error {
+	var done []int64
+	for step := range r.held {
+		if step < before || before == math.MaxInt64 {
+			done = append(done, step)
+		}
+	}
+	slices.Sort(done)
+	for _, step := range done {
+		rows := r.held[step]
+		if err := f(step, rows); err != nil {
+			return err
+		}
+		delete(r.held, step)
+		r.nHeld -= len(rows)
+		r.free = append(r.free, rows[:0])
+	}
+	return nil
+}
+
+// rolesOf has, for each name, what a lane or an evidence of that name says.
+type rolesOf struct {
+	lane     []Role // Device, Phase (host) or Beside
+	evidence []Role // Device where it says nothing
+}
+
+var roleNames = map[string]Role{RoleStep: Envelope, RoleLaunch: Launch, RoleSync: Sync, RoleOverhead: Other, RoleAPI: Other}
+
+// learn takes in the names that have come since.
+func (o *rolesOf) learn(n *datasets.Names) {
+	for i := len(o.lane); i < n.Len(); i++ {
+		name, role := n.Name(int32(i)), Device
+		if IsHost(name) {
+			role = Beside
+			if explains(name) {
+				role = Phase
+			}
+		}
+		o.lane = append(o.lane, role)
+		o.evidence = append(o.evidence, roleNames[name])
+	}
+}
+
+func (o *rolesOf) of(lane, evidence int32) Role {
+	role := o.lane[lane]
+	if role != Device && o.evidence[evidence] != Device {
+		return o.evidence[evidence]
+	}
+	return role
+}
+
+// Events returns rows in memory as the events of each step; those of no step are
+// left out.
+func Events(rows []datasets.Span, names *datasets.Names) map[int64][]Event {
+	var roles rolesOf
+	steps := map[int64][]Event{}
+	for i := range rows {
+		s := &rows[i]
+		if s.Step < 0 {
+			continue
+		}
+		e := Event{
+			Start: s.StartNS, End: s.EndNS, Bytes: s.Bytes, Wire: s.WireBytes, FLOPs: s.FLOPs,
+			Correlation: s.Correlation, Slots: s.Slots, Rank: s.Rank, Layer: s.Layer, Call: s.Call,
+			Lane: names.Number(s.Lane), Kernel: names.Number(s.Kernel), Class: names.Number(s.Class), Groups: s.Groups,
+			GridX: s.GridX, BlockX: s.BlockX, K: s.K,
+		}
+		evidence := names.Number(s.Evidence)
+		roles.learn(names)
+		e.Role = roles.of(e.Lane, evidence)
+		steps[s.Step] = append(steps[s.Step], e)
+	}
+	return steps
+}

@@ -1,0 +1,90 @@
+package cpu
+
+import (
+	"fmt"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cpu/simd"
+)
+
+// Collectives run once for all ranks: all memory is at hand. What a rank keeps
+// for itself is written on each rank, what the ranks share is written once.
+
+// allReduceNorm: x += Σ ranks part, in the ranks' order; y = x / rms(x) * w.
+func allReduceNorm(x *frame, lo, hi int) error {
+	if err := x.whole(); err != nil {
+		return err
+	}
+	n := int(x.N)
+	parts := x.onRanks(0, x.M, x.N, x.ranks)
+	sums := x.onRanks(1, x.M, x.N, x.copies(1))
+	outs := x.onRanks(3, x.M, x.N, x.copies(3))
+	w := x.vector(2, x.N)
+	if x.err != nil {
+		return x.err
+	}
+	total := x.s.floats(0, n)
+	for m := lo; m < hi; m++ {
+		copy(total, row(parts[0], m, n))
+		for _, p := range parts[1:] {
+			simd.Add(total, row(p, m, n))
+		}
+		for _, sum := range sums {
+			simd.Add(row(sum, m, n), total)
+		}
+		for _, y := range outs {
+			simd.RMSNorm(row(y, m, n), row(sums[0], m, n), w, x.scalar(0))
+		}
+	}
+	return nil
+}
+
+// allGather puts the ranks' columns side by side.
+func allGather(x *frame, lo, hi int) error {
+	if err := x.whole(); err != nil {
+		return err
+	}
+	if int(x.N)%x.ranks != 0 {
+		return fmt.Errorf("%w: %d columns for %d ranks", kernels.ErrKernel, x.N, x.ranks)
+	}
+	each := int(x.N) / x.ranks
+	parts := x.onRanks(0, x.M, int32(each), x.ranks)
+	outs := x.onRanks(1, x.M, x.N, x.copies(1))
+	if x.err != nil {
+		return x.err
+	}
+	for m := lo; m < hi; m++ {
+		for _, y := range outs {
+			for r, p := range parts {
+				copy(row(y, m, int(x.N))[r*each:], row(p, m, each))
+			}
+		}
+	}
+	return nil
+}
+
+// whole checks that the call is meant for this group.
+func (x *frame) whole() error {
+	if int(x.Ranks) != x.ranks {
+		return fmt.Errorf("%w: a collective of %d ranks in a group of %d", kernels.ErrKernel, x.Ranks, x.ranks)
+	}
+	return nil
+}
+
+// copies returns how many copies of argument i there are to write.
+func (x *frame) copies(i int) int {
+	if a := x.call.Args[i]; a.Index == 0 || int(a.Index) > len(x.bufs) {
+		return 1
+	}
+	return len(x.bufs[x.call.Args[i].Index-1].copies)
+}
+
+// onRanks returns argument i on the first n ranks.
+func (x *frame) onRanks(i int, rows, width int32, n int) []simd.Rows {
+	views := x.views[i][:0]
+	for r := range n {
+		views = append(views, x.rowsOn(i, r, rows, width))
+	}
+	x.views[i] = views
+	return views
+}

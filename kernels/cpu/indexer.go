@@ -1,0 +1,162 @@
+package cpu
+
+import (
+	"math"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cpu/simd"
+)
+
+// indexRope rotates the first Rope values of each head of the indexer's queries.
+func indexRope(x *frame, lo, hi int) error {
+	k, heads := int(x.K), int(x.Heads)
+	q, pos := x.rows(0, x.M, x.Heads*x.K), x.ints(2, x.M)
+	if x.err == nil && x.Rope > x.K {
+		x.fail(1, "%d rotary values of %d", x.Rope, x.K)
+	}
+	if x.err != nil {
+		return x.err
+	}
+	for m := lo; m < hi; m++ {
+		a := x.angles(1, pos[m])
+		if a == nil {
+			return x.err
+		}
+		for h, r := 0, row(q, m, heads*k); h < heads; h++ {
+			rotate(r[h*k:h*k+int(x.Rope)], a)
+		}
+	}
+	return nil
+}
+
+// scoreBlock is how many positions of a row are a unit of the indexer.
+const scoreBlock = 256
+
+func logitUnits(d *kernels.Dims) int {
+	return int(d.M) * ((int(d.N) + scoreBlock - 1) / scoreBlock)
+}
+
+// indexLogits: scores[m, s] = Σ heads hw · relu(q · k[s]) · scale for s <= pos[m].
+func indexLogits(f kernels.Format) func(x *frame, lo, hi int) error {
+	return func(x *frame, lo, hi int) error {
+		k, heads := int(x.K), int(x.Heads)
+		q, hw, cache := x.rows(0, x.M, x.Heads*x.K), x.rows(1, x.M, x.Heads), x.bytes(2, x.rank)
+		seq, pos, scores := x.ints(4, x.M), x.ints(5, x.M), x.rows(6, x.M, x.N)
+		table := x.pageTable(3, cache, kernels.IndexEntry(f, k))
+		if x.err != nil {
+			return x.err
+		}
+		each := (int(x.N) + scoreBlock - 1) / scoreBlock
+		for lo < hi {
+			m := lo / each
+			first, last := (lo-m*each)*scoreBlock, min(hi-m*each, each)*scoreBlock
+			lo = m*each + last/scoreBlock
+			if pos[m] >= x.N {
+				x.fail(5, "position %d of row %d is past the scores' %d", pos[m], m, x.N)
+			}
+			pages := x.pagesOf(3, table, seq[m], pos[m])
+			if x.err != nil {
+				return x.err
+			}
+			if last = min(last, int(pos[m])+1); first < last {
+				simd.IndexScores(row(scores, m, int(x.N))[first:last], row(q, m, heads*k), heads, k, row(hw, m, heads), x.scalar(0),
+					f, cache, x.slots(pages, first, last), &x.s.simd)
+			}
+		}
+		return nil
+	}
+}
+
+// indexTopK: the positions of the TopK best scores of each row, ascending.
+func indexTopK(x *frame, lo, hi int) error {
+	scores, pos, sel := x.rows(0, x.M, x.N), x.ints(1, x.M), x.intRows(2, x.M, x.TopK)
+	if x.err != nil {
+		return x.err
+	}
+	for m := lo; m < hi; m++ {
+		if pos[m] < 0 || pos[m] >= x.N {
+			x.fail(1, "position %d of row %d is not one of %d", pos[m], m, x.N)
+			return x.err
+		}
+		topK(intRow(sel, m, int(x.TopK)), row(scores, m, int(x.N))[:pos[m]+1], x.s)
+	}
+	return nil
+}
+
+// topK writes the indices of the len(sel) largest scores, ascending, and -1
+// where there are fewer. Ties go to the lower index; NaN is below all.
+func topK(sel []int32, scores []float32, s *scratch) {
+	if len(scores) <= len(sel) {
+		for i := range sel {
+			sel[i] = -1
+			if i < len(scores) {
+				sel[i] = int32(i)
+			}
+		}
+		return
+	}
+	least, ties := threshold(scores, len(sel), s)
+	n := 0
+	for i, v := range scores {
+		k := sortKey(v)
+		if k < least {
+			continue
+		}
+		if k == least {
+			if ties == 0 {
+				continue
+			}
+			ties--
+		}
+		sel[n] = int32(i)
+		n++
+	}
+}
+
+// threshold returns the key of the n-th largest score (n >= 1) and how many of
+// the scores with that key are among the n. It narrows the key by 11, 11 and 10
+// bits; only scores that share the bits so far are looked at again.
+func threshold(scores []float32, n int, s *scratch) (key uint32, ties int) {
+	const bits = 11
+	count := s.ints(1, 1<<bits)
+	keys := s.ints(2, len(scores))
+	for i, v := range scores {
+		keys[i] = int32(sortKey(v))
+	}
+	for _, shift := range [3]uint{21, 10, 0} {
+		width := min(bits, 32-shift)
+		if shift == 0 {
+			width = 10
+		}
+		mask := uint32(1)<<width - 1
+		clear(count)
+		for _, k := range keys {
+			count[uint32(k)>>shift&mask]++
+		}
+		b := int(mask)
+		for int(count[b]) < n {
+			n -= int(count[b])
+			b--
+		}
+		kept := keys[:0]
+		for _, k := range keys {
+			if uint32(k)>>shift&mask == uint32(b) {
+				kept = append(kept, k)
+			}
+		}
+		keys, key = kept, key|uint32(b)<<shift
+	}
+	return key, n
+}
+
+// sortKey orders like the values, NaN below all and both zeros alike.
+func sortKey(v float32) uint32 {
+	if v != v {
+		return 0
+	}
+	b := math.Float32bits(v + 0)
+	if b>>31 != 0 {
+		return ^b
+	}
+	return b | 1<<31
+}

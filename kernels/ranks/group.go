@@ -1,0 +1,166 @@
+package ranks
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"glmbatch/kernels"
+)
+
+// Options configure a group. The zero value is usable.
+type Options struct {
+	// Lock ties each rank's goroutine to an OS thread of its own for the
+	// group's life, as devices with a current context per thread need.
+	Lock bool
+}
+
+// Group is n devices that run one program. Its methods are for one goroutine at
+// a time.
+type Group struct {
+	devices []kernels.Device
+	work    []chan func() // one a rank; its goroutine runs them in order
+	wg      sync.WaitGroup
+	errs    []error
+	bufs    []kernels.Buffer
+	closed  bool
+}
+
+// New makes a group of devices, whose owner it becomes.
+func New(devices []kernels.Device, o Options) (*Group, error) {
+	if len(devices) == 0 {
+		return nil, errors.New("ranks: no devices")
+	}
+	n := len(devices)
+	g := &Group{devices: devices, work: make([]chan func(), n), errs: make([]error, n), bufs: make([]kernels.Buffer, n)}
+	for r := range devices {
+		g.work[r] = make(chan func())
+		g.wg.Go(func() {
+			if o.Lock {
+				// Never unlocked: the thread ends with the goroutine, and what the
+				// device keeps for the thread ends with it.
+				runtime.LockOSThread()
+			}
+			for f := range g.work[r] {
+				f()
+			}
+		})
+	}
+	return g, nil
+}
+
+// Ranks returns the number of devices.
+func (g *Group) Ranks() int { return len(g.devices) }
+
+// Info describes rank 0's device; the others are alike.
+func (g *Group) Info() kernels.Info { return g.devices[0].Info() }
+
+// Alloc reserves zeroed memory on every rank.
+func (g *Group) Alloc(bytes int64, s kernels.Sharing) (kernels.Buffer, error) {
+	return g.allocate(func(_ int, d kernels.Device) (kernels.Buffer, error) { return d.Alloc(bytes, s) })
+}
+
+// Load packs weights on every rank; of returns a rank's share and is called
+// from the rank's goroutine. Ranks that share memory read replicated weights once.
+func (g *Group) Load(s kernels.Sharing, of func(rank int) kernels.Weights) (kernels.Buffer, error) {
+	return g.allocate(func(r int, d kernels.Device) (kernels.Buffer, error) { return d.Load(of(r), s) })
+}
+
+func (g *Group) allocate(f func(r int, d kernels.Device) (kernels.Buffer, error)) (kernels.Buffer, error) {
+	err := g.each(func(r int, d kernels.Device) (err error) {
+		g.bufs[r], err = f(r, d)
+		return err
+	})
+	if err != nil {
+		return kernels.Buffer{}, err
+	}
+	for r, b := range g.bufs {
+		if b != g.bufs[0] {
+			return kernels.Buffer{}, fmt.Errorf("rank %d: %w: allocation is %+v, rank 0 has %+v", r, kernels.ErrDevice, b, g.bufs[0])
+		}
+	}
+	return g.bufs[0], nil
+}
+
+// Upload copies src to every rank.
+func (g *Group) Upload(dst kernels.Buffer, src []byte) error {
+	return g.each(func(_ int, d kernels.Device) error { return d.Upload(dst, src) })
+}
+
+// UploadTo copies src to one rank.
+func (g *Group) UploadTo(rank int, dst kernels.Buffer, src []byte) error {
+	return g.on(rank, func(d kernels.Device) error { return d.Upload(dst, src) })
+}
+
+// Download copies from one rank.
+func (g *Group) Download(rank int, dst []byte, src kernels.Buffer) error {
+	return g.on(rank, func(d kernels.Device) error { return d.Download(dst, src) })
+}
+
+// Run executes calls on every rank. spans is nil, or has one slice a rank.
+func (g *Group) Run(calls []kernels.Call, spans [][]kernels.Span) error {
+	if spans != nil && len(spans) != len(g.devices) {
+		return fmt.Errorf("ranks: spans of %d ranks for a group of %d", len(spans), len(g.devices))
+	}
+	return g.each(func(r int, d kernels.Device) error {
+		if spans == nil {
+			return d.Run(calls, nil)
+		}
+		return d.Run(calls, spans[r])
+	})
+}
+
+// Close closes every device and ends the goroutines.
+func (g *Group) Close() error {
+	if g.closed {
+		return nil
+	}
+	err := g.each(func(_ int, d kernels.Device) error { return d.Close() })
+	g.closed = true
+	for _, c := range g.work {
+		close(c)
+	}
+	g.wg.Wait()
+	return err
+}
+
+// each does f for every rank at once and returns the first rank's error.
+func (g *Group) each(f func(r int, d kernels.Device) error) error {
+	if g.closed {
+		return errClosed
+	}
+	var wg sync.WaitGroup
+	wg.Add(len(g.devices))
+	for r, d := range g.devices {
+		g.work[r] <- func() {
+			defer wg.Done()
+			g.errs[r] = f(r, d)
+		}
+	}
+	wg.Wait()
+	for r, err := range g.errs {
+		if err != nil {
+			return fmt.Errorf("rank %d: %w", r, err)
+		}
+	}
+	return nil
+}
+
+var errClosed = errors.New("ranks: the group is closed")
+
+// on does f for one rank, on the rank's goroutine.
+func (g *Group) on(rank int, f func(d kernels.Device) error) error {
+	if g.closed {
+		return errClosed
+	}
+	if rank < 0 || rank >= len(g.devices) {
+		return fmt.Errorf("ranks: no rank %d in a group of %d", rank, len(g.devices))
+	}
+	done := make(chan error, 1)
+	g.work[rank] <- func() { done <- f(g.devices[rank]) }
+	if err := <-done; err != nil {
+		return fmt.Errorf("rank %d: %w", rank, err)
+	}
+	return nil
+}

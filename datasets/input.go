@@ -107,7 +107,7 @@ func (in *Input) merge(firstPath string, root *node) error {
 		seen[name] = true
 	}
 	if in.root == nil {
-		in.root = &node{name: "schema", typ: root.typ}
+		in.root = &node{name: "schema", typ: root.typ, stored: root.typ}
 		for i := range root.fields {
 			c := *root.child(i)
 			in.root.fields = append(in.root.fields, &c)
@@ -125,12 +125,12 @@ func (in *Input) merge(firstPath string, root *node) error {
 		switch {
 		case c == nil:
 			return fmt.Errorf("column %q is missing; %s has it", have.name, firstPath)
-		case have.isNull() && c.leaf && c.rep != repeated, signature(c) == signature(have) && c.rep == have.rep:
+		case signature(c) == signature(have) && c.rep == have.rep:
+		case have.isNull() && c.leaf && c.rep != repeated:
 			widened := *c
-			if have.isNull() {
-				widened.rep = optional
-			}
+			widened.rep = optional
 			in.root.fields[i] = &widened
+			delete(in.meta, arrowSchemaKey) // the first file's no longer fits
 		case c.isNull() && have.leaf && have.rep != repeated:
 			have.rep = optional
 		case signature(c) == signature(have) && c.rep != repeated && have.rep != repeated:

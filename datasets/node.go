@@ -32,6 +32,7 @@ type node struct {
 	rep    repetition
 	leaf   bool
 	typ    parquet.Type
+	stored parquet.Type      // typ with the annotations of its file, where they differ; else typ
 	enc    encoding.Encoding // nil: the writer's default
 	fields []parquet.Field   // all *node
 
@@ -42,7 +43,7 @@ type node struct {
 func (n *node) ID() int                     { return n.id }
 func (n *node) Name() string                { return n.name }
 func (n *node) String() string              { return signature(n) }
-func (n *node) Type() parquet.Type          { return n.typ }
+func (n *node) Type() parquet.Type          { return n.stored }
 func (n *node) Optional() bool              { return n.rep == optional }
 func (n *node) Repeated() bool              { return n.rep == repeated }
 func (n *node) Required() bool              { return n.rep == required }
@@ -62,7 +63,8 @@ func (n *node) Value(base reflect.Value) reflect.Value { return base }
 
 func (n *node) child(i int) *node { return n.fields[i].(*node) }
 
-// annotated is a type with the annotations of its file where the library has none.
+// annotated is a type with the annotations that its file has, where the library
+// would write others (INT(64,true) for a bare INT64) or none (FLOAT16).
 type annotated struct {
 	parquet.Type
 	logical   *format.LogicalType
@@ -71,6 +73,23 @@ type annotated struct {
 
 func (a annotated) LogicalType() *format.LogicalType         { return a.logical }
 func (a annotated) ConvertedType() *deprecated.ConvertedType { return a.converted }
+
+func annotate(typ parquet.Type, e *format.SchemaElement) parquet.Type {
+	a := annotated{Type: typ}
+	if e.LogicalType.Value != nil {
+		a.logical = &e.LogicalType
+	}
+	if e.ConvertedType.Valid {
+		a.converted = &e.ConvertedType.V
+	}
+	lt, ct := typ.LogicalType(), typ.ConvertedType()
+	sameLogical := (lt == nil) == (a.logical == nil)
+	sameConverted := (ct == nil) == (a.converted == nil) && (ct == nil || *ct == *a.converted)
+	if sameLogical && sameConverted {
+		return typ
+	}
+	return a
+}
 
 // fileNode returns the schema of a file as a tree of nodes.
 func fileNode(f *parquet.File) *node {
@@ -86,14 +105,12 @@ func fileNode(f *parquet.File) *node {
 		case c.Repeated():
 			n.rep = repeated
 		}
-		if lost := e.LogicalType.Value != nil && n.typ.LogicalType() == nil; lost {
-			a := annotated{Type: n.typ, logical: &e.LogicalType}
-			if e.ConvertedType.Valid {
-				a.converted = &e.ConvertedType.V
+		n.stored = n.typ
+		if n.leaf {
+			n.stored = annotate(n.typ, &e)
+			if n.isNull() { // the library's null type has no physical type, which footers need
+				n.stored = annotated{Type: parquet.Int32Type, logical: &e.LogicalType}
 			}
-			n.typ = a
-		} else if e.ConvertedType.Valid && n.typ.LogicalType() == nil && n.typ.ConvertedType() == nil {
-			n.typ = annotated{n.typ, nil, &e.ConvertedType.V}
 		}
 		if n.leaf {
 			n.enc = &parquet.Plain
@@ -113,7 +130,7 @@ func fileNode(f *parquet.File) *node {
 func structNode(s *parquet.Schema) *node {
 	var build func(name string, p parquet.Node) *node
 	build = func(name string, p parquet.Node) *node {
-		n := &node{name: name, id: p.ID(), leaf: p.Leaf(), typ: p.Type(), enc: p.Encoding()}
+		n := &node{name: name, id: p.ID(), leaf: p.Leaf(), typ: p.Type(), stored: p.Type(), enc: p.Encoding()}
 		switch {
 		case p.Optional():
 			n.rep = optional

@@ -1,0 +1,127 @@
+package datasets
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// fixtures are files by other writers; interop/fixtures.py makes them.
+var fixtures = []string{"pyarrow", "pandas", "polars", "duckdb", "spark"}
+
+func openFixture(t *testing.T, name string) *Input {
+	t.Helper()
+	in, err := Open([]string{filepath.Join("testdata", name+".parquet")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func readAll(t *testing.T, r *Reader) []Record {
+	t.Helper()
+	defer r.Close()
+	var all []Record
+	for {
+		recs, err := r.Read()
+		if err == io.EOF {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, recs...)
+	}
+}
+
+// TestFields shows every column of every writer as this package sees it.
+func TestFields(t *testing.T) {
+	for _, name := range fixtures {
+		t.Run(name, func(t *testing.T) {
+			in := openFixture(t, name)
+			recs := readAll(t, in.Reader(0, in.Rows))
+			var b strings.Builder
+			for i := range in.root.fields {
+				f, _ := in.Lookup(in.root.child(i).name)
+				fmt.Fprintf(&b, "%s: %s (shape %d)\n", f.Name, f.Type(), f.Shape)
+				for _, r := range recs {
+					text, ok, err := f.JSON(nil, r)
+					switch {
+					case err != nil:
+						fmt.Fprintf(&b, "\terror: %v\n", err)
+					case !ok:
+						b.WriteString("\tnull\n")
+					default:
+						fmt.Fprintf(&b, "\t%s\n", text)
+					}
+				}
+			}
+			golden(t, name+".txt", b.String())
+		})
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+// TestPassThrough writes every fixture out with our columns and compares the
+// input's columns value by value, levels and all.
+func TestPassThrough(t *testing.T) {
+	for _, name := range fixtures {
+		t.Run(name, func(t *testing.T) {
+			in := openFixture(t, name)
+			recs := readAll(t, in.Reader(0, in.Rows))
+			out := NewOutput(in, Result{}, TokenIDs{}, Logprobs{})
+			path := filepath.Join(t.TempDir(), "part-00000.parquet")
+			p, err := out.Create(path, map[string]string{"glmbatch.test": "1"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range recs {
+				res := Result{Response: ptr("r"), FinishReason: "stop", RowIndex: r.Index, RunID: "x"}
+				if r.Index == 1 {
+					res = Result{FinishReason: "error", ErrorCode: ptr("null_prompt"), Error: ptr("no prompt"), RowIndex: 1, RunID: "x"}
+				}
+				if err := p.Write(r, res, TokenIDs{[]int32{1, 2}}, Logprobs{[]float32{-1}, [][]TopLogprob{{{1, -1}, {2, -3}}, {}}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if dir := os.Getenv("GLMBATCH_KEEP"); dir != "" {
+				data, _ := os.ReadFile(path)
+				os.WriteFile(filepath.Join(dir, name+".parquet"), data, 0o666)
+			}
+			back, err := Open([]string{path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := readAll(t, back.Reader(0, back.Rows))
+			if len(got) != len(recs) {
+				t.Fatalf("%d rows, want %d", len(got), len(recs))
+			}
+			for i := range in.root.fields {
+				want, have := in.root.child(i), back.root.child(i)
+				if want.name != have.name || signature(want) != signature(have) || want.rep != have.rep {
+					t.Errorf("column %s is %s (%d), want %s (%d)", have.name, signature(have), have.rep, signature(want), want.rep)
+				}
+			}
+			for i := range recs {
+				want := recs[i].values
+				for k := range want {
+					w, g := want[k], got[i].values[k]
+					if w.Kind() != g.Kind() || !bytes.Equal(w.AppendBytes(nil), g.AppendBytes(nil)) {
+						t.Errorf("row %d: %+v, want %+v", i, g, w)
+					}
+					if w.DefinitionLevel() != g.DefinitionLevel() || w.RepetitionLevel() != g.RepetitionLevel() || w.Column() != g.Column() {
+						t.Errorf("row %d: levels of %+v, want %+v", i, g, w)
+					}
+				}
+			}
+		})
+	}
+}

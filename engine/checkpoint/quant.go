@@ -13,8 +13,8 @@ import (
 // say about the weights. The tensors themselves decide; this is compared with them.
 type quantization struct {
 	where    string // the file that says so; "": the model is not quantised
-	method   string // "modelopt", "compressed-tensors"
 	ignore   patterns
+	only     map[string]bool // the quantised modules, where the file lists them; nil: all but ignore
 	warnings []string
 }
 
@@ -27,6 +27,9 @@ type quantConfig struct {
 	Exclude []string              `json:"exclude_modules"` // older ModelOpt
 	Group   *int                  `json:"group_size"`
 	Groups  map[string]quantGroup `json:"config_groups"`
+	Layers  map[string]struct {   // of mixed precision
+		Algo string `json:"quant_algo"`
+	} `json:"quantized_layers"`
 }
 
 type quantGroup struct {
@@ -94,7 +97,6 @@ func parseQuantization(config, extra []byte) (quantization, error) {
 }
 
 func (q *quantization) fill(c *quantConfig) error {
-	q.method = c.Method
 	switch {
 	case c.Method == "modelopt" && (strings.Contains(c.Algo, "NVFP4") || c.Algo == "" || c.Algo == "MIXED_PRECISION"):
 	case c.Method == "compressed-tensors" && (c.Format == "nvfp4-pack-quantized" || c.Format == "mixed-precision"):
@@ -106,6 +108,14 @@ func (q *quantization) fill(c *quantConfig) error {
 	var err error
 	if q.ignore, err = compile(append(slices.Clone(c.Ignore), c.Exclude...)); err != nil {
 		return err
+	}
+	if c.Layers != nil {
+		q.only = map[string]bool{}
+		for module, l := range c.Layers {
+			if strings.Contains(l.Algo, "NVFP4") {
+				q.only[module] = true
+			}
+		}
 	}
 	sizes := []*int{c.Group}
 	for _, g := range c.Groups {
@@ -131,10 +141,17 @@ func contains(sorted []string, s string) bool {
 	return ok
 }
 
+func (q *quantization) claims(module string) bool {
+	if q.only != nil && !q.only[module] {
+		return false
+	}
+	return !q.ignore.match(module)
+}
+
 // ClaimsQuantized reports whether the configuration says that a Linear is
 // stored as NVFP4: the model is quantised and the module is not left out.
 func (c *Checkpoint) ClaimsQuantized(module string) bool {
-	return c.quant.where != "" && !c.quant.ignore.match(module)
+	return c.quant.where != "" && c.quant.claims(module)
 }
 
 // contradictions compares the configuration with what is stored, as far as that
@@ -151,7 +168,7 @@ func (c *Checkpoint) contradictions() []string {
 		switch {
 		case c.quant.where == "":
 			unsaid.add("%s", module)
-		case c.quant.ignore.match(module):
+		case !c.quant.claims(module):
 			left.add("%s", module)
 		}
 	}

@@ -15,12 +15,30 @@ const (
 	Cols               // an equal block of columns
 )
 
+// Part is a part of the model, for sums over its weights.
+type Part string
+
+// The parts of the model.
+const (
+	Embedding Part = "embedding"
+	Attn      Part = "attention"
+	Index     Part = "indexer"
+	DenseMLP  Part = "dense MLP"
+	Router    Part = "router"
+	Routed    Part = "routed experts"
+	Shared    Part = "shared experts"
+	Norms     Part = "norms"
+	Join      Part = "MTP join" // takes an embedding and a hidden state to one
+	Head      Part = "lm_head"
+)
+
 // Tensor is one weight of a checkpoint, as its BF16 form stores it.
 type Tensor struct {
 	Name       string // as the hub names it
-	Layer      int    // -1: outside the layers
-	Expert     int    // of the layer's routed experts; -1: none
-	Rows, Cols int    // Cols 0: a vector
+	Part       Part
+	Layer      int // -1: outside the layers
+	Expert     int // of the layer's routed experts; -1: none
+	Rows, Cols int // Cols 0: a vector
 	Split      Split
 	// MayQuantize: multiplied as a Linear, so a checkpoint may store it as NVFP4.
 	MayQuantize bool
@@ -63,43 +81,44 @@ const (
 // A cols of nil makes a vector.
 var weights = []struct {
 	name        string
+	part        Part
 	in          where
 	split       Split
 	mayQuantize bool
 	rows, cols  func(*Config) int
 }{
-	{"model.embed_tokens.weight", outside, Whole, false, vocab, hidden},
-	{"input_layernorm.weight", everyOne, Whole, false, hidden, nil},
-	{"self_attn.q_a_proj.weight", everyOne, Whole, true, qLoRA, hidden},
-	{"self_attn.q_a_layernorm.weight", everyOne, Whole, false, qLoRA, nil},
-	{"self_attn.q_b_proj.weight", everyOne, Rows, true, func(c *Config) int { return c.Heads * c.QKHeadDim() }, qLoRA},
-	{"self_attn.kv_a_proj_with_mqa.weight", everyOne, Whole, true, func(c *Config) int { return c.KVLoRA + c.QKRope }, hidden},
-	{"self_attn.kv_a_layernorm.weight", everyOne, Whole, false, kvLoRA, nil},
-	{"self_attn.kv_b_proj.weight", everyOne, Rows, true, func(c *Config) int { return c.Heads * (c.QKNope + c.VHead) }, kvLoRA},
-	{"self_attn.o_proj.weight", everyOne, Cols, true, hidden, func(c *Config) int { return c.Heads * c.VHead }},
-	{"self_attn.indexer.wq_b.weight", indexed, Whole, true, func(c *Config) int { return c.IndexHeads * c.IndexHeadDim }, qLoRA},
-	{"self_attn.indexer.wk.weight", indexed, Whole, true, indexDim, hidden},
-	{"self_attn.indexer.k_norm.weight", indexed, Whole, false, indexDim, nil},
-	{"self_attn.indexer.k_norm.bias", indexed, Whole, false, indexDim, nil},
-	{"self_attn.indexer.weights_proj.weight", indexed, Whole, true, func(c *Config) int { return c.IndexHeads }, hidden},
-	{"post_attention_layernorm.weight", everyOne, Whole, false, hidden, nil},
-	{"mlp.gate_proj.weight", dense, Rows, true, inner, hidden},
-	{"mlp.up_proj.weight", dense, Rows, true, inner, hidden},
-	{"mlp.down_proj.weight", dense, Cols, true, hidden, inner},
-	{"mlp.gate.weight", sparse, Whole, false, experts, hidden},
-	{"mlp.gate.e_score_correction_bias", sparse, Whole, false, experts, nil},
-	{"gate_proj.weight", perExpert, Rows, true, moeInner, hidden},
-	{"up_proj.weight", perExpert, Rows, true, moeInner, hidden},
-	{"down_proj.weight", perExpert, Cols, true, hidden, moeInner},
-	{"mlp.shared_experts.gate_proj.weight", sparse, Rows, true, sharedInner, hidden},
-	{"mlp.shared_experts.up_proj.weight", sparse, Rows, true, sharedInner, hidden},
-	{"mlp.shared_experts.down_proj.weight", sparse, Cols, true, hidden, sharedInner},
-	{"enorm.weight", mtp, Whole, false, hidden, nil},
-	{"hnorm.weight", mtp, Whole, false, hidden, nil},
-	{"eh_proj.weight", mtp, Whole, true, hidden, func(c *Config) int { return 2 * c.Hidden }},
-	{"shared_head.norm.weight", mtp, Whole, false, hidden, nil},
-	{"model.norm.weight", outside, Whole, false, hidden, nil},
-	{"lm_head.weight", outside, Rows, true, vocab, hidden},
+	{"model.embed_tokens.weight", Embedding, outside, Whole, false, vocab, hidden},
+	{"input_layernorm.weight", Norms, everyOne, Whole, false, hidden, nil},
+	{"self_attn.q_a_proj.weight", Attn, everyOne, Whole, true, qLoRA, hidden},
+	{"self_attn.q_a_layernorm.weight", Norms, everyOne, Whole, false, qLoRA, nil},
+	{"self_attn.q_b_proj.weight", Attn, everyOne, Rows, true, func(c *Config) int { return c.Heads * c.QKHeadDim() }, qLoRA},
+	{"self_attn.kv_a_proj_with_mqa.weight", Attn, everyOne, Whole, true, func(c *Config) int { return c.KVLoRA + c.QKRope }, hidden},
+	{"self_attn.kv_a_layernorm.weight", Norms, everyOne, Whole, false, kvLoRA, nil},
+	{"self_attn.kv_b_proj.weight", Attn, everyOne, Rows, true, func(c *Config) int { return c.Heads * (c.QKNope + c.VHead) }, kvLoRA},
+	{"self_attn.o_proj.weight", Attn, everyOne, Cols, true, hidden, func(c *Config) int { return c.Heads * c.VHead }},
+	{"self_attn.indexer.wq_b.weight", Index, indexed, Whole, true, func(c *Config) int { return c.IndexHeads * c.IndexHeadDim }, qLoRA},
+	{"self_attn.indexer.wk.weight", Index, indexed, Whole, true, indexDim, hidden},
+	{"self_attn.indexer.k_norm.weight", Index, indexed, Whole, false, indexDim, nil},
+	{"self_attn.indexer.k_norm.bias", Index, indexed, Whole, false, indexDim, nil},
+	{"self_attn.indexer.weights_proj.weight", Index, indexed, Whole, true, func(c *Config) int { return c.IndexHeads }, hidden},
+	{"post_attention_layernorm.weight", Norms, everyOne, Whole, false, hidden, nil},
+	{"mlp.gate_proj.weight", DenseMLP, dense, Rows, true, inner, hidden},
+	{"mlp.up_proj.weight", DenseMLP, dense, Rows, true, inner, hidden},
+	{"mlp.down_proj.weight", DenseMLP, dense, Cols, true, hidden, inner},
+	{"mlp.gate.weight", Router, sparse, Whole, false, experts, hidden},
+	{"mlp.gate.e_score_correction_bias", Router, sparse, Whole, false, experts, nil},
+	{"gate_proj.weight", Routed, perExpert, Rows, true, moeInner, hidden},
+	{"up_proj.weight", Routed, perExpert, Rows, true, moeInner, hidden},
+	{"down_proj.weight", Routed, perExpert, Cols, true, hidden, moeInner},
+	{"mlp.shared_experts.gate_proj.weight", Shared, sparse, Rows, true, sharedInner, hidden},
+	{"mlp.shared_experts.up_proj.weight", Shared, sparse, Rows, true, sharedInner, hidden},
+	{"mlp.shared_experts.down_proj.weight", Shared, sparse, Cols, true, hidden, sharedInner},
+	{"enorm.weight", Norms, mtp, Whole, false, hidden, nil},
+	{"hnorm.weight", Norms, mtp, Whole, false, hidden, nil},
+	{"eh_proj.weight", Join, mtp, Whole, true, hidden, func(c *Config) int { return 2 * c.Hidden }},
+	{"shared_head.norm.weight", Norms, mtp, Whole, false, hidden, nil},
+	{"model.norm.weight", Norms, outside, Whole, false, hidden, nil},
+	{"lm_head.weight", Head, outside, Rows, true, vocab, hidden},
 }
 
 func vocab(c *Config) int       { return c.Vocab }
@@ -151,7 +170,7 @@ func (c *Config) LayerTensors(i int) iter.Seq[Tensor] {
 			if !c.has(i, w.in) || c.TiedHead && w.name == "lm_head.weight" {
 				continue
 			}
-			t := Tensor{Layer: i, Expert: -1, Rows: w.rows(c), Split: w.split, MayQuantize: w.mayQuantize, MTP: c.IsMTP(i)}
+			t := Tensor{Part: w.part, Layer: i, Expert: -1, Rows: w.rows(c), Split: w.split, MayQuantize: w.mayQuantize, MTP: c.IsMTP(i)}
 			if w.cols != nil {
 				t.Cols = w.cols(c)
 			}

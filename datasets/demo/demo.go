@@ -1,0 +1,47 @@
+package demo
+
+import (
+	_ "embed"
+)
+
+//go:embed model/model.safetensors
+var weights []byte
+
+//go:embed model/config.json
+var config []byte
+
+//go:embed model/hf_quant_config.json
+var quant []byte
+
+//go:embed model/generation_config.json
+var generation []byte
+
+//go:embed model/tokenizer.json
+var tokenizer []byte
+
+//go:embed model/tokenizer_config.json
+var tokenizerConfig []byte
+
+//go:embed model/chat_template.jinja
+var template []byte
+
+//go:embed prompts.parquet
+var prompts []byte
+
+// Files returns the files of the checkpoint's folder, by name. They must not be
+// written to.
+func Files() map[string][]byte {
+	return map[string][]byte{
+		"model.safetensors":      weights,
+		"config.json":            config,
+		"hf_quant_config.json":   quant,
+		"generation_config.json": generation,
+		"tokenizer.json":         tokenizer,
+		"tokenizer_config.json":  tokenizerConfig,
+		"chat_template.jinja":    template,
+	}
+}
+
+// Prompts returns a Parquet file of 1,000 rows: id, task, system, prompt and
+// expected, the right answer. It must not be written to.
+func Prompts() []byte { return prompts }

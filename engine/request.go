@@ -17,7 +17,7 @@ type Sampling struct {
 	Repetition  float32 // 0 or 1: off
 	TopK        int     // 0: off
 	MaxTokens   int     // 0: up to the context's end
-	Logprobs    int     // 0: none; k: the token's own and the k-1 … at most kernels.MaxLogprobs alternatives; see Token.Top
+	Logprobs    int     // 0: none; k: the token's own, and in Token.Top the k-1 most likely, up to kernels.MaxLogprobs
 	Seed        uint64  // with the position, the key of every random number
 	StopTokens  []int32 // besides the model's end tokens; not part of the output
 	IgnoreEOS   bool    // the model's end tokens are ordinary tokens
@@ -33,11 +33,12 @@ const (
 )
 
 // Token is one generated token, or the end of a request. A request ends with
-// exactly one Token whose Reason is set; that of a Stop is not output.
+// exactly one Token whose Reason is set; that of a Stop is not output. (A
+// request that was cancelled ends without.)
 type Token struct {
 	ID      int64 // of the request
 	Token   int32
-	Logprob float32
+	Logprob float32   // natural logarithm; 0 unless asked for
 	Top     []Logprob // the most likely tokens, best first; nil unless asked for
 	Reason  Reason
 }

@@ -28,6 +28,7 @@ type Batch struct {
 	Tokens    int    // rows: the sum of the items' counts
 	Moved     []*Seq // sequences whose Pages or Seat are new or longer than in the step before
 	Preempted int    // sequences that gave their pages back
+	Pages     int    // in use
 }
 
 func (b *Batch) reset() {

@@ -64,6 +64,7 @@ func (s *Scheduler) Next() *Batch {
 	for budget > 0 && s.admit(b) {
 		budget -= s.schedule(b, s.running[len(s.running)-1], budget)
 	}
+	b.Pages = s.PagesUsed()
 	return b
 }
 

@@ -1,0 +1,87 @@
+package glm5
+
+import (
+	"fmt"
+
+	"glmbatch/kernels"
+)
+
+// Batch is what one step computes. Rows are tokens; they may come in any order
+// in which a sequence's rows are together and ascend, but rows of long context
+// come last: see Split.
+type Batch struct {
+	Tokens []int32 // one a row
+	Pos    []int32 // the token's place in its sequence
+	Seq    []int32 // row of the page tables, below MaxSeqs
+	Slots  []int32 // the cache slot that the token's entries go to
+	Long   int     // rows from here on attend to a selection; those before to everything
+	Logits []int32 // rows whose next token is wanted
+	Params []kernels.SampleParams
+}
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() {
+	*b = Batch{Tokens: b.Tokens[:0], Pos: b.Pos[:0], Seq: b.Seq[:0], Slots: b.Slots[:0], Logits: b.Logits[:0], Params: b.Params[:0]}
+}
+
+// Add appends a row and returns its number.
+func (b *Batch) Add(token, pos, seq, slot int32) int32 {
+	b.Tokens = append(b.Tokens, token)
+	b.Pos = append(b.Pos, pos)
+	b.Seq = append(b.Seq, seq)
+	b.Slots = append(b.Slots, slot)
+	return int32(len(b.Tokens) - 1)
+}
+
+// IsLong reports whether a row at a position attends to a selection: its context
+// is longer than the indexer's top-k.
+func (c *Config) IsLong(pos int) bool { return pos >= c.IndexTopK }
+
+// Check reports what of b does not fit the model's buffers. A batch is the
+// engine's own: what is wrong with it is a bug, not a user's mistake.
+func (m *Model) Check(b *Batch) error {
+	n := len(b.Tokens)
+	switch {
+	case n == 0 || n > m.o.MaxRows:
+		return fmt.Errorf("a step of %d rows, not in 1..%d", n, m.o.MaxRows)
+	case len(b.Pos) != n || len(b.Seq) != n || len(b.Slots) != n || b.Long < 0 || b.Long > n:
+		return fmt.Errorf("a step of %d rows has %d positions, %d sequences, %d slots, long from %d", n, len(b.Pos), len(b.Seq), len(b.Slots), b.Long)
+	case len(b.Logits) > m.o.MaxLogits || len(b.Params) != len(b.Logits):
+		return fmt.Errorf("a step of %d rows of logits, %d parameters, at most %d", len(b.Logits), len(b.Params), m.o.MaxLogits)
+	}
+	for i := range n {
+		if b.Tokens[i] < 0 || int(b.Tokens[i]) >= m.Config.Vocab || b.Pos[i] < 0 || int(b.Pos[i]) >= m.o.Context ||
+			b.Seq[i] < 0 || int(b.Seq[i]) >= m.o.MaxSeqs || b.Slots[i] < 0 || int(b.Slots[i]) >= m.o.Pages*kernels.PageTokens {
+			return fmt.Errorf("row %d: token %d, position %d, sequence %d, slot %d", i, b.Tokens[i], b.Pos[i], b.Seq[i], b.Slots[i])
+		}
+		if m.Config.IsLong(int(b.Pos[i])) != (i >= b.Long) {
+			return fmt.Errorf("row %d at position %d: long rows begin at %d", i, b.Pos[i], b.Long)
+		}
+	}
+	return nil
+}
+
+// block is some rows that one call works on, with what its cost follows from.
+type block struct {
+	from, rows int32
+	ctx        int64 // positions up to and with each row, summed
+	slots      int64 // distinct cache slots among them
+	selected   int64 // at most topK of them for each row: distinct slots
+	width      int32 // of the longest row's context, whole pages
+}
+
+// measure returns the block of rows [from, to).
+func (b *Batch) measure(from, to, topK int) block {
+	k := block{from: int32(from), rows: int32(to - from)}
+	for i, run := from, 1; i < to; i, run = i+1, run+1 {
+		ctx := int64(b.Pos[i]) + 1
+		k.ctx += ctx
+		k.width = max(k.width, int32(pagesFor(int(ctx))*kernels.PageTokens))
+		if i+1 == to || b.Seq[i+1] != b.Seq[i] { // the sequence's last row here has the longest context
+			k.slots += ctx
+			k.selected += min(ctx, int64(run)*int64(topK))
+			run = 0
+		}
+	}
+	return k
+}

@@ -1,0 +1,50 @@
+package glm5
+
+import (
+	"fmt"
+
+	"glmbatch/kernels"
+)
+
+// cache holds the pages of every layer, whole on every rank. Page p of a
+// sequence is the same page in all layers.
+type cache struct {
+	format kernels.Format
+	latent []kernels.Buffer // a layer each
+	index  []kernels.Buffer // a layer each; none where the layer has no indexer
+}
+
+// latentBytes and indexBytes are what one token takes in one layer.
+func (c *Config) latentBytes(f kernels.Format) int64 {
+	return int64(kernels.LatentEntry(f, c.KVLoRA, c.QKRope))
+}
+
+func (c *Config) indexBytes(f kernels.Format) int64 {
+	return int64(kernels.IndexEntry(f, c.IndexHeadDim))
+}
+
+func newCache(c *Config, o Options, alloc allocator) (*cache, error) {
+	slots := int64(o.Pages) * kernels.PageTokens
+	k := &cache{format: o.KVCache}
+	for i := range o.layers(c) {
+		latent, err := alloc(slots*c.latentBytes(o.KVCache), kernels.Replicated)
+		var index kernels.Buffer
+		if err == nil && c.IndexerFull(i) {
+			index, err = alloc(slots*c.indexBytes(o.KVCache), kernels.Replicated)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cache of %d pages in %s, layer %d: %w; use fewer cached tokens", o.Pages, o.KVCache, i, err)
+		}
+		k.latent = append(k.latent, latent)
+		k.index = append(k.index, index)
+	}
+	return k, nil
+}
+
+// layers is the number of layers that are loaded.
+func (o Options) layers(c *Config) int {
+	if o.MTP {
+		return c.AllLayers()
+	}
+	return c.Layers
+}

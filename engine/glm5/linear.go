@@ -1,0 +1,201 @@
+package glm5
+
+import (
+	"fmt"
+	"slices"
+
+	"glmbatch/engine/checkpoint"
+	"glmbatch/kernels"
+	"glmbatch/kernels/ranks"
+)
+
+// linear is y = x Wᵀ on a rank. W may be several weights of a checkpoint one
+// above the other; those of one format are one product, others follow apart.
+type linear struct {
+	parts      []part
+	rows, cols int  // of a rank's W
+	replicated bool // W is whole on every rank
+}
+
+type part struct {
+	packed
+	col, rows int // columns of y that it fills
+}
+
+// packed is a loaded weight and the kernel that reads its format.
+type packed struct {
+	buf    kernels.Buffer
+	kernel kernels.Name
+}
+
+// loader takes weights from a checkpoint to the ranks.
+type loader struct {
+	c       *Config
+	ck      *checkpoint.Checkpoint
+	g       *ranks.Group
+	act     Act
+	tensors map[string]Tensor // those of the layer that is loaded, and those outside the layers
+}
+
+func (l *loader) enter(layer int) {
+	l.tensors = map[string]Tensor{}
+	for t := range l.c.LayerTensors(layer) {
+		l.tensors[t.Module()] = t
+	}
+}
+
+// source is a weight of the checkpoint and the block of it that each rank has.
+type source struct {
+	checkpoint.Linear
+	split Split
+}
+
+func (l *loader) source(module string) (source, error) {
+	t, ok := l.tensors[module]
+	if !ok {
+		return source{}, fmt.Errorf("%s: no such weight in this layer", module)
+	}
+	lin, err := l.ck.Linear(module)
+	if err != nil {
+		return source{}, err
+	}
+	if lin.Rows != t.Rows || lin.Cols != t.Cols {
+		return source{}, fmt.Errorf("%s is [%d, %d], config.json says [%d, %d]", module, lin.Rows, lin.Cols, t.Rows, t.Cols)
+	}
+	return source{lin, t.Split}, nil
+}
+
+// shape is a rank's share of s.
+func (s *source) shape(n int) (rows, cols int) {
+	return (&Tensor{Rows: s.Rows, Cols: s.Cols, Split: s.split}).Share(n)
+}
+
+// share returns the rank's share in format f, the stored one or float32.
+func (s *source) share(f kernels.Format, rank, n int) (kernels.Matrix, error) {
+	rows, cols := s.shape(n)
+	var m kernels.Matrix
+	var err error
+	switch s.split {
+	case Rows:
+		m, err = s.Slice(rank*rows, (rank+1)*rows, 0, cols)
+	case Cols:
+		m, err = s.Slice(0, rows, rank*cols, (rank+1)*cols)
+	default:
+		m, err = s.Slice(0, rows, 0, cols)
+	}
+	if err != nil {
+		return m, err
+	}
+	return decoded(m, s.Format, f, rows*cols), nil
+}
+
+// sharing says whether the ranks' shares differ.
+func (s Split) sharing() kernels.Sharing {
+	if s == Whole {
+		return kernels.Replicated
+	}
+	return kernels.Sharded
+}
+
+// linear loads weights one above the other.
+func (l *loader) linear(modules ...string) (linear, error) {
+	var all []source
+	for _, m := range modules {
+		s, err := l.source(m)
+		if err != nil {
+			return linear{}, err
+		}
+		all = append(all, s)
+	}
+	w := linear{replicated: all[0].split == Whole}
+	_, w.cols = all[0].shape(l.g.Ranks())
+	for len(all) > 0 {
+		n := mergeable(all)
+		p, err := l.part(modules[0], all[:n])
+		if err != nil {
+			return linear{}, err
+		}
+		p.col = w.rows
+		w.rows += p.rows
+		w.parts = append(w.parts, p)
+		all, modules = all[n:], modules[n:]
+	}
+	return w, nil
+}
+
+// mergeable returns how many weights from the first on can be one matrix: they
+// have one format and, as an NVFP4 matrix has one scale or one for each half of
+// its rows, fitting scales.
+func mergeable(all []source) int {
+	first := all[0]
+	n := 1
+	for n < len(all) && all[n].Format == first.Format && (first.Format != kernels.FP4 || all[n].Global == first.Global) {
+		n++
+	}
+	if n == 1 && len(all) == 2 && all[1].Format == kernels.FP4 && first.Format == kernels.FP4 && all[1].Rows == first.Rows {
+		return 2
+	}
+	return n
+}
+
+// part loads weights that are one matrix.
+func (l *loader) part(name string, all []source) (part, error) {
+	n := l.g.Ranks()
+	var p part
+	for i := range all {
+		rows, _ := all[i].shape(n)
+		p.rows += rows
+	}
+	_, cols := all[0].shape(n)
+	format := all[0].Format
+	buf, err := l.g.Load(all[0].split.sharing(), func(rank int) kernels.Weights {
+		return kernels.Weights{Name: name, Format: format, Count: 1, Rows: p.rows, Cols: cols,
+			Read: func(int) (kernels.Matrix, error) { return stack(all, format, rank, n) }}
+	})
+	p.packed = packed{buf, kernels.With("gemm", format)}
+	return p, err
+}
+
+// stack puts a rank's shares one above the other, in a format that is theirs or
+// float32.
+func stack(all []source, f kernels.Format, rank, n int) (kernels.Matrix, error) {
+	m, err := all[0].share(f, rank, n)
+	if err != nil || len(all) == 1 {
+		return m, err
+	}
+	m.Data, m.Scales = slices.Clone(m.Data), slices.Clone(m.Scales)
+	for i := range all[1:] {
+		t, err := all[1+i].share(f, rank, n)
+		if err != nil {
+			return kernels.Matrix{}, err
+		}
+		m.Data = append(m.Data, t.Data...)
+		m.Scales = append(m.Scales, t.Scales...)
+		m.Input = max(m.Input, t.Input) // the parts have one input
+		if t.Global != m.Global {
+			m.GlobalUp = t.Global
+		}
+	}
+	return m, nil
+}
+
+// vector loads a norm's weight or a bias, as float32, whole on every rank.
+func (l *loader) vector(name string, n int) (kernels.Buffer, error) {
+	v, err := l.ck.Vector(name)
+	if err != nil {
+		return kernels.Buffer{}, err
+	}
+	if len(v) != n {
+		return kernels.Buffer{}, fmt.Errorf("%s has %d values, config.json says %d", name, len(v), n)
+	}
+	return l.floats(v)
+}
+
+// floats uploads values, whole on every rank.
+func (l *loader) floats(v []float32) (kernels.Buffer, error) {
+	b, err := l.g.Alloc(int64(len(v))*4, kernels.Replicated)
+	if err != nil {
+		return kernels.Buffer{}, err
+	}
+	return b, l.g.Upload(b, bytesOf(v))
+}

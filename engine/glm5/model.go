@@ -1,0 +1,148 @@
+package glm5
+
+import (
+	"fmt"
+	"unsafe"
+
+	"glmbatch/engine/checkpoint"
+	"glmbatch/kernels"
+	"glmbatch/kernels/ranks"
+)
+
+// Model is a checkpoint on a group of ranks, with caches and the memory that
+// steps work in. It is for one goroutine.
+type Model struct {
+	Config Config
+
+	o       Options
+	g       *ranks.Group
+	w       *loaded
+	cache   *cache
+	buf     arena
+	program program
+	inputs  []byte // the host's copy of buf.inputs
+
+	// What the program needs at every call.
+	ranks, heads int32 // heads of a rank
+	softmaxScale float32
+	indexScale   float32
+	routing      [4]float32
+	names        struct{ latentWrite, indexWrite, indexLogits, attend kernels.Name }
+}
+
+// Load reads a checkpoint's config and weights and takes each rank's share to
+// it. The group stays the caller's, who closes it after the model's last step;
+// the checkpoint may be closed when Load returns.
+func Load(ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) {
+	c, err := ParseConfig(ck.Config())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", ck.Name, err)
+	}
+	if err := c.CheckTP(g.Ranks()); err != nil {
+		return nil, fmt.Errorf("%s: %w", ck.Name, err)
+	}
+	if err := o.Validate(&c); err != nil {
+		return nil, fmt.Errorf("%s: model options: %w", ck.Name, err)
+	}
+	o = o.withDefaults(&c)
+	m := &Model{Config: c, o: o, g: g}
+	m.program.m = m
+	m.prepare()
+	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act}
+	if m.w, err = l.weights(o); err != nil {
+		return nil, fmt.Errorf("%s: %w", ck.Name, err)
+	}
+	if m.cache, err = newCache(&c, o, g.Alloc); err != nil {
+		return nil, err
+	}
+	for i := range m.w.layers {
+		d := &m.w.layers[i]
+		d.latentCache = m.cache.latent[i]
+		if d.index != nil {
+			d.index.cache = m.cache.index[i]
+		}
+	}
+	a, err := newArena(&c, o, g.Ranks(), g.Alloc)
+	if err != nil {
+		return nil, err
+	}
+	m.buf = *a
+	m.inputs = make([]byte, a.inputs.Len)
+	return m, nil
+}
+
+func (m *Model) prepare() {
+	c := &m.Config
+	m.ranks = int32(m.g.Ranks())
+	m.heads = int32(c.Heads) / m.ranks
+	m.softmaxScale, m.indexScale = float32(c.SoftmaxScale()), float32(c.IndexScale())
+	m.routing = [4]float32{c.RoutedScale, float32(c.Groups), float32(c.TopKGroups), 0}
+	if c.NormTopK {
+		m.routing[3] = 1
+	}
+	f := m.o.KVCache
+	m.names.latentWrite, m.names.indexWrite = kernels.With("latent_write", f), kernels.With("index_write", f)
+	m.names.indexLogits, m.names.attend = kernels.With("index_logits", f), kernels.With("mla_attend", f)
+}
+
+// Options returns the options in force.
+func (m *Model) Options() Options { return m.o }
+
+// Group returns the ranks that the model is on.
+func (m *Model) Group() *ranks.Group { return m.g }
+
+// Upload takes the batch's contents to the ranks.
+func (m *Model) Upload(b *Batch) error {
+	a := &m.buf
+	for _, u := range []struct {
+		to   kernels.Buffer
+		from []byte
+	}{
+		{a.params, bytesOf(b.Params)}, {a.logitRows, bytesOf(b.Logits)},
+		{a.tokens, bytesOf(b.Tokens)}, {a.pos, bytesOf(b.Pos)}, {a.seq, bytesOf(b.Seq)}, {a.slots, bytesOf(b.Slots)},
+	} {
+		copy(m.inputs[u.to.Offset-a.inputs.Offset:], u.from)
+	}
+	if err := m.g.Upload(a.inputs, m.inputs); err != nil {
+		return fmt.Errorf("uploading a step's inputs: %w", err)
+	}
+	return nil
+}
+
+// SetPages says which pages the sequence of a row of the page table has.
+func (m *Model) SetPages(row int, pages []int32) error {
+	if len(pages) == 0 {
+		return nil
+	}
+	b := m.buf.pages
+	return m.g.Upload(b.Slice(int64(row)*int64(b.Pitch), int64(b.Pitch)), bytesOf(pages))
+}
+
+// SetSeen says which tokens the sequence of a row has had, in words from the
+// first on of a bitmap that is SeenWords long: token t is bit t%64 of word t/64.
+func (m *Model) SetSeen(row, first int, words []uint64) error {
+	n := int64(m.Config.seenBytes())
+	return m.g.Upload(m.buf.seen.Slice(int64(row)*n+int64(first)*8, int64(len(words))*8), bytesOf(words))
+}
+
+// SeenWords is the length of a bitmap of tokens seen.
+func (m *Model) SeenWords() int { return m.Config.seenBytes() / 8 }
+
+// Sampled fetches the tokens of the last program's rows of logits into dst.
+func (m *Model) Sampled(dst []kernels.Sampled) error {
+	if len(dst) == 0 {
+		return nil
+	}
+	if err := m.g.Download(0, bytesOf(dst), m.buf.sampled); err != nil {
+		return fmt.Errorf("fetching sampled tokens: %w", err)
+	}
+	return nil
+}
+
+// bytesOf returns the memory of values without pointers.
+func bytesOf[T int32 | uint64 | float32 | kernels.SampleParams | kernels.Sampled](v []T) []byte {
+	if len(v) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(v[0])))
+}

@@ -1,0 +1,91 @@
+package glm5
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"glmbatch/kernels"
+)
+
+// Act says how the inputs of NVFP4 experts are rounded.
+type Act string
+
+const (
+	W4A16 Act = "w4a16" // not at all: only the weights have 4 bits
+	W4A4  Act = "w4a4"  // to NVFP4 with the checkpoint's input scales, as FP4 matrix units read them
+	W4A8  Act = "int8"  // to 8-bit integers
+)
+
+// expertFormat is the kernel suffix of NVFP4 experts by activation.
+var expertFormat = map[Act]kernels.Format{W4A16: kernels.FP4, W4A4: "fp4a4", W4A8: "fp4a8"}
+
+// Options say how much a model can hold and in which formats. The zero value is
+// usable.
+type Options struct {
+	KVCache   kernels.Format // of both caches: F32, BF16 or FP8; "": BF16
+	Act       Act            // "": W4A16
+	MaxRows   int            // tokens of a step; 0: 512
+	MaxSeqs   int            // sequences with cache pages at once; 0: 64
+	MaxLogits int            // rows of logits in a step; 0: MaxSeqs
+	Pages     int            // of the caches; 0: one context, or 65,536 tokens if that is more
+	Context   int            // positions of a sequence; 0: the model's
+	Tokens    int            // ids from here on are padding and never sampled; 0: none are
+	MTP       bool           // load the prediction layer
+}
+
+// kvCaches are the formats that caches can have.
+var kvCaches = []kernels.Format{kernels.F32, kernels.BF16, kernels.FP8}
+
+const defaultTokens = 65536 // cached by default, if a context is not longer
+
+// withDefaults fills in what is 0 or "" for a model of config c.
+func (o Options) withDefaults(c *Config) Options {
+	set := func(v *int, d int) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	if o.KVCache == "" {
+		o.KVCache = kernels.BF16
+	}
+	if o.Act == "" {
+		o.Act = W4A16
+	}
+	set(&o.MaxRows, 512)
+	set(&o.MaxSeqs, 64)
+	set(&o.MaxLogits, o.MaxSeqs)
+	set(&o.Context, c.MaxPositions)
+	set(&o.Pages, pagesFor(max(o.Context, defaultTokens)))
+	set(&o.Tokens, c.Vocab)
+	return o
+}
+
+// Validate reports every fault of o for a model of config c.
+func (o Options) Validate(c *Config) error {
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.KVCache != "" && !slices.Contains(kvCaches, o.KVCache) {
+		fault("cache format %q is not one of f32, bf16, fp8", o.KVCache)
+	}
+	if o.Act != "" && expertFormat[o.Act] == "" {
+		fault("activations %q are not one of w4a16, w4a4, int8", o.Act)
+	}
+	for _, f := range []struct {
+		name       string
+		value, top int
+	}{
+		{"MaxRows", o.MaxRows, 1 << 20}, {"MaxSeqs", o.MaxSeqs, 1 << 16}, {"MaxLogits", o.MaxLogits, 1 << 20},
+		{"Pages", o.Pages, 1 << 25}, {"Context", o.Context, c.MaxPositions}, {"Tokens", o.Tokens, c.Vocab},
+	} {
+		if f.value < 0 || f.value > f.top {
+			fault("%s %d is not in 0..%d", f.name, f.value, f.top)
+		}
+	}
+	if o.MTP && c.MTPLayers == 0 {
+		fault("the checkpoint has no prediction layer")
+	}
+	return errors.Join(errs...)
+}
+
+func pagesFor(tokens int) int { return (tokens + kernels.PageTokens - 1) / kernels.PageTokens }

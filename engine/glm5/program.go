@@ -1,0 +1,261 @@
+package glm5
+
+import (
+	"glmbatch/kernels"
+)
+
+// Program returns the calls of one step, in order, for every rank. Token ids,
+// positions, page tables and all else that is the batch's contents are read
+// from buffers, so steps of one shape have the same calls but for the costs'
+// dimensions. The slice is valid until the next program is made.
+func (m *Model) Program(b *Batch) []kernels.Call {
+	p := &m.program
+	p.begin(b)
+	p.embed(m.buf.x)
+	p.norm(m.buf.x, m.w.layers[0].attnNorm, m.buf.h)
+	for i := range m.Config.Layers {
+		next := m.w.norm
+		if i+1 < m.Config.Layers {
+			next = m.w.layers[i+1].attnNorm
+		}
+		p.decoder(i, next)
+	}
+	p.head()
+	return p.calls
+}
+
+// program builds lists of calls in memory that it keeps.
+type program struct {
+	m     *Model
+	calls []kernels.Call
+	args  []kernels.Buffer
+	layer int16
+
+	rows   int32   // of the step
+	logits int32   // rows of logits
+	short  block   // rows that attend to everything
+	long   block   // rows that attend to a selection
+	scored []block // long, in blocks whose scores fit their buffer
+}
+
+func (p *program) begin(b *Batch) {
+	m := p.m
+	p.calls, p.args, p.scored, p.layer = p.calls[:0], p.args[:0], p.scored[:0], -1
+	n, topK := len(b.Tokens), m.Config.IndexTopK
+	p.rows, p.logits = int32(n), int32(len(b.Logits))
+	p.short = b.measure(0, b.Long, topK)
+	p.long = b.measure(b.Long, n, topK)
+	for from := b.Long; from < n; {
+		to := min(n, from+int(maxScores/4/p.long.width))
+		k := b.measure(from, to, topK)
+		k.width = p.long.width
+		p.scored = append(p.scored, k)
+		from = to
+	}
+}
+
+// call appends one call.
+func (p *program) call(k kernels.Name, replicated bool, d kernels.Dims, scalar float32, args ...kernels.Buffer) {
+	p.callWith(k, replicated, d, [4]float32{scalar}, args...)
+}
+
+func (p *program) callWith(k kernels.Name, replicated bool, d kernels.Dims, scalars [4]float32, args ...kernels.Buffer) {
+	n := len(p.args)
+	p.args = append(p.args, args...)
+	p.calls = append(p.calls, kernels.Call{
+		Kernel: k, Layer: p.layer, Replicated: replicated, Dims: d,
+		Args: p.args[n:len(p.args):len(p.args)], Scalars: scalars,
+	})
+}
+
+// decoder is one layer: h -> attention -> x, h -> MLP or experts -> x, and h for
+// whoever comes next.
+func (p *program) decoder(i int, next kernels.Buffer) {
+	p.layer = int16(i)
+	l := &p.m.w.layers[i]
+	p.attention(l)
+	p.reduce(l.mlpNorm)
+	if l.experts != nil {
+		p.mixture(l.experts)
+	} else {
+		p.mlp(&l.mlp)
+	}
+	p.reduce(next)
+	p.layer = -1
+}
+
+func (p *program) embed(y kernels.Buffer) {
+	m := p.m
+	p.call(m.w.embed.kernel, true, kernels.Dims{M: p.rows, N: int32(m.Config.Hidden)}, 0, m.w.embed.buf, m.buf.tokens, y)
+}
+
+func (p *program) norm(x, w, y kernels.Buffer) {
+	c := &p.m.Config
+	p.call("rms_norm", true, kernels.Dims{M: p.rows, K: int32(c.Hidden)}, c.NormEps, x, w, y)
+}
+
+// gemm is y = x Wᵀ, a call for each part of the weight. x and y begin at the
+// first of rows.
+func (p *program) gemm(w *linear, rows int32, x, y kernels.Buffer) {
+	for _, t := range w.parts {
+		out := y
+		if len(w.parts) > 1 {
+			out = y.Columns(t.col, t.rows, w.rows)
+		}
+		p.call(t.kernel, w.replicated, kernels.Dims{M: rows, N: int32(t.rows), K: int32(w.cols)}, 0, t.buf, x, out)
+	}
+}
+
+// attention leaves each rank's part of the attention's output in part.
+func (p *program) attention(l *layer) {
+	m, c, a := p.m, &p.m.Config, &p.m.buf
+	f := m.front(l)
+	p.gemm(&l.front, p.rows, a.h, a.front)
+	p.call("rms_norm", true, kernels.Dims{M: p.rows, K: int32(c.QLoRA)}, c.LatentEps, f.query, l.queryNorm, a.qr)
+	p.gemm(&l.queryUp, p.rows, a.qr, a.q)
+	p.writeLatent(l, f.latent)
+	p.absorb(l)
+	if l.index != nil {
+		p.writeIndex(l.index, f.key)
+		for _, k := range p.scored {
+			p.choose(l.index, f.headWeights, k)
+		}
+	}
+	p.attend(l, p.short, 0)
+	p.attend(l, p.long, int32(c.IndexTopK))
+	p.valuesUp(l)
+	p.gemm(&l.out, p.rows, a.values, a.part)
+}
+
+// front is what a layer computes from its input first, in columns of one buffer.
+type front struct{ query, latent, key, headWeights kernels.Buffer }
+
+func (m *Model) front(l *layer) front {
+	c, w := &m.Config, l.front.rows
+	at := func(col, n int) kernels.Buffer { return m.buf.front.Columns(col, n, w) }
+	latent := c.KVLoRA + c.QKRope
+	f := front{query: at(0, c.QLoRA), latent: at(c.QLoRA, latent)}
+	if l.index != nil {
+		f.key = at(c.QLoRA+latent, c.IndexHeadDim)
+		f.headWeights = at(c.QLoRA+latent+c.IndexHeadDim, c.IndexHeads)
+	}
+	return f
+}
+
+func (p *program) writeLatent(l *layer, x kernels.Buffer) {
+	m, c, a := p.m, &p.m.Config, &p.m.buf
+	p.call(m.names.latentWrite, true, kernels.Dims{M: p.rows, K: int32(c.KVLoRA), Rope: int32(c.QKRope)}, c.LatentEps,
+		x, l.latentNorm, m.w.rope, a.pos, a.slots, l.latentCache)
+}
+
+func (p *program) writeIndex(l *indexer, x kernels.Buffer) {
+	m, c, a := p.m, &p.m.Config, &p.m.buf
+	p.call(m.names.indexWrite, true, kernels.Dims{M: p.rows, K: int32(c.IndexHeadDim), Rope: int32(c.QKRope)}, c.IndexEps,
+		x, l.keyNorm, l.keyBias, m.w.rope, a.pos, a.slots, l.cache)
+}
+
+// absorb takes the queries into the latent space.
+func (p *program) absorb(l *layer) {
+	c, a := &p.m.Config, &p.m.buf
+	d := kernels.Dims{M: p.rows, N: int32(c.KVLoRA), K: int32(c.QKNope), Heads: p.m.heads, Rope: int32(c.QKRope)}
+	p.call(l.absorb.kernel, false, d, 0, l.absorb.buf, a.q, p.m.w.rope, a.pos, a.qa)
+}
+
+// choose selects the positions that a block of long rows attends to.
+func (p *program) choose(l *indexer, headWeights kernels.Buffer, k block) {
+	m, c, a := p.m, &p.m.Config, &p.m.buf
+	dim, heads := int32(c.IndexHeadDim), int32(c.IndexHeads)
+	pos, seq := from(a.pos, k, 1), from(a.seq, k, 1)
+	p.gemm(&l.queryUp, k.rows, from(a.qr, k, c.QLoRA), a.iq)
+	p.call("index_rope", true, kernels.Dims{M: k.rows, K: dim, Heads: heads, Rope: int32(c.QKRope)}, 0, a.iq, m.w.rope, pos)
+	p.call(m.names.indexLogits, true, kernels.Dims{M: k.rows, N: k.width, K: dim, Heads: heads, Slots: k.slots, Ctx: k.ctx}, m.indexScale,
+		a.iq, from(headWeights, k, 0), l.cache, a.pages, seq, pos, a.scores)
+	p.call("index_topk", true, kernels.Dims{M: k.rows, N: k.width, TopK: int32(c.IndexTopK), Ctx: k.ctx}, 0,
+		a.scores, pos, from(a.sel, k, c.IndexTopK))
+}
+
+// attend is the attention of a block of rows: over all positions, or over the
+// topK selected.
+func (p *program) attend(l *layer, k block, topK int32) {
+	if k.rows == 0 {
+		return
+	}
+	m, c, a := p.m, &p.m.Config, &p.m.buf
+	d := kernels.Dims{M: k.rows, K: int32(c.KVLoRA), Rope: int32(c.QKRope), Heads: m.heads, TopK: topK, Slots: k.slots, Ctx: k.ctx}
+	var sel kernels.Buffer
+	if topK > 0 {
+		d.Slots, d.Ctx = k.selected, int64(k.rows)*int64(topK)
+		sel = from(a.sel, k, c.IndexTopK)
+	}
+	heads := int(m.heads)
+	p.call(m.names.attend, false, d, m.softmaxScale,
+		from(a.qa, k, heads*(c.KVLoRA+c.QKRope)), l.latentCache, a.pages, from(a.seq, k, 1), from(a.pos, k, 1), sel, from(a.latent, k, heads*c.KVLoRA))
+}
+
+// valuesUp takes the attention's output from the latent space to the heads' values.
+func (p *program) valuesUp(l *layer) {
+	c, a := &p.m.Config, &p.m.buf
+	d := kernels.Dims{M: p.rows, N: int32(c.VHead), K: int32(c.KVLoRA), Heads: p.m.heads}
+	p.call(l.valuesUp.kernel, false, d, 0, l.valuesUp.buf, a.latent, a.values)
+}
+
+// reduce adds what the ranks have in part to x and leaves x, normed, in h.
+func (p *program) reduce(w kernels.Buffer) {
+	c, a := &p.m.Config, &p.m.buf
+	d := kernels.Dims{M: p.rows, N: int32(c.Hidden)}
+	if p.m.ranks == 1 {
+		p.call("add_norm", false, d, c.NormEps, a.part, a.x, w, a.h)
+		return
+	}
+	d.Ranks = p.m.ranks
+	p.call("all_reduce_norm", false, d, c.NormEps, a.part, a.x, w, a.h)
+}
+
+// mlp is part = down(silu(gate h) · up h).
+func (p *program) mlp(w *mlp) {
+	a := &p.m.buf
+	p.gemm(&w.gateUp, p.rows, a.h, a.gateUp)
+	p.call("silu_mul", false, kernels.Dims{M: p.rows, N: int32(w.down.cols)}, 0, a.gateUp, a.act)
+	p.gemm(&w.down, p.rows, a.act, a.part)
+}
+
+// mixture is the shared expert, and the routed experts added to it.
+func (p *program) mixture(w *mixture) {
+	m, c, a := p.m, &p.m.Config, &p.m.buf
+	n, k := int32(c.Experts), int32(c.ExpertsPerToken)
+	hidden, inner := int32(c.Hidden), int32(c.MoEIntermediate)/m.ranks
+	p.gemm(&w.router, p.rows, a.h, a.router)
+	p.callWith("moe_route", true, kernels.Dims{M: p.rows, Groups: n, TopK: k}, m.routing, a.router, w.bias, a.experts, a.weights)
+	p.mlp(&w.shared)
+	p.call(w.up.kernel, false, kernels.Dims{M: p.rows, N: inner, K: hidden, Groups: n, TopK: k}, 0, w.up.buf, a.h, a.experts, a.chosen)
+	p.call(w.down.kernel, false, kernels.Dims{M: p.rows, N: hidden, K: inner, Groups: n, TopK: k}, 0, w.down.buf, a.chosen, a.experts, a.weights, a.part)
+}
+
+// head turns the wanted rows of h into logits and tokens.
+func (p *program) head() {
+	if p.logits == 0 {
+		return
+	}
+	m, c, a := p.m, &p.m.Config, &p.m.buf
+	hidden, vocab := int32(c.Hidden), int32(c.Vocab)
+	p.call("gather_rows", true, kernels.Dims{M: p.logits, N: hidden}, 0, a.h, a.logitRows, a.last)
+	if m.ranks == 1 {
+		p.gemm(&m.w.head, p.logits, a.last, a.logits)
+	} else {
+		p.gemm(&m.w.head, p.logits, a.last, a.columns)
+		p.call("all_gather", false, kernels.Dims{M: p.logits, N: vocab, Ranks: m.ranks}, 0, a.columns, a.logits)
+	}
+	p.call("sample", true, kernels.Dims{M: p.logits, N: vocab, TopK: int32(m.o.Tokens)}, 0, a.logits, a.params, a.seen, a.sampled)
+}
+
+// from returns b from the first row of block k on. width is its values a row;
+// a pitched buffer knows its own.
+func from(b kernels.Buffer, k block, width int) kernels.Buffer {
+	pitch := int64(width) * 4
+	if b.Pitch != 0 {
+		pitch = int64(b.Pitch)
+	}
+	b.Offset += int64(k.from) * pitch
+	b.Len -= int64(k.from) * pitch
+	return b
+}

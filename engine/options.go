@@ -1,0 +1,54 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"glmbatch/engine/glm5"
+	"glmbatch/engine/sched"
+	"glmbatch/kernels"
+)
+
+// Options are an engine's limits and observers. The zero value is usable: the
+// limits are then those that the model was loaded with, which they may not
+// exceed. No limit changes a request's tokens.
+type Options struct {
+	MaxBatchTokens int // rows of a step; 0: the model's MaxRows
+	MaxSeqs        int // sequences that run at once; 0: the model's MaxSeqs
+	KVTokens       int // tokens cached at once, a whole number of pages at least 1; 0: the model's pages
+
+	// Trace says whether a step's calls are timed; nil: none is.
+	Trace func(step int64) bool
+	// OnTrace gets each step that was timed. The trace is valid until it
+	// returns: what is kept must be copied. nil: nobody.
+	OnTrace func(kernels.Trace)
+	// OnStep gets every step, after OnTrace. nil: nobody.
+	OnStep func(StepInfo)
+}
+
+// limits returns the scheduler's options for a model.
+func (o Options) limits(m glm5.Options) (sched.Options, error) {
+	var errs []error
+	pick := func(name string, v, most int) int {
+		if v < 0 || v > most {
+			errs = append(errs, fmt.Errorf("%s %d is not in 0..%d, what the model was loaded for", name, v, most))
+		}
+		if v == 0 {
+			return most
+		}
+		return v
+	}
+	s := sched.Options{
+		MaxBatchTokens: pick("MaxBatchTokens", o.MaxBatchTokens, m.MaxRows),
+		MaxSeqs:        pick("MaxSeqs", o.MaxSeqs, m.MaxSeqs),
+		PageTokens:     kernels.PageTokens,
+		Context:        m.Context,
+	}
+	s.Pages = pick("KVTokens", o.KVTokens, m.Pages*kernels.PageTokens) / kernels.PageTokens
+	if s.Pages == 0 {
+		errs = append(errs, fmt.Errorf("KVTokens %d is less than a page of %d", o.KVTokens, kernels.PageTokens))
+	}
+	// Every sequence of a step may want logits.
+	s.MaxSeqs = min(s.MaxSeqs, m.MaxLogits)
+	return s, errors.Join(errs...)
+}

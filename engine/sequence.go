@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"glmbatch/engine/sched"
+	"glmbatch/kernels"
+)
+
+var (
+	// ErrRequest: a request that no engine could run: bad tokens or parameters.
+	ErrRequest = errors.New("bad request")
+	// ErrTooLong: a request that cannot finish in the model's context or in the cache.
+	ErrTooLong = sched.ErrTooLong
+)
+
+// validate reports every fault of a request to a model with vocab tokens.
+func (r *Request) validate(vocab int) error {
+	var errs []error
+	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(r.Prompt) == 0 {
+		fault("the prompt has no tokens")
+	}
+	for i, t := range r.Prompt {
+		if t < 0 || int(t) >= vocab {
+			fault("token %d of the prompt is %d, the vocabulary has %d", i, t, vocab)
+			break
+		}
+	}
+	s := &r.Sampling
+	for _, f := range []struct {
+		name     string
+		value    float32
+		low, top float32
+	}{
+		{"temperature", s.Temperature, 0, math.MaxFloat32}, {"top_p", s.TopP, 0, 1}, {"min_p", s.MinP, 0, 1},
+		{"repetition_penalty", s.Repetition, 0, math.MaxFloat32},
+	} {
+		if !(f.value >= f.low && f.value <= f.top) {
+			fault("%s %g is not in %g..%g", f.name, f.value, f.low, f.top)
+		}
+	}
+	for _, f := range []struct {
+		name  string
+		value int
+		top   int
+	}{
+		{"top_k", s.TopK, math.MaxInt32}, {"max_tokens", s.MaxTokens, math.MaxInt32}, {"logprobs", s.Logprobs, kernels.MaxLogprobs + 1},
+	} {
+		if f.value < 0 || f.value > f.top {
+			fault("%s %d is not in 0..%d", f.name, f.value, f.top)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sequence is a request in flight.
+type sequence struct {
+	sched.Seq
+	sampling Sampling
+	seen     []uint64 // bit t: token t is in Seq.Tokens; nil: the request does not ask
+	fresh    int      // the word of seen that the device lacks; all: all of them
+}
+
+const all = -1
+
+func newSequence(r Request, seenWords int) *sequence {
+	q := &sequence{sampling: r.Sampling, fresh: all}
+	q.ID = r.ID
+	q.Tokens = slices.Clone(r.Prompt)
+	if n := r.Sampling.MaxTokens; n > 0 {
+		q.Max = len(r.Prompt) + n
+	}
+	if r.Sampling.Repetition != 0 && r.Sampling.Repetition != 1 {
+		q.seen = make([]uint64, seenWords)
+		for _, t := range r.Prompt {
+			q.seen[t/64] |= 1 << (t % 64)
+		}
+	}
+	return q
+}
+
+// append adds a sampled token.
+func (q *sequence) append(t int32) {
+	q.Tokens = append(q.Tokens, t)
+	if q.seen != nil {
+		q.seen[t/64] |= 1 << (t % 64)
+		if w := int(t / 64); q.fresh != all {
+			q.fresh = w
+		}
+	}
+}
+
+// params steer the choice of the sequence's next token. The random number's key
+// is the request's seed and the token's position, nothing of the batch.
+func (q *sequence) params() kernels.SampleParams {
+	s := &q.sampling
+	p := kernels.SampleParams{
+		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, Repetition: 1, TopK: int32(s.TopK),
+		Logprobs: int32(s.Logprobs) - 1, Seen: -1, Seed: s.Seed, Counter: uint64(len(q.Tokens)),
+	}
+	if p.TopP == 0 {
+		p.TopP = 1
+	}
+	if q.seen != nil {
+		p.Repetition, p.Seen = s.Repetition, int32(q.Seat)
+	}
+	return p
+}
+
+// ends reports why the sequence ends with a token, if it does. The token is not
+// appended yet.
+func (q *sequence) ends(t int32, endTokens map[int32]bool) Reason {
+	switch {
+	case endTokens[t] && !q.sampling.IgnoreEOS, slices.Contains(q.sampling.StopTokens, t):
+		return Stop
+	case len(q.Tokens)+1 >= q.Max:
+		return Length
+	}
+	return Going
+}

@@ -1,0 +1,184 @@
+package verify
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+)
+
+// Report is how a model does against a reference.
+type Report struct {
+	Ranks     int            `json:"ranks"`
+	KVCache   kernels.Format `json:"kv_cache"`
+	Act       glm5.Act       `json:"act"`
+	Reference string         `json:"reference"` // the key that logits are compared with
+	Tolerance float64        `json:"tolerance"` // of logits and hidden states, absolute; 0: none
+	Exact     bool           `json:"exact"`     // choices must be the same
+	Prompts   []Prompt       `json:"prompts"`
+}
+
+// Prompt is one prompt's figures. Counts of what the reference lacks are 0.
+type Prompt struct {
+	Prompt int     `json:"prompt"`
+	Tokens int     `json:"tokens"`
+	Logits float64 `json:"logits_max_diff"`
+
+	Hidden      float64 `json:"hidden_max_diff"`
+	HiddenLayer int     `json:"hidden_layer"` // where: 0 is the embedding; -1: not compared
+
+	Routes      Sets    `json:"routes"`       // a token's experts in a layer
+	RouteWeight float64 `json:"route_weight"` // largest difference where the experts are the same
+	Selections  Sets    `json:"selections"`   // a token's positions of an indexer
+
+	Greedy      int `json:"greedy"`       // tokens generated and compared
+	GreedyEqual int `json:"greedy_equal"` // of them
+	GreedyAfter int `json:"greedy_after"` // tokens after one that differed in a near tie: not comparable
+
+	MTP       float64 `json:"mtp_max_diff"`
+	MTPTokens int     `json:"mtp_tokens"` // 0: not compared
+
+	Faults []string `json:"faults,omitempty"` // what is out of tolerance
+}
+
+// Sets counts comparisons of sets.
+type Sets struct {
+	Total  int   `json:"total"`
+	Equal  int   `json:"equal"`
+	Values int64 `json:"values"` // members of the reference's sets
+	Shared int64 `json:"shared"` // of them, in ours too
+}
+
+// compare counts two sorted sets without duplicates.
+func (s *Sets) compare(got, want []int32) bool {
+	s.Total++
+	s.Values += int64(len(want))
+	shared := 0
+	for i, j := 0, 0; i < len(got) && j < len(want); {
+		switch {
+		case got[i] == want[j]:
+			shared, i, j = shared+1, i+1, j+1
+		case got[i] < want[j]:
+			i++
+		default:
+			j++
+		}
+	}
+	s.Shared += int64(shared)
+	equal := shared == len(want) && len(got) == len(want)
+	if equal {
+		s.Equal++
+	}
+	return equal
+}
+
+// Overlap is the share of the reference's members that are ours too.
+func (s Sets) Overlap() float64 {
+	if s.Values == 0 {
+		return 1
+	}
+	return float64(s.Shared) / float64(s.Values)
+}
+
+// OK reports that nothing is out of tolerance.
+func (r *Report) OK() bool {
+	return !slices.ContainsFunc(r.Prompts, func(p Prompt) bool { return len(p.Faults) > 0 })
+}
+
+// Worst returns the largest difference of logits.
+func (r *Report) Worst() float64 {
+	worst := 0.0
+	for _, p := range r.Prompts {
+		worst = larger(worst, p.Logits)
+	}
+	return worst
+}
+
+// judge fills in the faults of a prompt.
+func (r *Report) judge(p *Prompt) {
+	fault := func(format string, args ...any) { p.Faults = append(p.Faults, fmt.Sprintf(format, args...)) }
+	for _, d := range []struct {
+		what string
+		diff float64
+	}{{"logits", p.Logits}, {"hidden states", p.Hidden}, {"prediction logits", p.MTP}} {
+		switch {
+		case math.IsNaN(d.diff):
+			fault("%s are not numbers", d.what)
+		case r.Tolerance > 0 && d.diff > r.Tolerance:
+			fault("%s differ by %.2g, more than %.2g", d.what, d.diff, r.Tolerance)
+		}
+	}
+	if r.Exact && p.Routes.Equal < p.Routes.Total {
+		fault("%d of %d routings differ", p.Routes.Total-p.Routes.Equal, p.Routes.Total)
+	}
+	if r.Exact && p.Selections.Equal < p.Selections.Total {
+		fault("%d of %d selections differ", p.Selections.Total-p.Selections.Equal, p.Selections.Total)
+	}
+	if r.Tolerance > 0 && p.GreedyEqual < p.Greedy {
+		fault("greedy token %d differs where the reference is sure", p.GreedyEqual)
+	}
+}
+
+// String is the report as a table.
+func (r *Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "tp %d, cache %s, activations %s, against %s", r.Ranks, r.KVCache, r.Act, r.Reference)
+	if r.Tolerance > 0 {
+		fmt.Fprintf(&b, ", tolerance %g", r.Tolerance)
+	}
+	fmt.Fprintf(&b, "\n%6s %6s %10s %16s %15s %15s %9s %10s\n", "prompt", "tokens", "logits", "hidden (layer)", "routes", "selections", "greedy", "mtp")
+	for _, p := range r.Prompts {
+		hidden, mtp := "-", "-"
+		if p.HiddenLayer >= 0 {
+			hidden = fmt.Sprintf("%.2e (%d)", p.Hidden, p.HiddenLayer)
+		}
+		if p.MTPTokens > 0 {
+			mtp = fmt.Sprintf("%.2e", p.MTP)
+		}
+		greedy := fmt.Sprintf("%d/%d", p.GreedyEqual, p.Greedy)
+		if p.GreedyAfter > 0 {
+			greedy += "*"
+		}
+		fmt.Fprintf(&b, "%6d %6d %10.2e %16s %15s %15s %9s %10s  %s\n", p.Prompt, p.Tokens, p.Logits, hidden,
+			p.Routes, p.Selections, greedy, mtp, verdict(p))
+	}
+	return b.String()
+}
+
+func verdict(p Prompt) string {
+	if len(p.Faults) == 0 {
+		return "ok"
+	}
+	return strings.Join(p.Faults, "; ")
+}
+
+// String is "equal/total", with the overlap where they differ.
+func (s Sets) String() string {
+	if s.Total == 0 {
+		return "-"
+	}
+	if s.Equal == s.Total {
+		return fmt.Sprintf("%d/%d", s.Equal, s.Total)
+	}
+	return fmt.Sprintf("%d/%d %.1f%%", s.Equal, s.Total, 100*s.Overlap())
+}
+
+// larger is max, but what is no number stays.
+func larger(a, b float64) float64 {
+	if math.IsNaN(a) || math.IsNaN(b) {
+		return math.NaN()
+	}
+	return max(a, b)
+}
+
+// maxDiff returns the largest absolute difference.
+func maxDiff(got, want []float32) float64 {
+	worst := 0.0
+	for i := range want {
+		worst = larger(worst, math.Abs(float64(got[i])-float64(want[i])))
+	}
+	return worst
+}

@@ -57,6 +57,9 @@ func newRootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return withCode(exitInput, fmt.Errorf("%w (see '%s --help')", err, c.CommandPath()))
 	})
-	root.AddCommand()
+	root.AddCommand(
+		newModelCommand(),
+		newReportCommand(),
+	)
 	return root
 }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/glm5"
+)
+
+// newModelCommand is the parent of what is done to checkpoints.
+func newModelCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "model",
+		Short: "Look at checkpoints, make them, check them",
+		Long: `Checkpoints are folders as the Hugging Face hub has them: config.json and
+safetensors, in one file or in shards with an index.`,
+	}
+	c.AddCommand(newModelInspectCommand(), newModelSynthCommand(), newModelQuantizeCommand())
+	return c
+}
+
+// openModel opens a folder and reads its config. What is wrong with them is
+// input that cannot be used.
+func openModel(dir string) (*checkpoint.Checkpoint, glm5.Config, error) {
+	ck, err := checkpoint.Open(dir)
+	if err != nil {
+		return nil, glm5.Config{}, withCode(exitInput, err)
+	}
+	c, err := glm5.ParseConfig(ck.Config())
+	if err != nil {
+		return nil, c, withCode(exitInput, errors.Join(fmt.Errorf("reading %s: %w", dir, err), ck.Close()))
+	}
+	return ck, c, nil
+}
+
+// exactArgs refuses other counts of arguments, as usage.
+func exactArgs(n int, names string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return withCode(exitInput, fmt.Errorf("%s takes %s, got %d arguments (see '%s --help')", c.CommandPath(), names, len(args), c.CommandPath()))
+		}
+		return nil
+	}
+}
+
+// oneOf refuses a flag's value that is not among choices.
+func oneOf(flag, value string, choices ...string) error {
+	for _, c := range choices {
+		if value == c {
+			return nil
+		}
+	}
+	return withCode(exitInput, fmt.Errorf("--%s %q: it must be %s", flag, value, strings.Join(choices, " or ")))
+}

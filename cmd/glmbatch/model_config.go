@@ -1,0 +1,173 @@
+package main
+
+import (
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"glmbatch/engine/glm5"
+)
+
+// The configs of GLM-5, GLM-5.2 and the tiny model, as their config.json.
+//
+//go:embed configs
+var builtinConfigs embed.FS
+
+var builtinNames = []string{"glm-5", "glm-5.2", "tiny"}
+
+// readModelConfig returns the members of a built-in config, of a file, or of
+// the config.json of a folder, without what it says about quantisation.
+func readModelConfig(name string) (map[string]any, error) {
+	var b []byte
+	var err error
+	switch info, statErr := os.Stat(name); {
+	case name == "":
+		return nil, fmt.Errorf("--config is missing: give %s, or a config.json", strings.Join(builtinNames, ", "))
+	case contains(builtinNames, name):
+		b, err = builtinConfigs.ReadFile("configs/" + name + ".json")
+	case statErr != nil:
+		return nil, fmt.Errorf("--config %q is neither a file nor one of %s", name, strings.Join(builtinNames, ", "))
+	case info.IsDir():
+		b, err = os.ReadFile(filepath.Join(name, "config.json"))
+	default:
+		b, err = os.ReadFile(name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var m map[string]any
+	if err := json.Unmarshal(b, &m); err != nil {
+		return nil, fmt.Errorf("%s is not a JSON object: %w", name, err)
+	}
+	delete(m, "quantization_config")
+	return m, nil
+}
+
+// setLayers changes the count of layers and cuts lists that have one entry a layer.
+func setLayers(m map[string]any, n int) {
+	m["num_hidden_layers"] = n
+	for _, name := range []string{"indexer_types", "mlp_layer_types", "layer_types"} {
+		list, ok := m[name].([]any)
+		switch {
+		case !ok:
+		case n > 0 && len(list) > n:
+			m[name] = list[:n]
+		case len(list) < n:
+			// Longer: as the config's rules by number go on.
+			delete(m, name)
+		}
+	}
+	if p, ok := m["index_topk_pattern"].(string); ok && len(p) < n {
+		delete(m, "index_topk_pattern")
+	}
+}
+
+// setField sets a member from "key=value", the value as JSON or as plain text.
+func setField(m map[string]any, pair string) error {
+	key, value, ok := strings.Cut(pair, "=")
+	if !ok || key == "" {
+		return fmt.Errorf("--set %q: it must be key=value, hidden_size=1536 say", pair)
+	}
+	var v any
+	if json.Unmarshal([]byte(value), &v) != nil {
+		v = value
+	}
+	if n, ok := v.(float64); ok && key == "num_hidden_layers" && n == math.Trunc(n) && math.Abs(n) < 1e6 {
+		setLayers(m, int(n))
+		return nil
+	}
+	m[key] = v
+	return nil
+}
+
+// setHeads keeps fields that repeat the count of heads in step with it.
+func setHeads(m map[string]any, n int) {
+	m["num_attention_heads"] = n
+	if _, ok := m["num_key_value_heads"]; ok {
+		m["num_key_value_heads"] = n
+	}
+}
+
+// widths are scaled by --scale, each to a multiple that kernels and eight ranks like.
+var widths = map[string]int{
+	"hidden_size": 128, "intermediate_size": 128, "moe_intermediate_size": 128, "vocab_size": 128,
+	"q_lora_rank": 64, "kv_lora_rank": 64, "num_attention_heads": 8, "index_n_heads": 8,
+}
+
+func scaleWidths(m map[string]any, by float64) {
+	for name, unit := range widths {
+		v, ok := m[name].(float64)
+		if !ok {
+			continue
+		}
+		n := max(1, int(math.Round(v*by/float64(unit)))) * unit
+		if name == "num_attention_heads" {
+			setHeads(m, n)
+		} else {
+			m[name] = n
+		}
+	}
+}
+
+// finishConfig checks the config and returns it with its file.
+func finishConfig(m map[string]any) (glm5.Config, error) {
+	// End tokens of the original need not be in a smaller vocabulary.
+	if v, ok := number(m["vocab_size"]); ok {
+		if !inVocab(m["eos_token_id"], v) {
+			m["eos_token_id"] = []int{int(v) - 1}
+		}
+		if !inVocab(m["pad_token_id"], v) {
+			m["pad_token_id"] = int(v) - 1
+		}
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return glm5.Config{}, err
+	}
+	c, err := glm5.ParseConfig(b)
+	if err != nil {
+		return c, errors.Join(errors.New("the config that results cannot be used"), err)
+	}
+	return c, nil
+}
+
+func inVocab(id any, vocab float64) bool {
+	switch id := id.(type) {
+	case nil:
+		return true
+	case []any:
+		for _, x := range id {
+			if !inVocab(x, vocab) {
+				return false
+			}
+		}
+		return true
+	default:
+		n, ok := number(id)
+		return ok && n >= 0 && n < vocab
+	}
+}
+
+func number(v any) (float64, bool) {
+	switch v := v.(type) {
+	case float64:
+		return v, true
+	case int:
+		return float64(v), true
+	}
+	return 0, false
+}
+
+func contains(list []string, s string) bool {
+	for _, x := range list {
+		if x == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,304 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+)
+
+type inspectOptions struct {
+	TP       int
+	KVCache  string
+	KVTokens int64
+	Format   string
+}
+
+func newModelInspectCommand() *cobra.Command {
+	var o inspectOptions
+	c := &cobra.Command{
+		Use:   "inspect DIR",
+		Short: "Say what a checkpoint is, what it takes, and what is wrong with it",
+		Long: `inspect reads the headers of a checkpoint's files, not their data. It prints the
+architecture, parameters, bytes by part and by number format, the memory that
+each rank needs, cache bytes a token, and what is missing, unused, or stored in
+another way than the quantisation configuration says.
+
+It exits with code 1 if weights are missing or unreadable.`,
+		Example: `  glmbatch model inspect models/GLM-5-NVFP4
+  glmbatch model inspect models/GLM-5-NVFP4 --tp 8 --kv-cache fp8 --kv-tokens 500000
+  glmbatch model inspect models/GLM-5-NVFP4 --format json | jq .rank`,
+		Args: exactArgs(1, "one folder"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return runModelInspect(c.OutOrStdout(), args[0], o)
+		},
+	}
+	f := c.Flags()
+	f.IntVar(&o.TP, "tp", 8, "ranks that share the model: 1, 2, 4 or 8")
+	f.StringVar(&o.KVCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
+	f.Int64Var(&o.KVTokens, "kv-tokens", 0, "tokens that the caches hold (default: one full context)")
+	f.StringVar(&o.Format, "format", "text", "text or json")
+	return c
+}
+
+func runModelInspect(w io.Writer, dir string, o inspectOptions) error {
+	if err := oneOf("format", o.Format, "text", "json"); err != nil {
+		return err
+	}
+	if err := oneOf("kv-cache", o.KVCache, "bf16", "fp8", "f32"); err != nil {
+		return err
+	}
+	if o.KVTokens < 0 || o.KVTokens > 1<<40 {
+		return withCode(exitInput, fmt.Errorf("--kv-tokens %d: it must be from 0 to 2^40", o.KVTokens))
+	}
+	ck, c, err := openModel(dir)
+	if err != nil {
+		return err
+	}
+	defer ck.Close()
+	r := inspect(ck, &c, o)
+	if o.Format == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		err = e.Encode(r)
+	} else {
+		err = r.print(w)
+	}
+	if n := len(r.Missing) + len(r.Unreadable); err == nil && n > 0 {
+		err = fmt.Errorf("%s cannot be run: %d weights are missing or unreadable", dir, n)
+	}
+	return err
+}
+
+// inspection is what is printed. Bytes and counts are plain integers.
+type inspection struct {
+	Dir          string `json:"dir"`
+	Architecture string `json:"architecture"`
+	Hash         string `json:"hash"`
+	Files        int    `json:"files"`
+	FileBytes    int64  `json:"file_bytes"`
+
+	Layers          int   `json:"layers"`
+	DenseLayers     int   `json:"dense_layers"`
+	IndexerLayers   int   `json:"indexer_layers"`
+	MTPLayers       int   `json:"mtp_layers"` // announced
+	HasMTP          bool  `json:"has_mtp"`    // stored
+	Hidden          int   `json:"hidden_size"`
+	Vocab           int   `json:"vocab_size"`
+	Context         int   `json:"max_position_embeddings"`
+	Heads           int   `json:"num_attention_heads"`
+	Latent          int   `json:"kv_lora_rank"`
+	Rope            int   `json:"qk_rope_head_dim"`
+	IndexTopK       int   `json:"index_topk"`
+	Experts         int   `json:"n_routed_experts"`
+	ExpertsPerToken int   `json:"num_experts_per_tok"`
+	Params          int64 `json:"parameters"` // of the main layers and outside
+	ActiveParams    int64 `json:"active_parameters"`
+	MTPParams       int64 `json:"mtp_parameters"`
+
+	Parts   []partRow   `json:"parts"`
+	Formats []formatRow `json:"formats"`
+	Rank    rankRow     `json:"rank"`
+
+	Missing        []string `json:"missing"`
+	Unreadable     []string `json:"unreadable"`
+	Unused         []string `json:"unused"`
+	Contradictions []string `json:"contradictions"`
+}
+
+// partRow sums the weights of one part of the model, or of all prediction layers.
+type partRow struct {
+	Part    string           `json:"part"`
+	Weights int              `json:"weights"`
+	Params  int64            `json:"parameters"`
+	Bytes   int64            `json:"bytes"`
+	FP4     int              `json:"nvfp4_weights"`
+	Formats []kernels.Format `json:"formats"`
+}
+
+type formatRow struct {
+	Format  kernels.Format `json:"format"`
+	Weights int            `json:"weights"`
+	Params  int64          `json:"parameters"`
+	Bytes   int64          `json:"bytes"`
+}
+
+// rankRow is what one rank holds.
+type rankRow struct {
+	TP          int    `json:"tp"`
+	Fault       string `json:"fault"` // why the model cannot be shared so; "": it can
+	Weights     int64  `json:"weight_bytes"`
+	MTP         int64  `json:"mtp_bytes"`
+	KVCache     string `json:"kv_cache"`
+	LatentToken int64  `json:"latent_bytes_per_token"`
+	IndexToken  int64  `json:"indexer_bytes_per_token"`
+	KVTokens    int64  `json:"kv_tokens"`
+	Cache       int64  `json:"cache_bytes"`
+}
+
+const mtpPart = "MTP layer"
+
+func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) *inspection {
+	cover := c.Cover(ck)
+	r := &inspection{
+		Dir: ck.Name, Architecture: c.Architecture, Hash: ck.Hash(), Files: len(ck.Files()), FileBytes: ck.Bytes(),
+		Layers: c.Layers, MTPLayers: c.MTPLayers, HasMTP: cover.HasMTP, Hidden: c.Hidden, Vocab: c.Vocab, Context: c.MaxPositions,
+		Heads: c.Heads, Latent: c.KVLoRA, Rope: c.QKRope, IndexTopK: c.IndexTopK, Experts: c.Experts, ExpertsPerToken: c.ExpertsPerToken,
+		Missing: cover.Missing, Unreadable: cover.Unread, Unused: cover.Unused, Contradictions: cover.Contradictions,
+	}
+	for i := range c.Layers {
+		if c.Dense(i) {
+			r.DenseLayers++
+		}
+		if c.IndexerFull(i) {
+			r.IndexerLayers++
+		}
+	}
+	r.Rank = rankOf(c, o, r.IndexerLayers)
+	for _, s := range cover.Weights {
+		part := string(s.Part)
+		if s.MTP {
+			part = mtpPart
+			r.MTPParams += s.Params()
+			r.Rank.MTP += s.Share(o.TP)
+		} else {
+			r.Params += s.Params()
+			r.ActiveParams += c.Active(&s.Tensor)
+			r.Rank.Weights += s.Share(o.TP)
+		}
+		r.add(part, &s)
+	}
+	return r
+}
+
+func rankOf(c *glm5.Config, o inspectOptions, indexers int) rankRow {
+	f := kernels.Format(o.KVCache)
+	k := rankRow{TP: o.TP, KVCache: o.KVCache, KVTokens: o.KVTokens}
+	if err := c.CheckTP(o.TP); err != nil {
+		k.Fault = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	if k.KVTokens == 0 {
+		k.KVTokens = int64(c.MaxPositions)
+	}
+	k.LatentToken = int64(c.Layers * kernels.LatentEntry(f, c.KVLoRA, c.QKRope))
+	k.IndexToken = int64(indexers * kernels.IndexEntry(f, c.IndexHeadDim))
+	k.Cache = k.KVTokens * (k.LatentToken + k.IndexToken)
+	return k
+}
+
+func (r *inspection) add(part string, s *glm5.Stored) {
+	i := slices.IndexFunc(r.Parts, func(p partRow) bool { return p.Part == part })
+	if i < 0 {
+		i = len(r.Parts)
+		r.Parts = append(r.Parts, partRow{Part: part})
+	}
+	p := &r.Parts[i]
+	p.Weights, p.Params, p.Bytes = p.Weights+1, p.Params+s.Params(), p.Bytes+s.Bytes
+	if s.Format == kernels.FP4 {
+		p.FP4++
+	}
+	if !slices.Contains(p.Formats, s.Format) {
+		p.Formats = append(p.Formats, s.Format)
+	}
+	i = slices.IndexFunc(r.Formats, func(f formatRow) bool { return f.Format == s.Format })
+	if i < 0 {
+		i = len(r.Formats)
+		r.Formats = append(r.Formats, formatRow{Format: s.Format})
+	}
+	f := &r.Formats[i]
+	f.Weights, f.Params, f.Bytes = f.Weights+1, f.Params+s.Params(), f.Bytes+s.Bytes
+}
+
+func (r *inspection) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+	line("%s\n", r.Dir)
+	line("architecture\t%s", r.Architecture)
+	line("layers\t%d: %d dense, %d with %d experts, %d a token", r.Layers, r.DenseLayers, r.Layers-r.DenseLayers, r.Experts, r.ExpertsPerToken)
+	line("width\t%s, vocabulary %s, context %s", digits(int64(r.Hidden)), digits(int64(r.Vocab)), digits(int64(r.Context)))
+	line("attention\t%d heads, latent %d + %d rotary, indexer in %d of %d layers, top %s", r.Heads, r.Latent, r.Rope, r.IndexerLayers, r.Layers, digits(int64(r.IndexTopK)))
+	line("prediction layer\t%s", r.mtp())
+	line("parameters\t%s (%s active a token)", countText(r.Params), countText(r.ActiveParams))
+	line("files\t%d, %s", r.Files, bytesText(r.FileBytes))
+	line("hash\t%s", r.Hash)
+	w.Flush()
+
+	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	line("\npart\tweights\tparameters\tbytes\tNVFP4\tformats\t")
+	var total partRow
+	for _, p := range r.Parts {
+		line("%s\t%s\t%s\t%s\t%.0f %%\t%s\t", p.Part, digits(int64(p.Weights)), countText(p.Params), bytesText(p.Bytes), 100*float64(p.FP4)/float64(p.Weights), joinFormats(p.Formats))
+		total.Weights, total.Params, total.Bytes, total.FP4 = total.Weights+p.Weights, total.Params+p.Params, total.Bytes+p.Bytes, total.FP4+p.FP4
+	}
+	line("all\t%s\t%s\t%s\t%.0f %%\t\t", digits(int64(total.Weights)), countText(total.Params), bytesText(total.Bytes), 100*float64(total.FP4)/float64(max(total.Weights, 1)))
+	line("\nformat\tweights\tparameters\tbytes\tbits a value\t")
+	for _, f := range r.Formats {
+		line("%s\t%s\t%s\t%s\t%.2f\t", f.Format, digits(int64(f.Weights)), countText(f.Params), bytesText(f.Bytes), 8*float64(f.Bytes)/float64(f.Params))
+	}
+	w.Flush()
+
+	k := r.Rank
+	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line("\neach of %d ranks", k.TP)
+	if k.Fault != "" {
+		line("  cannot be\t%s", k.Fault)
+	}
+	line("  weights\t%s", bytesText(k.Weights))
+	if k.MTP > 0 {
+		line("  prediction layer\t%s, if loaded", bytesText(k.MTP))
+	}
+	line("  %s caches\t%s B a token: %s latent, %s indexer", k.KVCache, digits(k.LatentToken+k.IndexToken), digits(k.LatentToken), digits(k.IndexToken))
+	line("  for %s tokens\t%s", digits(k.KVTokens), bytesText(k.Cache))
+	line("  together\t%s, and what a step works in", bytesText(k.Weights+k.Cache))
+	w.Flush()
+
+	r.problems(out, "missing weights", r.Missing)
+	r.problems(out, "unreadable weights", r.Unreadable)
+	r.problems(out, "unused tensors", r.Unused)
+	r.problems(out, "contradictions", r.Contradictions)
+	if len(r.Missing)+len(r.Unreadable)+len(r.Unused)+len(r.Contradictions) == 0 {
+		_, err := fmt.Fprintln(out, "\nnothing is missing, unused or contradictory")
+		return err
+	}
+	return nil
+}
+
+func (r *inspection) mtp() string {
+	switch {
+	case r.HasMTP:
+		return fmt.Sprintf("%d, %s parameters", r.MTPLayers, countText(r.MTPParams))
+	case r.MTPLayers > 0:
+		return fmt.Sprintf("%d announced, not stored", r.MTPLayers)
+	}
+	return "none"
+}
+
+func (r *inspection) problems(w io.Writer, what string, list []string) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "\n%s: %s\n", what, digits(int64(len(list))))
+	for i, s := range list {
+		if i == 10 {
+			fmt.Fprintf(w, "  and %s more (--format json has them all)\n", digits(int64(len(list)-i)))
+			break
+		}
+		fmt.Fprintf(w, "  %s\n", s)
+	}
+}
+
+func joinFormats(fs []kernels.Format) string {
+	var names []string
+	for _, f := range fs {
+		names = append(names, string(f))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/glm5"
+)
+
+type synthOptions struct {
+	Config    string
+	Out       string
+	Scale     float64
+	Layers    int
+	Hidden    int
+	Experts   int
+	TopK      int
+	Heads     int
+	Vocab     int
+	Set       []string
+	Seed      uint64
+	ShardSize string
+	Weights   string
+	MTP       bool
+	Tokenizer string
+}
+
+func newModelSynthCommand() *cobra.Command {
+	var o synthOptions
+	c := &cobra.Command{
+		Use:   "synth --config FILE|glm-5|glm-5.2|tiny --out DIR",
+		Short: "Write a checkpoint of random weights, of any size",
+		Long: `synth writes a checkpoint with GLM-5's architecture and random weights, for tests
+of speed and of memory. Routed experts are NVFP4 in ModelOpt's form, the rest is
+BF16, as in NVIDIA's releases. Weights are scaled so that activations stay finite
+through all layers. The same options and seed give the same bytes for any shard size.
+
+The config is a built-in one, a config.json or a folder that has one; options
+change it, in the order --scale, --layers and the other sizes, --set. The folder
+appears under its name when it is complete.`,
+		Example: `  glmbatch model synth --config tiny --out models/random
+  # hidden 1536, 16 layers, 64 experts top-8: about 1 B parameters
+  glmbatch model synth --config glm-5 --layers 16 --hidden 1536 --experts 64 --heads 16 --vocab 32768 \
+      --set moe_intermediate_size=128 --set intermediate_size=4096 --set q_lora_rank=768 --out models/1b
+  # four full-size layers of GLM-5.2, in files of 2 GB
+  glmbatch model synth --config glm-5.2 --layers 4 --shard-size 2GB --out models/glm52-4
+  # everything at a quarter of its width, with a real tokenizer
+  glmbatch model synth --config glm-5 --scale 0.25 --tokenizer models/GLM-5 --set vocab_size=154880 --out models/q`,
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return runModelSynth(c.Context(), c.OutOrStdout(), o)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Config, "config", "", "glm-5, glm-5.2, tiny, or a config.json or its folder")
+	f.StringVar(&o.Out, "out", "", "folder to write; it must not exist, or be empty")
+	f.Float64Var(&o.Scale, "scale", 1, "factor for all widths, ranks, head counts and the vocabulary")
+	f.IntVar(&o.Layers, "layers", 0, "number of layers")
+	f.IntVar(&o.Hidden, "hidden", 0, "hidden size")
+	f.IntVar(&o.Experts, "experts", 0, "routed experts of a layer")
+	f.IntVar(&o.TopK, "top-k", 0, "experts a token")
+	f.IntVar(&o.Heads, "heads", 0, "attention heads")
+	f.IntVar(&o.Vocab, "vocab", 0, "vocabulary size")
+	f.StringArrayVar(&o.Set, "set", nil, "key=value for any field of config.json; may be repeated")
+	f.Uint64Var(&o.Seed, "seed", 0, "of the random weights")
+	f.StringVar(&o.ShardSize, "shard-size", "5GB", "largest weight file: 500MB, 5GB, 2GiB")
+	f.StringVar(&o.Weights, "weights", "nvfp4", "format of the routed experts: nvfp4 or bf16")
+	f.BoolVar(&o.MTP, "mtp", true, "write the prediction layer, if the config has one")
+	f.StringVar(&o.Tokenizer, "tokenizer", "", "folder to copy tokenizer, chat template and generation settings from")
+	return c
+}
+
+// tokenizerFiles are what --tokenizer copies.
+var tokenizerFiles = []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "special_tokens_map.json"}
+
+func runModelSynth(ctx context.Context, stdout io.Writer, o synthOptions) error {
+	m, c, err := synthConfig(&o)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	shardSize, err := parseBytes(o.ShardSize)
+	if err != nil {
+		return withCode(exitInput, fmt.Errorf("--shard-size: %w", err))
+	}
+	if err := oneOf("weights", o.Weights, "nvfp4", "bf16"); err != nil {
+		return err
+	}
+	if o.Out == "" {
+		return withCode(exitInput, errors.New("--out is missing: give the folder to write"))
+	}
+	s := newSynth(&c, o.Seed, o.Weights == "nvfp4")
+	w, err := checkpoint.NewWriter(o.Out, s.entries, shardSize)
+	if err != nil {
+		return withCode(exitInput, fmt.Errorf("writing a checkpoint: %w", err))
+	}
+	defer w.Abort()
+	if o.Tokenizer != "" {
+		copied, err := copySideFiles(w, o.Tokenizer, tokenizerFiles)
+		if err == nil && !contains(copied, "tokenizer.json") {
+			err = fmt.Errorf("%s has no tokenizer.json", o.Tokenizer)
+		}
+		if err != nil {
+			return withCode(exitInput, fmt.Errorf("--tokenizer: %w", err))
+		}
+	}
+	start := time.Now()
+	if err := s.write(ctx, w); err != nil {
+		return fmt.Errorf("writing %s: %w", o.Out, err)
+	}
+	quantized := func(t *glm5.Tensor) bool { return s.quantizes(t) }
+	if err := writeConfigs(w, m, ignored(&c, quantized), o.Weights == "nvfp4", true); err != nil {
+		return err
+	}
+	if err := w.Commit(); err != nil {
+		return err
+	}
+	return reportWritten(stdout, o.Out, s.params, s.bytes, time.Since(start))
+}
+
+func reportWritten(w io.Writer, out string, params, bytes int64, took time.Duration) error {
+	_, err := fmt.Fprintf(w, "%s: %s parameters, %s, written in %.1f s (%s/s)\n", out, countText(params), bytesText(bytes),
+		took.Seconds(), bytesText(int64(float64(bytes)/max(took.Seconds(), 1e-9))))
+	return err
+}
+
+// synthConfig applies the options to the config.
+func synthConfig(o *synthOptions) (map[string]any, glm5.Config, error) {
+	m, err := readModelConfig(o.Config)
+	if err != nil {
+		return nil, glm5.Config{}, err
+	}
+	if !(o.Scale > 0 && o.Scale <= 64) {
+		return nil, glm5.Config{}, fmt.Errorf("--scale %g: it must be above 0 and at most 64", o.Scale)
+	}
+	if o.Scale != 1 {
+		scaleWidths(m, o.Scale)
+	}
+	sizes := []struct {
+		flag  string
+		value int
+		set   func(int)
+	}{
+		{"layers", o.Layers, func(n int) { setLayers(m, n) }},
+		{"hidden", o.Hidden, func(n int) { m["hidden_size"] = n }},
+		{"experts", o.Experts, func(n int) { m["n_routed_experts"] = n }},
+		{"top-k", o.TopK, func(n int) { m["num_experts_per_tok"] = n }},
+		{"heads", o.Heads, func(n int) { setHeads(m, n) }},
+		{"vocab", o.Vocab, func(n int) { m["vocab_size"] = n }},
+	}
+	for _, s := range sizes {
+		switch {
+		case s.value < 0:
+			return nil, glm5.Config{}, fmt.Errorf("--%s %d: it must be above 0", s.flag, s.value)
+		case s.value > 0:
+			s.set(s.value)
+		}
+	}
+	for _, pair := range o.Set {
+		if err := setField(m, pair); err != nil {
+			return nil, glm5.Config{}, err
+		}
+	}
+	if !o.MTP {
+		m["num_nextn_predict_layers"] = 0
+	}
+	c, err := finishConfig(m)
+	return m, c, err
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"strings"
+
+	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/kernels/nvfp4"
+)
+
+// quantizer writes some weights of a checkpoint as NVFP4 and copies the rest.
+type quantizer struct {
+	ck      *checkpoint.Checkpoint
+	input   float32        // the input scale of all; 0: none
+	chosen  map[string]int // module -> job
+	jobs    []quantizeJob
+	entries []checkpoint.Entry
+	count   int // weights that become NVFP4
+	total   int // weights
+	params  int64
+	bytes   int64 // of what is written
+}
+
+// quantizeJob is what one goroutine does at a time: Linears that share a global
+// scale, or a tensor to copy.
+type quantizeJob struct {
+	linears []checkpoint.Linear
+	copied  *checkpoint.Tensor
+}
+
+func newQuantizer(ck *checkpoint.Checkpoint, c *glm5.Config, include []string, input float32) (*quantizer, error) {
+	for _, p := range include {
+		if _, err := path.Match(p, ""); err != nil {
+			return nil, fmt.Errorf("--include %q: %w", p, err)
+		}
+	}
+	cover := c.Cover(ck)
+	if n := len(cover.Missing) + len(cover.Unread); n > 0 {
+		return nil, fmt.Errorf("%d weights are missing or unreadable; 'glmbatch model inspect %s' lists them", n, ck.Name)
+	}
+	q := &quantizer{ck: ck, input: input, chosen: map[string]int{}, total: len(cover.Weights)}
+	hits := make([]int, len(include))
+	names := map[string]bool{} // tensors that are replaced
+	for _, s := range cover.Weights {
+		q.params += s.Params()
+		want := quantizedByDefault(&s.Tensor)
+		for i, p := range include {
+			if ok, _ := path.Match(p, s.Module()); ok && s.Cols > 0 { // the form is checked above
+				hits[i]++
+				want = true
+			}
+		}
+		if !want {
+			continue
+		}
+		switch {
+		case s.Format == kernels.FP4:
+			return nil, fmt.Errorf("%s is NVFP4 already: give a BF16 checkpoint", s.Module())
+		case !s.MayQuantize:
+			return nil, fmt.Errorf("%s cannot be NVFP4: the engine reads it as BF16 or F32; change --include", s.Module())
+		case s.Cols%nvfp4.Block != 0:
+			return nil, fmt.Errorf("%s has %d columns, not whole blocks of %d: it cannot be NVFP4", s.Module(), s.Cols, nvfp4.Block)
+		}
+		if err := q.choose(s.Module(), names); err != nil {
+			return nil, err
+		}
+	}
+	for i, n := range hits {
+		if n == 0 {
+			return nil, fmt.Errorf("--include %q matches no weight; names are those of modules, model.layers.3.mlp.shared_experts.up_proj say", include[i])
+		}
+	}
+	if q.count == 0 {
+		return nil, fmt.Errorf("it has no routed experts: say with --include what to quantise")
+	}
+	for _, name := range ck.Names() {
+		if names[name] {
+			continue
+		}
+		t, err := ck.Tensor(name)
+		if err != nil {
+			return nil, err
+		}
+		q.jobs = append(q.jobs, quantizeJob{copied: t})
+		q.entries = append(q.entries, checkpoint.Entry{Name: name, DType: t.DType, Shape: t.Shape})
+	}
+	for i := range q.entries {
+		q.bytes += q.entries[i].Size()
+	}
+	return q, nil
+}
+
+// choose adds a weight to the jobs: the up of a gate to the gate's.
+func (q *quantizer) choose(module string, names map[string]bool) error {
+	l, err := q.ck.Linear(module)
+	if err != nil {
+		return err
+	}
+	names[module+".weight"] = true
+	q.count++
+	q.entries = append(q.entries, fp4Entries(module, l.Rows, l.Cols, q.input > 0)...)
+	if at, ok := strings.CutSuffix(module, "up_proj"); ok {
+		if job, ok := q.chosen[at+"gate_proj"]; ok {
+			q.jobs[job].linears = append(q.jobs[job].linears, l)
+			q.chosen[module] = job
+			return nil
+		}
+	}
+	q.chosen[module] = len(q.jobs)
+	q.jobs = append(q.jobs, quantizeJob{linears: []checkpoint.Linear{l}})
+	return nil
+}
+
+func (q *quantizer) quantizes(t *glm5.Tensor) bool { _, ok := q.chosen[t.Module()]; return ok }
+
+func (q *quantizer) write(ctx context.Context, w *checkpoint.Writer) error {
+	return eachIndex(ctx, len(q.jobs), func(ctx context.Context, i int, _ []byte) error {
+		if t := q.jobs[i].copied; t != nil {
+			return q.copy(ctx, w, t)
+		}
+		return q.quantize(ctx, w, q.jobs[i].linears)
+	})
+}
+
+func (q *quantizer) copy(ctx context.Context, w *checkpoint.Writer, t *checkpoint.Tensor) error {
+	if _, err := q.ck.Tensor(t.Name); err != nil { // it was truncated since
+		return err
+	}
+	for at := 0; at < len(t.Data); at += chunk {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		if err := w.Write(t.Name, int64(at), t.Data[at:min(at+chunk, len(t.Data))]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// quantize reads the weights twice: for their largest value, then to pack them.
+func (q *quantizer) quantize(ctx context.Context, w *checkpoint.Writer, ls []checkpoint.Linear) error {
+	var amax float32
+	for i := range ls {
+		err := eachRows(ctx, &ls[i], func(_ int, v []float32) error {
+			m := nvfp4.Amax(v)
+			if !(m <= maxFloat) {
+				return fmt.Errorf("%s has a value that is not finite, which NVFP4 cannot hold", ls[i].Name)
+			}
+			amax = max(amax, m)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	global := nvfp4.Global(amax)
+	for i := range ls {
+		l := &ls[i]
+		err := eachRows(ctx, l, func(row int, v []float32) error {
+			packed, scales := make([]byte, len(v)/2), make([]byte, len(v)/nvfp4.Block)
+			nvfp4.QuantizeBlocks(packed, scales, v, global)
+			at := int64(row) * int64(l.Cols)
+			if err := w.Write(l.Name+".weight", at/2, packed); err != nil {
+				return err
+			}
+			return w.Write(l.Name+".weight_scale", at/nvfp4.Block, scales)
+		})
+		if err != nil {
+			return err
+		}
+		if err := writeScales(w, l.Name, global, q.input); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const maxFloat = 0x1.fffffep127
+
+// eachRows reads a weight in parts of at most chunk bytes, or one row.
+func eachRows(ctx context.Context, l *checkpoint.Linear, do func(row int, v []float32) error) error {
+	n := max(1, chunk/4/max(l.Cols, 1))
+	for row := 0; row < l.Rows; row += n {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		v, err := l.Float32(row, min(row+n, l.Rows))
+		if err != nil {
+			return err
+		}
+		if err := do(row, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}

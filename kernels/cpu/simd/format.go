@@ -2,8 +2,9 @@ package simd
 
 import "math"
 
-// e2m1 has the values of E2M1 codes, sign in bit 3.
-var e2m1 = [16]float32{0, .5, 1, 1.5, 2, 3, 4, 6, float32(math.Copysign(0, -1)), -.5, -1, -1.5, -2, -3, -4, -6}
+// e2m1 has the values of E2M1 codes, sign in bit 3. Minus zero is zero, as it is
+// where values pass through integers, so that all paths give the same bits.
+var e2m1 = [16]float32{0, .5, 1, 1.5, 2, 3, 4, 6, 0, -.5, -1, -1.5, -2, -3, -4, -6}
 
 // e4m3 has the values of E4M3 codes (OCP FP8, finite: 0x7f and 0xff are NaN).
 var e4m3 = func() (t [256]float32) {

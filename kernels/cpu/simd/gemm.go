@@ -25,7 +25,7 @@ func (l *level) gemm(dst, x Rows, m int, w Weight, lo, hi int, s *Scratch) {
 	}
 	for p := lo; p < hi; {
 		n := 1
-		if p+1 < hi && (p+2)*Lanes <= w.Rows && l.wide[0] != nil {
+		if p+1 < hi && (p+2)*Lanes <= w.Rows && l.wide[min(m, l.rows)-1] != nil {
 			n = 2
 		}
 		l.panels(f, dst.Data, x.Data, m, w, p, n, s)

@@ -45,6 +45,9 @@ func view[T, P any](p *P, off int64, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Add(unsafe.Pointer(p), off)), n)
 }
 
+// after is the value off bytes after p.
+func after(p *float32, off int) *float32 { return (*float32)(unsafe.Add(unsafe.Pointer(p), off)) }
+
 func tileGo(rows int, c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32) {
 	for i := range rows {
 		out := view[float32](c, view[int64](coff, 0, rows)[i], Lanes)

@@ -28,6 +28,14 @@ func formatIndex(f kernels.Format) int {
 	panic("simd: weights of format " + string(f))
 }
 
+type (
+	gemvFunc  = func(y, x *float32, w *byte, panel, k int, alpha float32)
+	tileFunc  = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32)
+	wideFunc  = func(c *float32, coff *int64, a *float32, aoff *int64, b, b2 *float32, ldb, k, load int, alpha float32)
+	quantFunc = func(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32)
+	dotsFunc  = func(out *float32, ldo int, q *float32, ldq int, r *float32, ldr int, heads, slots, k int)
+)
+
 // level has the loops of one instruction set. Strides and offsets are in bytes.
 type level struct {
 	name string
@@ -35,19 +43,19 @@ type level struct {
 
 	// gemv[f][n-1] multiplies x with n panels, panel bytes apart, into y[n*16].
 	// nil: tiles do it.
-	gemv [numFormats][maxGemv]func(y, x *float32, w *byte, panel, k int, alpha float32)
+	gemv [numFormats][maxGemv]gemvFunc
 	// decode writes k columns of a panel as float32 [k][16]. nil: the panel is that already.
 	decode [numFormats]func(dst *float32, w *byte, k int)
 	// tile[n-1] computes c[i][0:16] = alpha·(c[i] or, if load is 0, zero + Σ a[i][j]·b[j])
 	// for n rows i, which are at the offsets of coff and aoff; rows j of b are ldb apart.
-	tile [maxTile]func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32)
+	tile [maxTile]tileFunc
 	// wide is tile for two panels: c[i][16:32] comes from b2.
-	wide [maxTile]func(c *float32, coff *int64, a *float32, aoff *int64, b, b2 *float32, ldb, k, load int, alpha float32)
+	wide [maxTile]wideFunc
 	// quant[n-1] is a tile of integer activations with n rows and one panel of blocks of 16 columns.
-	quant [maxTile]func(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32)
+	quant [maxTile]quantFunc
 	// dots computes out[h][s] = Σ q[h][i]·r[s][i] for heads h and slots s, the latter
 	// a multiple of 4; k is a multiple of 16.
-	dots func(out *float32, ldo int, q *float32, ldq int, r *float32, ldr int, heads, slots, k int)
+	dots dotsFunc
 
 	decodeBF16 func(dst []float32, src []byte)
 	decodeE4M3 func(dst []float32, src []byte, scale float32)

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// tile emits c[i] = alpha·(c[i] + Σ a[i][j]·b[j]) for rows rows and one or two panels.
+func tile(v isa, rows, panels int) {
+	name, b2 := "tile", ""
+	if panels == 2 {
+		name, b2 = "wide", ", b2"
+	}
+	v.text(fmt.Sprintf("%s%d", name, rows),
+		"(c *float32, coff *int64, a *float32, aoff *int64, b"+b2+" *float32, ldb, k, load int, alpha float32)",
+		fmt.Sprintf("is a tile of %d rows and %d panels.", rows, panels))
+	acc := make([][]reg.VecVirtual, rows) // [row][panel and part]
+	for i := range acc {
+		acc[i] = v.vecs(panels * v.parts())
+	}
+
+	load := Load(Param("load"), GP64())
+	TESTQ(load, load)
+	JZ(LabelRef("zero"))
+	results(v, acc, func(r reg.VecVirtual, m Mem) { VMOVUPS(m, r) })
+	JMP(LabelRef("begin"))
+	Label("zero")
+	for i := range acc {
+		for _, r := range acc[i] {
+			v.zero(r)
+		}
+	}
+	Label("begin")
+
+	aoff, base := Load(Param("aoff"), GP64()), Load(Param("a"), GP64())
+	in := make([]reg.GPVirtual, rows)
+	for i := range in {
+		in[i] = GP64()
+		MOVQ(Mem{Base: aoff, Disp: 8 * i}, in[i])
+		ADDQ(base, in[i])
+	}
+	b := []reg.Register{Load(Param("b"), GP64())}
+	if panels == 2 {
+		b = append(b, Load(Param("b2"), GP64()))
+	}
+	ldb := Load(Param("ldb"), GP64())
+	ldb3 := GP64()
+	LEAQ(Mem{Base: ldb, Index: ldb, Scale: 2}, ldb3)
+	k := Load(Param("k"), GP64()).(reg.GPVirtual)
+	j := GP64()
+	XORQ(j, j)
+	for _, cols := range []int{4, 1} {
+		loop(fmt.Sprintf("cols%d", cols), k, cols, func() {
+			for u := range cols {
+				tileColumn(v, acc, u, b, ldb, ldb3, in, j)
+			}
+			for _, p := range b {
+				if cols == 4 {
+					LEAQ(Mem{Base: p, Index: ldb, Scale: 4}, p)
+				} else {
+					ADDQ(ldb, p)
+				}
+			}
+			ADDQ(I32(cols), j)
+		})
+	}
+
+	alpha := v.vec()
+	VBROADCASTSS(param("alpha"), alpha)
+	results(v, acc, func(r reg.VecVirtual, m Mem) {
+		VMULPS(alpha, r, r)
+		VMOVUPS(r, m)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// tileColumn adds the products of column u after j. Of the factors, the fewer
+// stay in registers: the sums leave room for 4 in AVX2.
+func tileColumn(v isa, acc [][]reg.VecVirtual, u int, b []reg.Register, ldb, ldb3 reg.Register, in []reg.GPVirtual, j reg.GPVirtual) {
+	w := func(n int) reg.VecVirtual {
+		m := Mem{Base: b[n/v.parts()], Disp: n % v.parts() * v.bytes()}
+		switch u {
+		case 1, 2:
+			m.Index, m.Scale = ldb, uint8(u)
+		case 3:
+			m.Index, m.Scale = ldb3, 1
+		}
+		r := v.vec()
+		VMOVUPS(m, r)
+		return r
+	}
+	x := func(i int) reg.VecVirtual {
+		r := v.vec()
+		VBROADCASTSS(Mem{Base: in[i], Index: j, Scale: 4, Disp: 4 * u}, r)
+		return r
+	}
+	if width := len(acc[0]); len(acc) < width {
+		xs := make([]reg.VecVirtual, len(acc))
+		for i := range xs {
+			xs[i] = x(i)
+		}
+		for n := range width {
+			wn := w(n)
+			for i := range acc {
+				VFMADD231PS(wn, xs[i], acc[i][n])
+			}
+		}
+		return
+	}
+	ws := make([]reg.VecVirtual, len(acc[0]))
+	for n := range ws {
+		ws[n] = w(n)
+	}
+	for i := range acc {
+		xi := x(i)
+		for n, wn := range ws {
+			VFMADD231PS(wn, xi, acc[i][n])
+		}
+	}
+}
+
+// results calls f with each register of sums and its place.
+func results(v isa, acc [][]reg.VecVirtual, f func(r reg.VecVirtual, m Mem)) {
+	coff, base := Load(Param("coff"), GP64()), Load(Param("c"), GP64())
+	for i := range acc {
+		c := GP64()
+		MOVQ(Mem{Base: coff, Disp: 8 * i}, c)
+		ADDQ(base, c)
+		for n, r := range acc[i] {
+			f(r, Mem{Base: c, Disp: n * v.bytes()})
+		}
+	}
+}
+
+// dots emits the dot products of one or two heads with slots rows, four at a time.
+func dots(v isa, heads int) {
+	v.text(fmt.Sprintf("dots%d", heads), "(out *float32, ldo int, q *float32, ldq int, r *float32, ldr, slots, k int)",
+		fmt.Sprintf("computes the dot products of %d heads with a multiple of 4 slots.", heads))
+	out, ldo := Load(Param("out"), GP64()), Load(Param("ldo"), GP64())
+	q, ldq := Load(Param("q"), GP64()), Load(Param("ldq"), GP64())
+	r, ldr := Load(Param("r"), GP64()).(reg.GPVirtual), Load(Param("ldr"), GP64()).(reg.GPVirtual)
+	slots := Load(Param("slots"), GP64()).(reg.GPVirtual)
+	rows := stream{w: r, step: ldr, step3: GP64()}
+	LEAQ(Mem{Base: ldr, Index: ldr, Scale: 2}, rows.step3)
+	loop("slots", slots, 4, func() {
+		acc := make([][]reg.VecVirtual, heads)
+		for h := range acc {
+			acc[h] = v.vecs(4)
+			for _, a := range acc[h] {
+				v.zero(a)
+			}
+		}
+		k := Load(Param("k"), GP64()).(reg.GPVirtual)
+		x := GP64()
+		MOVQ(q, x)
+		loop("cols", k, v.lanes, func() {
+			xv := v.vecs(heads)
+			for h := range xv {
+				m := Mem{Base: x}
+				if h == 1 {
+					m.Index, m.Scale = ldq, 1
+				}
+				VMOVUPS(m, xv[h])
+			}
+			for s := range 4 {
+				y := v.vec()
+				VMOVUPS(rows.at(s, 0), y)
+				for h := range heads {
+					VFMADD231PS(y, xv[h], acc[h][s])
+				}
+			}
+			ADDQ(I32(v.bytes()), x)
+			ADDQ(I32(v.bytes()), r)
+		})
+		for h := range heads {
+			m := Mem{Base: out}
+			if h == 1 {
+				m.Index, m.Scale = ldo, 1
+			}
+			VMOVUPS(sums(v, acc[h]), m)
+		}
+		// r stands at the end of the first row's k columns.
+		LEAQ(Mem{Base: r, Index: ldr, Scale: 4}, r)
+		back := Load(Param("k"), GP64())
+		SHLQ(Imm(2), back)
+		SUBQ(back, r)
+		ADDQ(I32(16), out)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// sums adds up the lanes of four registers.
+func sums(v isa, a []reg.VecVirtual) reg.VecVirtual {
+	var y [4]reg.VecVirtual
+	for i := range y {
+		y[i] = YMM()
+		if v.wide() {
+			VEXTRACTF64X4(Imm(1), a[i], y[i])
+			VADDPS(a[i].AsY(), y[i], y[i])
+		} else {
+			y[i] = a[i]
+		}
+	}
+	VHADDPS(y[1], y[0], y[0])
+	VHADDPS(y[3], y[2], y[2])
+	VHADDPS(y[2], y[0], y[0])
+	x := XMM()
+	VEXTRACTF128(Imm(1), y[0], x)
+	VADDPS(y[0].AsX(), x, x)
+	return x
+}

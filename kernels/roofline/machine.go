@@ -52,7 +52,7 @@ func Names() []string {
 // Bound returns the least time in ns that a cost takes: the longest of its memory
 // traffic, its wire traffic and its operations on a pipe, each at the best rate.
 func (m *Machine) Bound(c kernels.Cost, p kernels.Pipe) int64 {
-	return max(over(c.HBM, m.Read), over(c.Wire, m.Link), over(c.FLOPs, m.FLOPs[p]))
+	return max(over(c.HBM, max(m.Read, m.Copy)), over(c.Wire, m.Link), over(c.FLOPs, m.FLOPs[p]))
 }
 
 // over returns the ns that amount takes at rate a second.

@@ -2,6 +2,8 @@ package attribute
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"glmbatch/datasets"
 	"glmbatch/replay/timeline"
@@ -17,13 +19,23 @@ const (
 	ByLayer  By = "layer"
 	ByRank   By = "rank"
 	ByCall   By = "call"
-	// ByLaunch tells kernels of one name apart by their grids; [Section]s of two
-	// runs are compared by it.
+	// ByLaunch tells kernels of one name apart by their grids.
 	ByLaunch By = "launch"
 )
 
-// Groupings lists what --by takes.
-var Groupings = []By{ByClass, ByKernel, ByLayer, ByRank, ByCall}
+var groupings = []By{ByClass, ByKernel, ByLayer, ByRank, ByCall, ByLaunch}
+
+// Groupings lists what can be grouped by, in words.
+func Groupings() string {
+	var s []string
+	for _, b := range groupings {
+		s = append(s, string(b))
+	}
+	return strings.Join(s, ", ")
+}
+
+// Known reports whether costs can be grouped by b.
+func (b By) Known() bool { return slices.Contains(groupings, b) }
 
 // Key is what a row stands for. Fields that the grouping does not use are -1.
 type Key struct {

@@ -9,23 +9,23 @@ import (
 
 // Section is the cost of all steps of one kind. Sums are over steps and ranks.
 type Section struct {
-	Kind   string
-	Steps  int
-	Ranks  int
-	Shared bool // ranks share memory and threads: every rank's span is the whole call
+	Kind      string
+	Steps     int
+	Ranks     int
+	RankSteps int64 // pairs of a step and a rank that the sums are over
+	Shared    bool  // ranks share memory and threads: every rank's span is the whole call
 
-	Wall    int64 // sum of Ledger and of Classes' Self
-	Span    int64 // first device start to last device end
-	Ledger  []Amount
+	Wall    int64    // the sum of Ledger
+	Span    int64    // first device start to last device end
+	Ledger  []Amount // the classes' self times, then the entries that are no class
 	Classes []Row
 	Rows    []Row // by Options.By; Classes where that is class
+	Overlap int64 // time in which several of Rows ran
 	Comm    Comm
 
-	WallOf Stat // of one step: the mean over its ranks
-	SpanOf Stat
-	Walls  []int64 // of each step: the mean over its ranks
-
-	KeyOverlap int64 // time in which several of Rows ran
+	WallOf Stat    // of one step: the mean over its ranks
+	SpanOf Stat    // the same
+	Walls  []int64 // of each step
 }
 
 // Amount is an entry of a ledger.
@@ -40,14 +40,19 @@ type Row struct {
 	Class string // "" where the row has several
 	Key   Key
 
-	Calls              int64
-	Self               int64 // time in which only this ran
-	Total              int64 // lengths of the spans
-	Bytes, Wire, FLOPs int64
-	Bound              int64 // roofline time; 0: unknown
-	Slots, Width       int64 // of the span with the most slots
-	Grid, Block        int32
-	PerStep            Stat // self time in one step: the mean over its ranks
+	Calls int64
+	Self  int64 // time in which only this ran
+	Total int64 // lengths of the spans
+	Bytes int64
+	Wire  int64
+	FLOPs int64
+	Bound int64 // roofline time; 0: unknown
+
+	Slots, Width int64 // of the span with the most slots
+	Grid, Block  int32 // of the span with the largest grid
+
+	PerStep Stat    // self time in one step: the mean over its ranks
+	Steps   []int64 // of each step
 }
 
 // cost is what is added up for a row.
@@ -178,7 +183,10 @@ func (a *Attribution) Sections() []Section {
 
 func (a *Attribution) result(s *section) Section {
 	sec := Section{Kind: s.kind, Steps: s.steps, Ranks: len(s.rankSteps), Shared: s.shared, Wall: s.wall, Span: s.span,
-		Comm: s.comm, WallOf: MedianOf(s.walls), SpanOf: MedianOf(s.spans), Walls: s.walls, KeyOverlap: s.keyOverlap}
+		Comm: s.comm, WallOf: MedianOf(s.walls), SpanOf: MedianOf(s.spans), Walls: s.walls, Overlap: s.keyOverlap}
+	if a.opt.By == ByClass {
+		sec.Overlap = s.other[Overlap]
+	}
 	for _, n := range s.rankSteps {
 		sec.RankSteps += n
 	}
@@ -219,6 +227,9 @@ func (a *Attribution) rows(s *section, ring *keyring, costs []cost, self *sample
 		rows = append(rows, r)
 	}
 	slices.SortStableFunc(rows, func(x, y Row) int {
+		if ring.by == ByLayer || ring.by == ByRank || ring.by == ByCall {
+			return cmp.Or(cmp.Compare(x.Key.Rank, y.Key.Rank), cmp.Compare(x.Key.Call, y.Key.Call), cmp.Compare(x.Key.Layer, y.Key.Layer))
+		}
 		return cmp.Or(cmp.Compare(y.Self, x.Self), cmp.Compare(y.Total, x.Total), cmp.Compare(x.Label, y.Label))
 	})
 	return rows

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"glmbatch/kernels/roofline"
+	"glmbatch/replay/attribute"
+	"glmbatch/replay/report"
+	"glmbatch/replay/timeline"
+)
+
+// reportFlags are the options of glmbatch report.
+type reportFlags struct {
+	format  string
+	by      string
+	kind    string
+	machine string
+	step    int64
+}
+
+func newReportCommand() *cobra.Command {
+	var f reportFlags
+	c := &cobra.Command{
+		Use:   "report OUT|TIMELINE",
+		Short: "Say what the steps of a run or an imported trace cost, per kernel class",
+		Long: `Report reads the timeline of a run's output folder, or a timeline file of glmbatch
+import, and prints for prefill and decode apart what each kernel class costs: calls, self
+time, share, GB/s and GFLOP/s. Every table adds up to the wall time: overlap, gaps by cause
+and what is unexplained are rows of their own. Times are per step, means over steps and ranks.
+
+Formats:
+` + formatHelp() + `
+Machines for --machine: ` + strings.Join(roofline.Names(), ", ") + `, and "this" for the CPU of this one
+(measured once, then kept in the user's cache folder).`,
+		Args: exactlyOne("an output folder or a timeline file"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return runReport(f, args[0], c.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&f.format, "format", report.Formats[0].Name, "text, json, csv, markdown or bench")
+	c.Flags().StringVar(&f.by, "by", string(attribute.ByClass), "also group by "+attribute.Groupings())
+	c.Flags().StringVar(&f.kind, "kind", "", "only prefill, decode, mixed or step (unknown) steps")
+	c.Flags().StringVar(&f.machine, "machine", "", "show how far kernels are from this machine's roofline")
+	c.Flags().Int64Var(&f.step, "step", -1, "only this step")
+	return c
+}
+
+func formatHelp() string {
+	var b strings.Builder
+	for _, f := range report.Formats {
+		fmt.Fprintf(&b, "  %-9s %s\n", f.Name, f.Help)
+	}
+	return b.String()
+}
+
+// exactlyOne takes one argument, and says what is missing.
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return withCode(exitInput, fmt.Errorf("%s needs %s, got %d arguments (see '%s --help')", c.CommandPath(), what, len(args), c.CommandPath()))
+		}
+		return nil
+	}
+}
+
+func runReport(f reportFlags, path string, stdout io.Writer) error {
+	opt := report.Options{By: attribute.By(f.by), Kind: f.kind}
+	if f.step >= 0 {
+		opt.Steps = timeline.Steps{From: f.step, To: f.step}
+	}
+	var err error
+	if opt.Machine, err = machineFor(f.machine); err != nil {
+		return withCode(exitInput, err)
+	}
+	r, err := report.Load(path, opt)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	if err := r.Write(stdout, f.format, styleOf(stdout)); err != nil {
+		return withCode(exitInput, err)
+	}
+	return nil
+}
+
+// styleOf uses colours on a terminal that wants them.
+func styleOf(w io.Writer) report.Style {
+	file, ok := w.(*os.File)
+	return report.Style{Colour: ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+}
+
+// machineFor returns a machine by name; nil for "".
+func machineFor(name string) (*roofline.Machine, error) {
+	switch name {
+	case "":
+		return nil, nil
+	case "this":
+		dir, err := os.UserCacheDir()
+		if err != nil {
+			return nil, fmt.Errorf("cannot measure this machine: %w", err)
+		}
+		sum := sha256.Sum256([]byte(roofline.CPU()))
+		m := roofline.Cached(filepath.Join(dir, "glmbatch", fmt.Sprintf("machine-%x.json", sum[:6])), 0)
+		return &m, nil
+	}
+	m, ok := roofline.Named(name)
+	if !ok {
+		return nil, errors.New(`no machine "` + name + `": there are this, ` + strings.Join(roofline.Names(), ", "))
+	}
+	return &m, nil
+}

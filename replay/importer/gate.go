@@ -1,0 +1,393 @@
+package importer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"glmbatch/datasets"
+)
+
+// The gate looks for damage before any number is computed. Events that cannot
+// be true are taken out, counted and reported; a trace that cannot give a true
+// answer is refused. What it knows of is listed in [gate].
+
+type finding = datasets.Finding
+
+const (
+	severityNote       = "note"
+	severityUnreliable = "unreliable"
+)
+
+// ErrRefused marks traces that were read and cannot be trusted.
+var ErrRefused = errors.New("trace refused")
+
+func refuse(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
+}
+
+// Bounds of the gate.
+const (
+	// launchSlack is how much a kernel may begin before its launch call: the
+	// clocks of host and device are converted, not the same.
+	launchSlack = 2_000
+	// maxHostCall is longer than any API call of a usable trace.
+	maxHostCall = int64(24 * 3600 * 1e9)
+	// lookAhead bounds the rows that one row is compared with.
+	lookAhead = 64
+	// missingShare of launches without GPU work, above which totals are wrong.
+	missingShare = 0.02
+)
+
+// gate checks everything that needs no ranks' comparison.
+func (t *trace) gate() error {
+	t.reading()
+	if err := t.gpuEvents(); err != nil {
+		return err
+	}
+	t.badTimes()
+	t.beforeLaunch()
+	t.impossible()
+	if t.deviceRows() == 0 {
+		return refuse("every GPU event of the trace has an impossible time")
+	}
+	t.launches()
+	return nil
+}
+
+// reading reports what the reader met.
+func (t *trace) reading() {
+	for i := range t.procs {
+		p := &t.procs[i]
+		c, rank := &p.parts, p.rank
+		if c.truncatedAt >= 0 {
+			t.find("truncated", severityUnreliable, rank, 0, "the file ends early, at byte %d of its text (%s): all counts and totals are lower bounds", c.truncatedAt, c.truncation)
+		}
+		if c.recovered > 0 {
+			t.find("recovered", severityNote, rank, c.recovered, "%d events are not valid JSON and were read leniently, the first at byte %d", c.recovered, c.firstRecovered)
+		}
+		if c.odd > 0 {
+			t.find("names", severityNote, rank, c.odd, "%d names have control characters, bad escapes or broken UTF-8, which were replaced", c.odd)
+		}
+		if c.quarantined > 0 {
+			t.find("unreadable", severityUnreliable, rank, c.quarantined, "%d events cannot be read and were left out, the first at byte %d: totals are lower bounds", c.quarantined, c.firstQuarantined)
+		}
+		if c.badNumber > 0 {
+			t.find("bad_time", severityUnreliable, rank, c.badNumber, "%d events have a time that is no number and were left out, the first at byte %d", c.badNumber, c.firstQuarantined)
+		}
+		if p.coarse && t.deviceRowsOf(int32(i)) > 0 {
+			t.find("coarse", severityNote, rank, 0, "times are whole microseconds: each duration is wrong by up to 1 us")
+		}
+	}
+}
+
+func (t *trace) deviceRows() (n int) {
+	t.each(func(_ int32, r *record) {
+		if r.kind.onDevice() {
+			n++
+		}
+	})
+	return n
+}
+
+func (t *trace) deviceRowsOf(p int32) (n int) {
+	t.each(func(_ int32, r *record) {
+		if r.proc == p && r.kind.onDevice() {
+			n++
+		}
+	})
+	return n
+}
+
+// gpuEvents refuses traces without GPU work, and says which processes have none.
+func (t *trace) gpuEvents() error {
+	device := make([]int64, len(t.procs))
+	launched := make([]int64, len(t.procs))
+	t.each(func(_ int32, r *record) {
+		switch {
+		case r.kind.onDevice():
+			device[r.proc]++
+		case r.kind == isAPI && isLaunch(t.names.list[r.name].text):
+			launched[r.proc]++
+		}
+	})
+	all, launches := int64(0), int64(0)
+	for i := range device {
+		all, launches = all+device[i], launches+launched[i]
+	}
+	if t.opaque > 0 && all == t.opaque {
+		return refuse("%d launches of CUDA graphs were recorded and no kernels: re-record with --cuda-graph-trace=node", t.opaque)
+	}
+	if all == 0 {
+		return refuse("0 GPU events, %d launches: the capture has no GPU activity (record with CUDA activities, as root or with the profiling permission, and stop after a synchronisation)", launches)
+	}
+	for i, n := range device {
+		if n > 0 {
+			continue
+		}
+		p := &t.procs[i]
+		if !t.byDevice {
+			return refuse("%s: 0 GPU events, %d launches: rank %d has no GPU activity", p.file, launched[i], p.rank)
+		}
+		if launched[i] > 0 {
+			t.find("no_kernels", severityUnreliable, -1, launched[i], "process %d has %d launches and no GPU events (forked? record with --trace-fork-before-exec=true)", p.pid, launched[i])
+		}
+	}
+	return nil
+}
+
+// isLaunch guesses from its name that an API call starts GPU work.
+func isLaunch(name string) bool { return strings.Contains(name, "Launch") }
+
+// badTimes takes out rows with times that CUPTI uses for "not collected" and
+// ends before starts.
+func (t *trace) badTimes() {
+	zero, negative := make([]int64, len(t.procs)), make([]int64, len(t.procs))
+	host, empty := make([]int64, len(t.procs)), make([]int64, len(t.procs))
+	t.each(func(_ int32, r *record) {
+		bad := true
+		switch {
+		case !r.kind.onDevice():
+			if bad = r.start <= 0 || r.end < r.start || r.end-r.start > maxHostCall; bad {
+				host[r.proc]++
+			}
+		case r.start <= 0:
+			zero[r.proc]++
+		case r.end < r.start:
+			negative[r.proc]++
+		default:
+			bad = false
+			if r.end == r.start && !t.procs[r.proc].coarse {
+				empty[r.proc]++
+			}
+		}
+		if bad {
+			r.kind = isNothing
+		}
+	})
+	for i := range t.procs {
+		rank := t.procs[i].rank
+		if zero[i] > 0 {
+			t.find("zero_time", severityUnreliable, rank, zero[i], "%d GPU events have time zero, which means not collected, and were left out", zero[i])
+		}
+		if negative[i] > 0 {
+			t.find("negative", severityUnreliable, rank, negative[i], "%d GPU events end before they start and were left out", negative[i])
+		}
+		if empty[i] > 0 {
+			t.find("zero_duration", severityUnreliable, rank, empty[i], "%d GPU events last 0 ns: their time was clipped, so totals are lower bounds", empty[i])
+		}
+		if host[i] > 0 {
+			t.find("host_time", severityNote, rank, host[i], "%d API calls have impossible times and were left out", host[i])
+		}
+	}
+}
+
+// beforeLaunch takes out work that begins before the call that launched it. If
+// that is common the clocks are at fault, not the events.
+func (t *trace) beforeLaunch() {
+	t.indexLaunches()
+	early, matched := make([][]int32, len(t.procs)), make([]int, len(t.procs))
+	t.each(func(i int32, r *record) {
+		if !r.kind.onDevice() {
+			return
+		}
+		if l := t.launch(r); l != nil {
+			matched[r.proc]++
+			if r.start < l.start-launchSlack {
+				early[r.proc] = append(early[r.proc], i)
+			}
+		}
+	})
+	for p := range t.procs {
+		n, rank := int64(len(early[p])), t.procs[p].rank
+		switch {
+		case n == 0:
+		case 10*len(early[p]) > matched[p]:
+			t.find("clock", severityUnreliable, rank, n, "%d of %d GPU events begin before their launch: the clocks of host and GPU differ, gaps and launch times are wrong", n, matched[p])
+		default:
+			for _, i := range early[p] {
+				t.at(i).kind = isNothing
+			}
+			t.find("before_launch", severityUnreliable, rank, n, "%d GPU events begin before their launch and were left out", n)
+		}
+	}
+}
+
+// indexLaunches maps correlations to the call that begins first: a runtime call
+// and the driver call inside it may share one.
+func (t *trace) indexLaunches() {
+	for i := range t.procs {
+		t.procs[i].launches = map[int64]int32{}
+	}
+	t.each(func(i int32, r *record) {
+		if r.kind != isAPI || r.correlation <= 0 {
+			return
+		}
+		m := t.procs[r.proc].launches
+		if k, ok := m[r.correlation]; !ok || r.start < t.at(k).start {
+			m[r.correlation] = i
+		}
+	})
+}
+
+// impossible takes out rows that hold two or more whole rows of other launches
+// of the same stream: a stream runs its work in order, and even a programmatic
+// launch lets only the next kernel overlap. The row's duration is broken.
+func (t *trace) impossible() {
+	type place struct {
+		rank int32
+		lane uint32
+	}
+	count, total := make([]int64, len(t.ranks)), make([]int64, len(t.ranks))
+	worst := make([]int32, len(t.ranks))
+	lanes := map[place][]int32{}
+	for _, i := range t.order {
+		if r := t.at(i); r.kind.onDevice() {
+			k := place{r.rank, r.lane}
+			lanes[k] = append(lanes[k], i)
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(lanes), func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.lane, b.lane))
+	})
+	for _, k := range keys {
+		rows := lanes[k]
+		slack := int64(0)
+		if t.procs[t.ranks[k.rank].proc].coarse {
+			slack = 1000
+		}
+		for n, i := range rows {
+			r := t.at(i)
+			held := 0
+			for _, j := range rows[n+1 : min(len(rows), n+1+lookAhead)] {
+				o := t.at(j)
+				if o.start+slack >= r.end || held >= 2 {
+					break
+				}
+				if o.start > r.start+slack && o.end < r.end-slack && o.correlation != r.correlation {
+					held++
+				}
+			}
+			if held < 2 && !t.endless(rows, n) {
+				continue
+			}
+			if count[k.rank] == 0 || r.end-r.start > t.at(worst[k.rank]).end-t.at(worst[k.rank]).start {
+				worst[k.rank] = i
+			}
+			count[k.rank]++
+			total[k.rank] += r.end - r.start
+			r.kind = isNothing
+		}
+	}
+	for k, n := range count {
+		if n > 0 {
+			w := t.at(worst[k])
+			t.find("impossible", severityUnreliable, t.ranks[k].number, n,
+				"%d GPU events last into later work of their own stream and were left out with %d ns, the longest %d ns of %s", n, total[k], w.end-w.start, brief(t.names.list[w.name].text))
+		}
+	}
+}
+
+// endless reports that the last row of a lane lasts longer than a second and
+// four times as long as all of the lane before it.
+func (t *trace) endless(rows []int32, n int) bool {
+	r := t.at(rows[n])
+	if n < 2 || n < len(rows)-1 {
+		return false
+	}
+	length := r.end - r.start
+	return length > 1e9 && length/4 > r.start-t.at(rows[0]).start
+}
+
+// launches reports launches without work and work without launches.
+func (t *trace) launches() {
+	type tally struct{ launches, missing, graphs, graphsMissing, first, rows, orphans int64 }
+	of := make([]tally, len(t.procs))
+	started := make([]map[int64]bool, len(t.procs))
+	for i := range started {
+		started[i] = map[int64]bool{}
+	}
+	t.each(func(_ int32, r *record) {
+		if !r.kind.onDevice() {
+			return
+		}
+		of[r.proc].rows++
+		if t.launch(r) == nil {
+			of[r.proc].orphans++
+		} else {
+			started[r.proc][r.correlation] = true
+		}
+	})
+	prefix := make([]bool, len(t.procs))
+	for _, i := range t.order {
+		r := t.at(i)
+		if r.kind != isAPI {
+			continue
+		}
+		name := t.names.list[r.name].text
+		has := started[r.proc][r.correlation]
+		r.role = apiRole(name, has)
+		c := &of[r.proc]
+		if !isLaunch(name) || strings.Contains(name, "LaunchHostFunc") || t.procs[r.proc].launches[r.correlation] != i {
+			continue
+		}
+		graph := strings.Contains(name, "GraphLaunch")
+		c.launches++
+		if graph {
+			c.graphs++
+		}
+		if has {
+			prefix[r.proc] = true
+			continue
+		}
+		c.missing++
+		if graph {
+			c.graphsMissing++
+		}
+		if !prefix[r.proc] {
+			c.first++
+		}
+	}
+	for i, c := range of {
+		rank := t.procs[i].rank
+		if c.missing > 0 {
+			severity := severityNote
+			if float64(c.missing) > missingShare*float64(c.launches) {
+				severity = severityUnreliable
+			}
+			where := ""
+			if c.first > 0 {
+				where = fmt.Sprintf(" (%d of them before the first with any)", c.first)
+			}
+			t.find("missing_kernels", severity, rank, c.missing, "%d of %d launches have no GPU work in the trace%s: totals are lower bounds", c.missing, c.launches, where)
+		}
+		if c.graphsMissing > 0 {
+			t.find("missing_graphs", severityUnreliable, rank, c.graphsMissing, "%d of %d graph launches have no kernels: idle time of the GPU is unknown", c.graphsMissing, c.graphs)
+		}
+		if c.orphans > 0 {
+			t.find("launch_outside", severityNote, rank, c.orphans, "the launches of %d of %d GPU events are not in the trace: nothing is known of their host side", c.orphans, c.rows)
+		}
+	}
+}
+
+func apiRole(name string, startsWork bool) role {
+	switch {
+	case startsWork, isLaunch(name):
+		return roleLaunch
+	case strings.Contains(name, "Synchronize"), strings.Contains(name, "WaitEvent") && !strings.Contains(name, "Stream"):
+		return roleSync
+	}
+	return roleAPI
+}
+
+// brief cuts a kernel's name for a message.
+func brief(name string) string {
+	const most = 60
+	if len(name) <= most {
+		return name
+	}
+	return strings.ToValidUTF8(name[:most], "") + "…"
+}

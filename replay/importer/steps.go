@@ -1,0 +1,452 @@
+package importer
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
+)
+
+// placer puts records into steps and layers by annotations.
+type placer struct {
+	t                              *trace
+	hostSteps, hostLayers, gpuStep []segments
+	gpuLayers                      []segments // each by proc
+	family                         int8       // noMark: no step annotations
+}
+
+// place gives every record its step and layer and says in findings how.
+func (t *trace) place() {
+	p := placer{t: t, family: noMark}
+	p.numberSteps()
+	p.cutAll()
+	p.records()
+	switch {
+	case p.family != noMark:
+		t.noteStepFamily(p.family)
+	case t.stepsByPeriod():
+	default:
+		t.steps = []step{{number: 0}}
+		t.each(func(_ int32, r *record) { r.step = 0 })
+		t.find("no_steps", severityNote, -1, 0, "no step annotations and no period in the kernels: the whole trace is step 0")
+	}
+	t.layersByPeriod()
+}
+
+func (t *trace) noteStepFamily(family int8) {
+	t.find("steps", severityNote, -1, int64(len(t.steps)), "steps by annotation %s", stepFamilies[family].name)
+}
+
+// numberSteps chooses the annotations that are steps and numbers them.
+func (p *placer) numberSteps() {
+	t := p.t
+	t.stepOf = make([]int32, len(t.windows))
+	for i := range t.stepOf {
+		t.stepOf[i] = -1
+	}
+	best := int8(len(stepFamilies))
+	for _, w := range t.windows {
+		if w.family >= 0 {
+			best = min(best, w.family)
+		}
+	}
+	if int(best) == len(stepFamilies) {
+		return
+	}
+	p.family = best
+	for pr := range t.procs {
+		p.numberOf(int32(pr))
+	}
+	// Steps in order of their numbers.
+	order := make([]int32, len(t.steps))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return compare(t.steps[a].number, t.steps[b].number) })
+	place := make([]int32, len(order))
+	sorted := make([]step, len(order))
+	for i, o := range order {
+		place[o], sorted[i] = int32(i), t.steps[o]
+	}
+	t.steps = sorted
+	for i, s := range t.stepOf {
+		if s >= 0 {
+			t.stepOf[i] = place[s]
+		}
+	}
+}
+
+// numberOf numbers the steps of one process: by the annotations' numbers where
+// they are there and unique, else by order. GPU windows get the step of the host
+// window of the same name and order.
+func (p *placer) numberOf(pr int32) {
+	t := p.t
+	var host, gpu []int32
+	for i := range t.windows {
+		if w := &t.windows[i]; w.proc == pr && w.family == p.family {
+			if w.gpu {
+				gpu = append(gpu, int32(i))
+			} else {
+				host = append(host, int32(i))
+			}
+		}
+	}
+	byStart := func(a, b int32) int { return compare(t.windows[a].start, t.windows[b].start) }
+	slices.SortStableFunc(host, byStart)
+	slices.SortStableFunc(gpu, byStart)
+	lead := host
+	if len(host) == 0 {
+		lead = gpu
+	}
+	numbered := true
+	seen := map[int64]bool{}
+	for _, i := range lead {
+		n := t.windows[i].number
+		numbered = numbered && n >= 0 && !seen[n]
+		seen[n] = true
+	}
+	index := map[int64]int32{}
+	for i, s := range t.steps {
+		index[s.number] = int32(i)
+	}
+	byName := map[uint32][]int32{} // the steps of a name, in order
+	for ordinal, i := range lead {
+		w := &t.windows[i]
+		number := int64(ordinal)
+		if numbered {
+			number = w.number
+		}
+		s, ok := index[number]
+		if !ok {
+			s = int32(len(t.steps))
+			t.steps = append(t.steps, step{number: number, name: w.name})
+			index[number] = s
+		}
+		t.stepOf[i] = s
+		byName[w.name] = append(byName[w.name], s)
+	}
+	if len(host) == 0 {
+		return
+	}
+	for _, i := range gpu {
+		if left := byName[t.windows[i].name]; len(left) > 0 {
+			t.stepOf[i], byName[t.windows[i].name] = left[0], left[1:]
+		}
+	}
+}
+
+// cutAll makes the segments of every process.
+func (p *placer) cutAll() {
+	t := p.t
+	var lists [4][][]int32
+	for k := range lists {
+		lists[k] = make([][]int32, len(t.procs))
+	}
+	for i := range t.windows {
+		w := &t.windows[i]
+		k := 0
+		switch {
+		case t.stepOf[i] >= 0:
+		case w.family == layerMark:
+			k = 1
+		default:
+			continue
+		}
+		if w.gpu {
+			k += 2
+		}
+		lists[k][w.proc] = append(lists[k][w.proc], int32(i))
+	}
+	for k, out := range []*[]segments{&p.hostSteps, &p.hostLayers, &p.gpuStep, &p.gpuLayers} {
+		for _, l := range lists[k] {
+			*out = append(*out, t.cut(l))
+		}
+	}
+}
+
+// records places every record: API calls by their time, device work by its
+// launch's place, and work without a recorded launch by the annotation's window
+// on the device.
+func (p *placer) records() {
+	t := p.t
+	host := func(r *record) {
+		if w := p.hostSteps[r.proc].at(r.start); w >= 0 {
+			r.step = t.stepOf[w]
+		}
+		if w := p.hostLayers[r.proc].at(r.start); w >= 0 {
+			r.layer = int16(t.windows[w].number)
+		}
+	}
+	t.each(func(_ int32, r *record) {
+		if !r.kind.onDevice() {
+			host(r)
+		}
+	})
+	t.each(func(_ int32, r *record) {
+		if !r.kind.onDevice() {
+			return
+		}
+		if l := t.launch(r); l != nil {
+			r.step, r.layer = l.step, l.layer
+		}
+		if w := p.gpuStep[r.proc].at(r.start); r.step < 0 && w >= 0 {
+			r.step = t.stepOf[w]
+		}
+		if w := p.gpuLayers[r.proc].at(r.start); r.layer < 0 && w >= 0 {
+			r.layer = int16(t.windows[w].number)
+		}
+	})
+}
+
+// launch returns the API record that launched r, or nil.
+func (t *trace) launch(r *record) *record {
+	if r.correlation <= 0 {
+		return nil
+	}
+	i, ok := t.procs[r.proc].launches[r.correlation]
+	if !ok {
+		return nil
+	}
+	l := t.at(i)
+	if l.kind == isNothing {
+		return nil
+	}
+	return l
+}
+
+// mainLane returns the kernels of the lane of a rank that has most of them, in
+// order of start.
+func (t *trace) mainLane(order []int32, rank int32) []int32 {
+	count := map[uint32]int{}
+	for _, i := range order {
+		if r := t.at(i); r.rank == rank && r.kind == isKernel {
+			count[r.lane]++
+		}
+	}
+	best, most := uint32(0), 0
+	for l, n := range count {
+		if n > most || n == most && l < best {
+			best, most = l, n
+		}
+	}
+	out := make([]int32, 0, most)
+	for _, i := range order {
+		if r := t.at(i); r.rank == rank && r.kind == isKernel && r.lane == best {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (t *trace) sequence(kernels []int32) []uint32 {
+	s := make([]uint32, len(kernels))
+	for i, k := range kernels {
+		// Layers of a model often take turns between variants of one kernel, so
+		// kernels of one rule count as the same.
+		r := t.at(k)
+		if _, rule := t.class(r); rule > 0 {
+			s[i] = uint32(rule)
+		} else {
+			s[i] = uint32(len(Rules)) + 1 + r.name
+		}
+	}
+	return s
+}
+
+// longestSequence bounds the search for periods.
+const longestSequence = 1 << 22
+
+// stepsByPeriod cuts a trace without annotations into steps: the kernels must
+// repeat, and a repetition must itself hold repetitions (the layers). It reports
+// whether that was so on every rank.
+func (t *trace) stepsByPeriod() bool {
+	type cut struct {
+		kernels []int32
+		period  period
+	}
+	var cuts []cut
+	for r := range t.ranks {
+		kernels := t.mainLane(t.order, int32(r))
+		if len(kernels) > longestSequence {
+			return false
+		}
+		s := t.sequence(kernels)
+		p := findPeriod(s, 0.8)
+		if p.repeats == 0 || findPeriod(s[p.start:p.start+p.length], 0.5).repeats == 0 {
+			return false
+		}
+		cuts = append(cuts, cut{kernels, p})
+	}
+	if len(cuts) == 0 {
+		return false
+	}
+	most := 0
+	for _, c := range cuts {
+		most = max(most, c.period.repeats)
+	}
+	for i := 0; i < most; i++ {
+		t.steps = append(t.steps, step{number: int64(i)})
+	}
+	for r, c := range cuts {
+		// Every record of the rank belongs to the repetition whose first kernel
+		// came last, by launch where there is one, else by start.
+		var starts, launches []int64
+		for i := 0; i < c.period.repeats; i++ {
+			k := t.at(c.kernels[c.period.start+i*c.period.length])
+			starts = append(starts, k.start)
+			at := k.start
+			if l := t.launch(k); l != nil {
+				at = l.start
+			}
+			launches = append(launches, at)
+		}
+		lastOne := t.at(c.kernels[c.period.start+c.period.covered()-1])
+		end := lastOne.end
+		for _, i := range t.order {
+			rec := t.at(i)
+			if rec.kind == isNothing || rec.rank != int32(r) {
+				continue
+			}
+			by, at := starts, rec.start
+			if !rec.kind.onDevice() {
+				by = launches
+			}
+			k, found := slices.BinarySearch(by, at)
+			if !found {
+				k--
+			}
+			if k >= 0 && at < end {
+				rec.step = int32(k)
+			}
+		}
+		t.find("steps", severityNote, t.ranks[r].number, int64(c.period.repeats),
+			"no step annotations: %d steps by the period of the kernels, %d kernels each", c.period.repeats, c.period.length)
+	}
+	return true
+}
+
+// layersByPeriod finds the layers of steps whose device rows have none from
+// annotations.
+func (t *trace) layersByPeriod() {
+	type key struct {
+		rank, step int32
+	}
+	has := map[key][2]int{} // device rows, and those with a layer
+	t.each(func(_ int32, r *record) {
+		if !r.kind.onDevice() || r.step < 0 {
+			return
+		}
+		h := has[key{r.rank, r.step}]
+		h[0]++
+		if r.layer >= 0 {
+			h[1]++
+		}
+		has[key{r.rank, r.step}] = h
+	})
+	periods := map[uint64]period{} // by hash of the sequence: steps repeat
+	seed := maphash.MakeSeed()
+	found, without, annotated := 0, 0, 0
+	var example period
+	for rank := range t.ranks {
+		bySteps := map[int32][]int32{}
+		for _, i := range t.mainLane(t.order, int32(rank)) {
+			if s := t.at(i).step; s >= 0 {
+				bySteps[s] = append(bySteps[s], i)
+			}
+		}
+		starts := map[int32][]int64{} // of layers, by step
+		spans := map[int32]period{}
+		for _, s := range slices.Sorted(maps.Keys(bySteps)) {
+			kernels := bySteps[s]
+			h := has[key{int32(rank), s}]
+			if 3*h[1] >= h[0] {
+				annotated++
+				continue
+			}
+			if len(kernels) > longestSequence {
+				without++
+				continue
+			}
+			sequence := t.sequence(kernels)
+			sum := hash(seed, sequence)
+			p, ok := periods[sum]
+			if !ok {
+				p = findPeriod(sequence, 0.5)
+				periods[sum] = p
+			}
+			if p.repeats == 0 {
+				without++
+				continue
+			}
+			found++
+			if p.covered() > example.covered() {
+				example = p
+			}
+			for k, i := range kernels {
+				if at := k - p.start; at >= 0 && at < p.covered() {
+					t.at(i).layer = int16(min(at/p.length, 1<<15-1))
+				} else {
+					t.at(i).layer = -1
+				}
+			}
+			for k := 0; k <= p.repeats; k++ {
+				i := p.start + k*p.length
+				if i < len(kernels) {
+					starts[s] = append(starts[s], t.at(kernels[i]).start)
+				}
+			}
+			spans[s] = p
+		}
+		t.otherLanes(int32(rank), starts, spans)
+	}
+	switch {
+	case annotated > 0:
+		t.find("layers", severityNote, -1, 0, "layers by annotation")
+	case found > 0:
+		t.find("layers", severityNote, -1, int64(example.repeats),
+			"layers by the period of the kernels: %d repetitions of %d kernels; a layer's number is its repetition", example.repeats, example.length)
+	default:
+		t.find("no_layers", severityNote, -1, 0, "no layer annotations and no period inside steps: rows have no layer")
+	}
+	if found > 0 && without > 0 {
+		t.find("odd_steps", severityNote, -1, int64(without), "%d steps have no period inside and so no layers", without)
+	}
+}
+
+// otherLanes gives work beside the main lane the layer that the main lane was
+// in when it started.
+func (t *trace) otherLanes(rank int32, starts map[int32][]int64, spans map[int32]period) {
+	t.each(func(_ int32, r *record) {
+		if r.rank != rank || !r.kind.onDevice() || r.layer >= 0 || r.step < 0 {
+			return
+		}
+		p, ok := spans[r.step]
+		if !ok {
+			return
+		}
+		k, same := slices.BinarySearch(starts[r.step], r.start)
+		if !same {
+			k--
+		}
+		if k >= 0 && k < p.repeats {
+			r.layer = int16(min(k, 1<<15-1))
+		}
+	})
+}
+
+func hash(seed maphash.Seed, sequence []uint32) uint64 {
+	var h maphash.Hash
+	h.SetSeed(seed)
+	var b [4]byte
+	for _, s := range sequence {
+		binary.LittleEndian.PutUint32(b[:], s)
+		h.Write(b[:])
+	}
+	return h.Sum64()
+}
+
+// find adds a finding.
+func (t *trace) find(code, severity string, rank int32, count int64, format string, args ...any) {
+	t.findings = append(t.findings, finding{Code: code, Severity: severity, Rank: rank, Count: count, Text: fmt.Sprintf(format, args...)})
+}

@@ -1,0 +1,375 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"regexp"
+	"strconv"
+
+	"glmbatch/datasets"
+)
+
+// Torch reads torch.profiler traces, one file a rank, and hands their rows to
+// emit in batches that are reused.
+func Torch(files []string, o Options, emit func([]datasets.Span) error) (*Summary, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	t := newTrace(o)
+	for i, file := range files {
+		s, closer, err := openTrace(file)
+		if err != nil {
+			return nil, err
+		}
+		err = t.readTorch(s, file, i)
+		closer.Close()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return t.finish(emit)
+}
+
+// torchHead is what stands beside the events.
+type torchHead struct {
+	base     int64
+	rank     int32
+	hasRank  bool
+	isObject bool
+}
+
+// readTorch reads one file as process i.
+func (t *trace) readTorch(s *stream, file string, i int) error {
+	p := int32(len(t.procs))
+	t.procs = append(t.procs, proc{file: file, rank: -1, coarse: true, parts: counters{truncatedAt: -1}})
+	firstChunk, firstWindow := t.n, len(t.windows)
+	head := torchHead{rank: -1}
+	if err := t.readTop(s, p, &head); err != nil {
+		return err
+	}
+	pr := &t.procs[p]
+	if s.fault != nil {
+		pr.parts.truncatedAt, pr.parts.truncation = s.offset(), s.fault.Error()
+	}
+	pr.rank = rankOf(file, head, t.options, i)
+	if head.base != 0 {
+		pr.epoch = head.base
+		for k := firstChunk; k < t.n; k++ {
+			r := t.at(int32(k))
+			if r.start == 0 { // clamped by the writer, or not collected
+				continue
+			}
+			r.start, r.end = r.start+head.base, r.end+head.base
+		}
+		for k := firstWindow; k < len(t.windows); k++ {
+			w := &t.windows[k]
+			w.start, w.end = w.start+head.base, w.end+head.base
+		}
+	}
+	return nil
+}
+
+// readTop reads the outermost value: an object with the events among its
+// values, or the bare list of events.
+func (t *trace) readTop(s *stream, p int32, head *torchHead) error {
+	switch s.space() {
+	case '[':
+		return t.readEvents(s, p)
+	case '{':
+		head.isObject = true
+	case 0:
+		if s.fault != nil {
+			return fmt.Errorf("no text: %w", s.fault)
+		}
+		return errors.New("the file is empty")
+	default:
+		return errors.New("no torch.profiler trace: JSON with traceEvents was expected")
+	}
+	s.pos++
+	events := false
+	for {
+		switch s.space() {
+		case 0, '}':
+			if !events {
+				return errors.New("no torch.profiler trace: it has no traceEvents")
+			}
+			if s.space() == 0 && s.fault == nil {
+				s.fault = io.ErrUnexpectedEOF
+			}
+			return nil
+		case ',':
+			s.pos++
+			continue
+		}
+		key, o := s.atom(func(c *cursor) ([]byte, outcome) { return c.str(true) })
+		if o != whole {
+			return endOfTop(s, events, o)
+		}
+		name := string(key[:min(len(key), 64)])
+		if s.space() != ':' {
+			return endOfTop(s, events, bad)
+		}
+		s.pos++
+		s.space()
+		switch name {
+		case "traceEvents":
+			if s.space() != '[' {
+				return endOfTop(s, events, bad)
+			}
+			events = true
+			if err := t.readEvents(s, p); err != nil || s.fault != nil {
+				return err
+			}
+		case "baseTimeNanoseconds":
+			v, o := s.atom((*cursor).value)
+			if o != whole {
+				return endOfTop(s, events, o)
+			}
+			if base, ok := integer(unquote(v)); ok && base > 0 && !outOfRange(base) {
+				head.base = base
+			}
+		case "distributedInfo":
+			v, o := s.atom((*cursor).value)
+			if o != whole {
+				return endOfTop(s, events, o)
+			}
+			var info struct {
+				Rank *int32 `json:"rank"`
+			}
+			if json.Unmarshal(v, &info) == nil && info.Rank != nil && *info.Rank >= 0 {
+				head.rank, head.hasRank = *info.Rank, true
+			}
+		default:
+			if !s.skip() {
+				return endOfTop(s, events, short)
+			}
+		}
+	}
+}
+
+// endOfTop is the end of a file whose outermost object is broken: an error
+// where no events were read, otherwise a truncation.
+func endOfTop(s *stream, events bool, o outcome) error {
+	if !events {
+		return fmt.Errorf("no torch.profiler trace: not JSON at byte %d", s.offset())
+	}
+	if s.fault == nil {
+		s.fault = io.ErrUnexpectedEOF
+		if o == bad {
+			s.fault = errors.New("not JSON behind the events")
+		}
+	}
+	return nil
+}
+
+// atom scans a value that must fit into the window and moves behind it.
+func (s *stream) atom(scan func(*cursor) ([]byte, outcome)) ([]byte, outcome) {
+	for {
+		c := cursor{b: s.text()}
+		v, o := scan(&c)
+		if o == short && s.more() {
+			continue
+		}
+		if o == whole {
+			s.pos += c.i
+		}
+		return v, o
+	}
+}
+
+// maxLost bounds the events that reach to the end of the window: each costs a
+// scan of all of it.
+const maxLost = 64
+
+// readEvents reads the list of events that begins at the stream.
+func (t *trace) readEvents(s *stream, p int32) error {
+	s.pos++
+	var e event
+	lost := 0
+	for {
+		switch c := s.space(); c {
+		case 0:
+			if s.fault == nil {
+				s.fault = io.ErrUnexpectedEOF
+			}
+			return nil
+		case ']':
+			s.pos++
+			return nil
+		case ',':
+			s.pos++
+			continue
+		}
+		c := cursor{b: s.text()}
+		o := bad
+		if c.b[0] == '{' {
+			o = readEvent(&c, &e)
+		}
+		if o == short && s.more() {
+			continue
+		}
+		if o == whole {
+			if err := t.keep(p, &e, s.offset()); err != nil {
+				return err
+			}
+			s.pos += c.i
+			continue
+		}
+		if o == short {
+			if lost++; lost > maxLost {
+				return fmt.Errorf("%d events have no end before byte %d: this is no trace", lost, s.offset())
+			}
+		}
+		done, err := t.recover(s, p, &e)
+		if err != nil || done {
+			return err
+		}
+	}
+}
+
+// recover reads the broken event at the stream leniently, bounded by the start
+// of the next one, and moves there. done: there is no next event.
+func (t *trace) recover(s *stream, p int32, e *event) (done bool, err error) {
+	parts := &t.procs[p].parts
+	at := s.offset()
+	start, ends := nextEvent(s.text()[1:])
+	for start < 0 && s.more() {
+		start, ends = nextEvent(s.text()[1:])
+	}
+	last := start < 0
+	body := s.text()
+	if !last {
+		start, ends = start+1, ends+1
+		body = body[:ends]
+	} else if k := bytes.LastIndexByte(body, ']'); k > 0 && bytes.IndexByte(body[k:], '}') >= 0 {
+		body = bytes.TrimRight(body[:k], " \r\n\t,")
+	}
+	c := cursor{b: body, lenient: true}
+	if len(body) > 0 && body[0] == '{' && readEvent(&c, e) == whole {
+		note(&parts.recovered, &parts.firstRecovered, at)
+		if err := t.keep(p, e, at); err != nil {
+			return true, err
+		}
+	} else if !last || !s.eof {
+		note(&parts.quarantined, &parts.firstQuarantined, at)
+	}
+	if !last {
+		s.pos += start
+		return false, nil
+	}
+	if len(body) < len(s.text()) { // the list's end was found
+		s.pos += len(body)
+		if s.space() == ',' {
+			s.pos++
+		}
+		if s.space() == ']' {
+			s.pos++
+			return true, nil
+		}
+	}
+	if s.eof {
+		if s.fault == nil {
+			s.fault = io.ErrUnexpectedEOF
+		}
+		return true, nil
+	}
+	// The window is full of one thing: give it up and go on behind it.
+	s.pos = s.end
+	if s.space() == 0 && s.fault == nil {
+		s.fault = io.ErrUnexpectedEOF
+	}
+	for {
+		start, _ := nextEvent(s.text())
+		if start >= 0 {
+			s.pos += start
+			return false, nil
+		}
+		s.pos = max(s.pos, s.end-4096)
+		if !s.more() {
+			return true, nil
+		}
+	}
+}
+
+// note counts and remembers the place of the first.
+func note(n, first *int64, at int64) {
+	if *n == 0 {
+		*first = at
+	}
+	*n++
+}
+
+// keep turns an event into a record or a window.
+func (t *trace) keep(p int32, e *event, at int64) error {
+	if e.kind == isNothing {
+		return nil
+	}
+	parts := &t.procs[p].parts
+	if e.badTime || !e.hasTS || outOfRange(e.ts) || outOfRange(e.dur) {
+		note(&parts.badNumber, &parts.firstQuarantined, at)
+		return nil
+	}
+	odd := parts.odd
+	id := t.names.intern(e.name, func(raw []byte) string { return text(raw, &parts.odd) })
+	if parts.odd > odd && odd == 0 && parts.recovered == 0 {
+		parts.firstRecovered = at
+	}
+	if e.kind == isHostMark || e.kind == isGPUMark {
+		t.addWindow(p, id, e.kind == isGPUMark, e.ts, e.ts+e.dur, e.tid)
+		return nil
+	}
+	pr := &t.procs[p]
+	if pr.coarse && (e.ts%1000 != 0 || e.dur%1000 != 0) {
+		pr.coarse = false
+	}
+	r := record{
+		start: e.ts, end: e.ts + e.dur, correlation: e.args.correlation, node: e.args.node, bytes: e.args.bytes,
+		name: id, step: -1, layer: -1, proc: p, rank: -1, kind: e.kind,
+	}
+	if e.kind.onDevice() {
+		device, stream := e.args.device, e.args.stream
+		if device < 0 {
+			device = e.pid
+		}
+		if stream < 0 {
+			stream = e.tid
+		}
+		r.lane = t.lane(lane{device: int32(min(max(device, 0), math.MaxInt32)), id: stream})
+		r.shape = t.shape(e.args.shape)
+	} else {
+		if e.kind == isOverhead {
+			e.tid = -1
+		}
+		r.lane = t.lane(lane{device: -1, id: e.tid})
+	}
+	return t.add(r)
+}
+
+// outOfRange reports times that are further than a century from zero.
+func outOfRange(ns int64) bool { return ns > 1<<61 || ns < -1<<61 }
+
+// rankInName finds the rank in the file names of torch, vLLM and SGLang.
+var rankInName = regexp.MustCompile(`(?i)(?:^|[^a-z])rank[-_.]?(\d{1,6})|[-_.]TP[-_.]?(\d{1,6})`)
+
+// rankOf decides the rank of the i-th file.
+func rankOf(file string, head torchHead, o Options, i int) int32 {
+	if o.SetRank {
+		return o.Rank + int32(i)
+	}
+	if head.hasRank {
+		return head.rank
+	}
+	if m := rankInName.FindStringSubmatch(filepath.Base(file)); m != nil {
+		for _, g := range m[1:] {
+			if v, err := strconv.ParseInt(g, 10, 32); err == nil {
+				return int32(v)
+			}
+		}
+	}
+	return int32(i)
+}

@@ -1,0 +1,39 @@
+// Package report says what a timeline cost, in words, tables and pictures.
+//
+// [Load] reads a timeline of ours or an imported one and returns a [Report];
+// [Formats] has what it can be written as. Times in tables are per step: means
+// over steps and ranks, so that a table adds up to the wall time in its last row.
+//
+// # The JSON form
+//
+// Times are integer nanoseconds, sums over all steps and ranks of the report.
+// The top level adds up all kinds of steps; kinds has each apart.
+//
+//	schema          "glmbatch.report/1"
+//	source          what was read
+//	rows            rows of the timeline that were read
+//	by              what rows[] of kinds stand for: class, kernel, layer, rank, call
+//	machine         the machine that bounds are of: name and rates a second; null: none
+//	steps, ranks    how many of each
+//	rank_steps      pairs of a step and a rank: divide sums by it for a mean
+//	shared          ranks share one machine: each rank's span is the whole call
+//	wall_ns         the sum of ledger
+//	device_span_ns  from the first device start to the last device end
+//	classes[]       class, calls, self_ns (only this class ran), share (of
+//	                device_span_ns), total_ns (lengths of the spans), bytes,
+//	                wire_bytes, flops, gb_per_s, gflop_per_s (of a rank; of the machine
+//	                where ranks share it), bound_ns (roofline; 0: unknown)
+//	ledger          {class or entry: ns}; adds up to wall_ns. Entries that are no
+//	                class: overlap, gap.host, gap.launch, gap.peers, unexplained
+//	findings[]      code, kind, text: what stands out, the most important first
+//	warnings[]      what was left out or cannot be told
+//	kinds[]         kind (prefill, mixed, decode, step), and for its steps: steps,
+//	                ranks, rank_steps, wall_ns, device_span_ns, classes, ledger as above,
+//	                wall and device_span {median_ns, lo_ns, hi_ns, n} of one step with
+//	                the 95 % interval, and where there is something to say:
+//	                rows[] as classes with label, and per_step in both,
+//	                comm {waiting_ns, transfer_ns, unsplit_ns, ranks[] {rank,
+//	                collectives, waiting_ns, lag_ns, last}}
+//
+// A golden file in testdata holds this schema.
+package report

@@ -1,0 +1,179 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"glmbatch/datasets"
+	"glmbatch/kernels/roofline"
+	"glmbatch/replay/attribute"
+	"glmbatch/replay/timeline"
+)
+
+// Options say what to report.
+type Options struct {
+	By      attribute.By
+	Steps   timeline.Steps    // zero: all
+	Kind    string            // only steps of this kind; "": all
+	Machine *roofline.Machine // bounds are of it; nil: none
+}
+
+// Validate reports every fault.
+func (o *Options) Validate() error {
+	var errs []error
+	if o.By != "" && !o.By.Known() {
+		errs = append(errs, fmt.Errorf("cannot group by %q: there are %s", o.By, attribute.Groupings()))
+	}
+	if o.Steps.From < 0 || o.Steps.To < o.Steps.From {
+		errs = append(errs, fmt.Errorf("bad range of steps %d..%d", o.Steps.From, o.Steps.To))
+	}
+	return errors.Join(errs...)
+}
+
+// Report is what a timeline cost.
+type Report struct {
+	Source   string
+	Rows     int64 // rows of the timeline that were read
+	By       attribute.By
+	Machine  *roofline.Machine
+	Sections []attribute.Section // one for each kind of step, in order
+	Findings []Finding           // the most important first
+	Warnings []string
+}
+
+// Finding is something that stands out, in plain words.
+type Finding struct {
+	Code string `json:"code"` // short and stable: dominant, kv.cast, launch-bound …
+	Kind string `json:"kind"` // of the steps; "": the whole timeline
+	Text string `json:"text"`
+}
+
+// Files returns the timeline files of an output folder, of a folder of timeline
+// files, or of one file.
+func Files(path string) ([]string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: no such file or folder", path)
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	dir := path
+	if _, err := os.Stat(filepath.Join(path, "_manifest.json")); err == nil || isDir(filepath.Join(path, "timeline")) {
+		dir = filepath.Join(path, "timeline")
+	}
+	if !isDir(dir) {
+		return nil, fmt.Errorf("%s: the run recorded no timeline (its --timeline was off)", path)
+	}
+	return datasets.Expand([]string{dir})
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// Load reads the timeline at path, an output folder or a timeline file, and
+// reports what it cost.
+func Load(path string, opt Options) (*Report, error) {
+	if opt.Steps == (timeline.Steps{}) {
+		opt.Steps = timeline.AllSteps
+	}
+	if err := opt.Validate(); err != nil {
+		return nil, err
+	}
+	files, err := Files(path)
+	if err != nil {
+		return nil, err
+	}
+	t, err := timeline.Open(files)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	a := attribute.New(&t.Names, attribute.Options{By: opt.By, Machine: opt.Machine})
+	err = t.Each(opt.Steps, func(step int64, rows []timeline.Event) error {
+		if step >= 0 {
+			a.Step(step, rows)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := New(path, a, opt)
+	r.Rows = t.Rows
+	r.imported(t.Findings)
+	if len(r.Sections) == 0 {
+		return nil, fmt.Errorf("%s: the timeline has no device spans in %s", path, opt.what())
+	}
+	return r, nil
+}
+
+func (o *Options) what() string {
+	var s strings.Builder
+	if o.Kind != "" {
+		s.WriteString(o.Kind + " ")
+	}
+	s.WriteString("steps")
+	if o.Steps != timeline.AllSteps {
+		fmt.Fprintf(&s, " %d to %d", o.Steps.From, o.Steps.To)
+	}
+	return s.String()
+}
+
+// New makes a report of what a has attributed.
+func New(source string, a *attribute.Attribution, opt Options) *Report {
+	r := &Report{Source: source, By: opt.By, Machine: opt.Machine, Warnings: a.Warnings()}
+	if r.By == "" {
+		r.By = attribute.ByClass
+	}
+	for _, s := range a.Sections() {
+		if opt.Kind == "" || opt.Kind == s.Kind {
+			r.Sections = append(r.Sections, s)
+		}
+	}
+	r.find()
+	return r
+}
+
+// Format is a way to write a report.
+type Format struct {
+	Name  string
+	Help  string
+	Write func(r *Report, w io.Writer, style Style) error
+}
+
+// Style is how text is shown.
+type Style struct {
+	Colour bool
+	Width  int // columns; 0: DefaultWidth
+}
+
+// DefaultWidth is the width of text in columns.
+const DefaultWidth = 100
+
+// Formats has all formats, the default first.
+var Formats = []Format{
+	{"text", "tables for a terminal", (*Report).text},
+	{"json", "the schema in the package's documentation", (*Report).json},
+	{"csv", "the tables, a header each, with times in ns", (*Report).csv},
+	{"markdown", "the tables, for a pull request", (*Report).markdown},
+	{"bench", "Go benchmark lines for benchstat, a line a step", (*Report).bench},
+}
+
+// Write writes the report in a format.
+func (r *Report) Write(w io.Writer, format string, style Style) error {
+	var names []string
+	for _, f := range Formats {
+		if f.Name == format {
+			return f.Write(r, w, style)
+		}
+		names = append(names, f.Name)
+	}
+	return fmt.Errorf("no format %q: there are %s", format, strings.Join(names, ", "))
+}

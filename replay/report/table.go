@@ -1,0 +1,95 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// table is a table for people: the first column is text, the others are figures.
+type table struct {
+	head []string
+	rows [][]string // nil: a rule
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) rule()               { t.rows = append(t.rows, nil) }
+
+// text writes the table no wider than width; the first column gives way.
+func (t *table) text(w io.Writer, width int, bold func(string) string) error {
+	widths := make([]int, len(t.head))
+	for _, row := range append([][]string{t.head}, t.rows...) {
+		for i, c := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	total := 2 * (len(widths) - 1)
+	for _, n := range widths[1:] {
+		total += n
+	}
+	widths[0] = max(8, min(widths[0], width-total))
+	line := func(cells []string) string {
+		var b strings.Builder
+		for i, n := range widths {
+			c := ""
+			if i < len(cells) {
+				c = cells[i]
+			}
+			if i == 0 {
+				c = shorten(c, n)
+				fmt.Fprintf(&b, "%s%s", c, strings.Repeat(" ", n-utf8.RuneCountInString(c)))
+				continue
+			}
+			fmt.Fprintf(&b, "  %s%s", strings.Repeat(" ", n-utf8.RuneCountInString(c)), c)
+		}
+		return strings.TrimRight(b.String(), " ")
+	}
+	if _, err := fmt.Fprintln(w, bold(line(t.head))); err != nil {
+		return err
+	}
+	for _, row := range t.rows {
+		s := line(row)
+		if row == nil {
+			s = strings.Repeat("─", total+widths[0])
+		}
+		if _, err := fmt.Fprintln(w, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shorten cuts the middle out of a long name: kernels' names tell most at both ends.
+func shorten(s string, n int) string {
+	if utf8.RuneCountInString(s) <= n {
+		return s
+	}
+	r := []rune(s)
+	tail := n / 3
+	return string(r[:n-tail-1]) + "…" + string(r[len(r)-tail:])
+}
+
+func (t *table) markdown(w io.Writer) error {
+	var b strings.Builder
+	line := func(cells []string) {
+		b.WriteString("|")
+		for i := range t.head {
+			c := ""
+			if i < len(cells) {
+				c = strings.NewReplacer("|", "\\|", "\n", " ", "<", "&lt;", "*", "\\*").Replace(cells[i])
+			}
+			b.WriteString(" " + c + " |")
+		}
+		b.WriteString("\n")
+	}
+	line(t.head)
+	b.WriteString("|---|" + strings.Repeat("---:|", len(t.head)-1) + "\n")
+	for _, row := range t.rows {
+		if row != nil {
+			line(row)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

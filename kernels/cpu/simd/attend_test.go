@@ -72,6 +72,9 @@ func TestAttend(t *testing.T) {
 			}
 			o, s := make([]float32, heads*latent), new(Scratch)
 			l.attend(o, q, heads, scale, c, slots, s)
+			best := make([]float32, len(o))
+			levels()[0].attend(best, q, heads, scale, c, slots, new(Scratch))
+			sameBits(t, "the best level", best, o)
 			for h := range heads {
 				scores, top, sum := make([]float64, len(slots)), math.Inf(-1), 0.
 				for i, slot := range slots {
@@ -137,6 +140,9 @@ func TestIndexScores(t *testing.T) {
 			}
 			got, s := make([]float32, len(slots)), new(Scratch)
 			l.indexScores(got, q, heads, dim, hw, .25, f, cache, slots, s)
+			best := make([]float32, len(slots))
+			levels()[0].indexScores(best, q, heads, dim, hw, .25, f, cache, slots, new(Scratch))
+			sameBits(t, "the best level", best, got)
 			for i, slot := range slots {
 				want, size := 0., 0.
 				for h := range heads {

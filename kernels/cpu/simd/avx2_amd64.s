@@ -3803,38 +3803,55 @@ slots:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
 	MOVQ   k+56(FP), R8
 	MOVQ   CX, R9
-	CMPQ   R8, $+8
+	CMPQ   R8, $+16
 	JL     colsEnd
 
 cols:
-	VMOVUPS     (R9), Y4
-	VMOVUPS     (DX), Y5
-	VFMADD231PS Y5, Y4, Y0
-	VMOVUPS     (DX)(BX*1), Y5
-	VFMADD231PS Y5, Y4, Y1
-	VMOVUPS     (DX)(BX*2), Y5
-	VFMADD231PS Y5, Y4, Y2
-	VMOVUPS     (DX)(DI*1), Y5
-	VFMADD231PS Y5, Y4, Y3
-	ADDQ        $+32, R9
-	ADDQ        $+32, DX
-	SUBQ        $+8, R8
-	CMPQ        R8, $+8
+	VMOVUPS     (R9), Y8
+	VMOVUPS     (DX), Y9
+	VFMADD231PS Y9, Y8, Y0
+	VMOVUPS     (DX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y2
+	VMOVUPS     (DX)(BX*2), Y9
+	VFMADD231PS Y9, Y8, Y4
+	VMOVUPS     (DX)(DI*1), Y9
+	VFMADD231PS Y9, Y8, Y6
+	VMOVUPS     32(R9), Y8
+	VMOVUPS     32(DX), Y9
+	VFMADD231PS Y9, Y8, Y1
+	VMOVUPS     32(DX)(BX*1), Y9
+	VFMADD231PS Y9, Y8, Y3
+	VMOVUPS     32(DX)(BX*2), Y9
+	VFMADD231PS Y9, Y8, Y5
+	VMOVUPS     32(DX)(DI*1), Y9
+	VFMADD231PS Y9, Y8, Y7
+	ADDQ        $+64, R9
+	ADDQ        $+64, DX
+	SUBQ        $+16, R8
+	CMPQ        R8, $+16
 	JGE         cols
 
 colsEnd:
+	VADDPS       Y0, Y1, Y0
+	VADDPS       Y2, Y3, Y1
+	VADDPS       Y4, Y5, Y2
+	VADDPS       Y6, Y7, Y3
 	VHADDPS      Y1, Y0, Y0
 	VHADDPS      Y3, Y2, Y2
 	VHADDPS      Y2, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X0, X1, X1
 	VMOVUPS      X1, (AX)
-	LEAQ         (DX)(BX*4), DX
 	MOVQ         k+56(FP), R8
 	SHLQ         $0x02, R8
 	SUBQ         R8, DX
+	LEAQ         (DX)(BX*4), DX
 	ADDQ         $+16, AX
 	SUBQ         $+4, SI
 	CMPQ         SI, $+4
@@ -3855,7 +3872,7 @@ TEXT ·dots2AVX2(SB), NOSPLIT, $0-64
 	MOVQ ldr+40(FP), DI
 	MOVQ slots+48(FP), R8
 	LEAQ (DI)(DI*2), R9
-	CMPQ R8, $+4
+	CMPQ R8, $+2
 	JL   slotsEnd
 
 slots:
@@ -3867,52 +3884,53 @@ slots:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
-	MOVQ   k+56(FP), R10
-	MOVQ   DX, R11
-	CMPQ   R10, $+8
+	MOVQ   k+56(FP), R9
+	MOVQ   DX, R10
+	CMPQ   R9, $+16
 	JL     colsEnd
 
 cols:
-	VMOVUPS     (R11), Y8
-	VMOVUPS     (R11)(BX*1), Y9
+	VMOVUPS     (R10), Y8
+	VMOVUPS     (R10)(BX*1), Y9
 	VMOVUPS     (SI), Y10
 	VFMADD231PS Y10, Y8, Y0
 	VFMADD231PS Y10, Y9, Y4
 	VMOVUPS     (SI)(DI*1), Y10
-	VFMADD231PS Y10, Y8, Y1
-	VFMADD231PS Y10, Y9, Y5
-	VMOVUPS     (SI)(DI*2), Y10
 	VFMADD231PS Y10, Y8, Y2
 	VFMADD231PS Y10, Y9, Y6
-	VMOVUPS     (SI)(R9*1), Y10
+	VMOVUPS     32(R10), Y8
+	VMOVUPS     32(R10)(BX*1), Y9
+	VMOVUPS     32(SI), Y10
+	VFMADD231PS Y10, Y8, Y1
+	VFMADD231PS Y10, Y9, Y5
+	VMOVUPS     32(SI)(DI*1), Y10
 	VFMADD231PS Y10, Y8, Y3
 	VFMADD231PS Y10, Y9, Y7
-	ADDQ        $+32, R11
-	ADDQ        $+32, SI
-	SUBQ        $+8, R10
-	CMPQ        R10, $+8
+	ADDQ        $+64, R10
+	ADDQ        $+64, SI
+	SUBQ        $+16, R9
+	CMPQ        R9, $+16
 	JGE         cols
 
 colsEnd:
+	VADDPS       Y0, Y1, Y0
+	VADDPS       Y2, Y3, Y1
+	VADDPS       Y4, Y5, Y2
+	VADDPS       Y6, Y7, Y3
 	VHADDPS      Y1, Y0, Y0
 	VHADDPS      Y3, Y2, Y2
 	VHADDPS      Y2, Y0, Y0
 	VEXTRACTF128 $0x01, Y0, X1
 	VADDPS       X0, X1, X1
-	VMOVUPS      X1, (AX)
-	VHADDPS      Y5, Y4, Y4
-	VHADDPS      Y7, Y6, Y6
-	VHADDPS      Y6, Y4, Y4
-	VEXTRACTF128 $0x01, Y4, X0
-	VADDPS       X4, X0, X0
-	VMOVUPS      X0, (AX)(CX*1)
-	LEAQ         (SI)(DI*4), SI
-	MOVQ         k+56(FP), R10
-	SHLQ         $0x02, R10
-	SUBQ         R10, SI
-	ADDQ         $+16, AX
-	SUBQ         $+4, R8
-	CMPQ         R8, $+4
+	VMOVLPS      X1, (AX)
+	VMOVHPS      X1, (AX)(CX*1)
+	MOVQ         k+56(FP), R9
+	SHLQ         $0x02, R9
+	SUBQ         R9, SI
+	LEAQ         (SI)(DI*2), SI
+	ADDQ         $+8, AX
+	SUBQ         $+2, R8
+	CMPQ         R8, $+2
 	JGE          slots
 
 slotsEnd:

@@ -5479,10 +5479,10 @@ colsEnd:
 	VEXTRACTF128  $0x01, Y4, X5
 	VADDPS        X4, X5, X5
 	VMOVUPS       X5, (AX)
-	LEAQ          (DX)(BX*4), DX
 	MOVQ          k+56(FP), R8
 	SHLQ          $0x02, R8
 	SUBQ          R8, DX
+	LEAQ          (DX)(BX*4), DX
 	ADDQ          $+16, AX
 	SUBQ          $+4, SI
 	CMPQ          SI, $+4
@@ -5570,10 +5570,10 @@ colsEnd:
 	VEXTRACTF128  $0x01, Y8, X9
 	VADDPS        X8, X9, X9
 	VMOVUPS       X9, (AX)(CX*1)
-	LEAQ          (SI)(DI*4), SI
 	MOVQ          k+56(FP), R10
 	SHLQ          $0x02, R10
 	SUBQ          R10, SI
+	LEAQ          (SI)(DI*4), SI
 	ADDQ          $+16, AX
 	SUBQ          $+4, R8
 	CMPQ          R8, $+4

@@ -8,9 +8,9 @@
 // output is one chain of float32 fused multiply-adds over the columns in their
 // order. So an output's bits depend on its own row of x and row of the weight
 // alone: not on m, the range of panels, the path taken (a matrix-vector stream
-// or tiles over decoded blocks) or the number of threads. AVX2 and AVX-512 give
-// the same bits; pure Go rounds twice where the hardware fuses, which shows in
-// about one step of 2^29.
+// or tiles over decoded blocks) or the number of threads. Sums over a row, in dot
+// products, norms and softmax, have a fixed number of lanes. AVX2, AVX-512 and
+// plain Go, which emulates the fused operations, all give the same bits.
 //
 // Packed layouts, for each panel:
 //

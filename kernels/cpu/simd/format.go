@@ -76,5 +76,24 @@ func toE2M1(a float32) byte {
 	return 7
 }
 
-// fma is x·y + z. The product is exact in float64; the sum is rounded twice.
-func fma(x, y, z float32) float32 { return float32(float64(x)*float64(y) + float64(z)) }
+// fma is x·y + z, rounded once, as the hardware does it. The product is exact in
+// float64; only a sum that stands half-way between two float32 values there, or
+// a subnormal one, would be rounded wrongly for having been rounded before.
+func fma(x, y, z float32) float32 {
+	p, c := float64(x)*float64(y), float64(z)
+	s := p + c
+	if math.Float64bits(s)&(1<<29-1) != 1<<28 && (s >= 0x1p-125 || s <= -0x1p-125) {
+		return float32(s)
+	}
+	back := s - p
+	lost := (p - (s - back)) + (c - back) // the exact sum is s + lost
+	b := math.Float64bits(s)
+	if lost != 0 && b&1 == 0 { // round to odd: the last bit says that more follows
+		if (lost > 0) == (s > 0) {
+			b++
+		} else {
+			b--
+		}
+	}
+	return float32(math.Float64frombits(b))
+}

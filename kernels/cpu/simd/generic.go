@@ -118,29 +118,28 @@ func quantGo(rows int, c *float32, coff *int64, a *byte, aoff *int64, w *byte, b
 	}
 }
 
-// dotsGo sums in 16 lanes, as vectors do.
+// The sums below keep the lanes of the vector loops, and add them up as those do.
+
 func dotsGo(out *float32, ldo int, q *float32, ldq int, r *float32, ldr int, heads, slots, k int) {
 	for h := range heads {
 		x := view[float32](q, int64(h*ldq), k)
 		for s, o := 0, view[float32](out, int64(h*ldo), slots); s < slots; s++ {
 			y := view[float32](r, int64(s*ldr), k)
-			var acc [16]float32
+			var a [16]float32
 			for i := range x {
-				acc[i%16] = fma(x[i], y[i], acc[i%16])
+				a[i%16] = fma(x[i], y[i], a[i%16])
 			}
-			o[s] = sum16(&acc)
+			for i := range 8 {
+				a[i] += a[i+8]
+			}
+			o[s] = ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]))
 		}
 	}
 }
 
-// sum16 adds lanes by halves.
-func sum16(a *[16]float32) float32 {
-	for n := 8; n > 0; n /= 2 {
-		for i := range n {
-			a[i] += a[i+n]
-		}
-	}
-	return a[0]
+// fold8 adds up lanes by halves.
+func fold8(a []float32) float32 {
+	return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))
 }
 
 func decodeBF16Go(dst []float32, src []byte) {
@@ -168,11 +167,26 @@ func encodeE4M3Go(dst []byte, src []float32, scale float32) {
 }
 
 func sumSquaresGo(x []float32) float32 {
-	var acc [16]float32
-	for i, v := range x {
-		acc[i%16] = fma(v, v, acc[i%16])
+	var a [32]float32
+	i := 0
+	for ; i+32 <= len(x); i += 32 {
+		for j := range a {
+			a[j] = fma(x[i+j], x[i+j], a[j])
+		}
 	}
-	return sum16(&acc)
+	for ; i+8 <= len(x); i += 8 {
+		for j := range 8 {
+			a[j] = fma(x[i+j], x[i+j], a[j])
+		}
+	}
+	for j := range 8 {
+		a[j] = (a[j] + a[8+j]) + (a[16+j] + a[24+j])
+	}
+	rest := float32(0)
+	for _, v := range x[i:] {
+		rest = fma(v, v, rest)
+	}
+	return fold8(a[:8]) + rest
 }
 
 func scaleMulGo(dst, x, w []float32, a float32) {
@@ -228,10 +242,16 @@ func absMaxGo(x []float32) float32 {
 }
 
 func expSumGo(dst, x []float32, shift float32) float32 {
-	var acc [16]float32
 	for i, v := range x {
 		dst[i] = expf(v - shift)
-		acc[i%16] += dst[i]
 	}
-	return sum16(&acc)
+	var a [8]float32
+	whole, rest := len(x)&^7, float32(0)
+	for i, v := range dst[:whole] {
+		a[i%8] += v
+	}
+	for _, v := range dst[whole:] {
+		rest += v
+	}
+	return fold8(a[:]) + rest
 }

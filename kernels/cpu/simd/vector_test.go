@@ -10,7 +10,9 @@ import (
 // TestRows checks each loop over a row against float64, at lengths around those of vectors.
 func TestRows(t *testing.T) {
 	lengths := []int{1, 7, 8, 9, 16, 31, 32, 33, 63, 64, 100, 256, 1000}
+	var first []float32 // all results of the best level, whose bits the others share
 	eachLevel(t, func(t *testing.T, l *level) {
+		var dsts []float32
 		for _, n := range lengths {
 			rng := rand.New(rand.NewPCG(uint64(n), 4))
 			x, y, z := normal(rng, n), normal(rng, n), normal(rng, n)
@@ -24,6 +26,7 @@ func TestRows(t *testing.T) {
 				t.Helper()
 				dst := append([]float32(nil), z...)
 				f(dst)
+				dsts = append(dsts, dst...)
 				for i := range dst {
 					near(what, dst[i], want(i), math.Abs(want(i))+math.Abs(float64(z[i]))/10)
 				}
@@ -47,11 +50,17 @@ func TestRows(t *testing.T) {
 			near("maximum", l.maximum(x), top, 0)
 			near("absMax", l.absMax(x), most, 0)
 			exps := make([]float32, n)
-			near("expSum", l.expSum(exps, x, 2), sum, sum)
+			dsts = append(dsts, l.sumSquares(x), l.maximum(x), l.absMax(x), l.expSum(exps, x, 2))
+			near("expSum", dsts[len(dsts)-1], sum, sum)
 			for i, e := range exps {
 				near("exp", e, math.Exp(float64(x[i]-2)), math.Exp(float64(x[i]-2)))
 			}
+			dsts = append(dsts, exps...)
 		}
+		if first == nil {
+			first = dsts
+		}
+		sameBits(t, "the best level", dsts, first)
 	})
 }
 

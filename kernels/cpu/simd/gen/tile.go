@@ -136,7 +136,9 @@ func results(v isa, acc [][]reg.VecVirtual, f func(r reg.VecVirtual, m Mem)) {
 	}
 }
 
-// dots emits the dot products of one or two heads with slots rows, four at a time.
+// dots emits the dot products of one or two heads with a multiple of 4 rows.
+// Each sums in 16 lanes, in two registers where one has 8, so that its bits are
+// the same on each instruction set.
 func dots(v isa, heads int) {
 	v.text(fmt.Sprintf("dots%d", heads), "(out *float32, ldo int, q *float32, ldq int, r *float32, ldr, slots, k int)",
 		fmt.Sprintf("computes the dot products of %d heads with a multiple of 4 slots.", heads))
@@ -146,64 +148,75 @@ func dots(v isa, heads int) {
 	slots := Load(Param("slots"), GP64()).(reg.GPVirtual)
 	rows := stream{w: r, step: ldr, step3: GP64()}
 	LEAQ(Mem{Base: ldr, Index: ldr, Scale: 2}, rows.step3)
-	loop("slots", slots, 4, func() {
-		acc := make([][]reg.VecVirtual, heads)
-		for h := range acc {
-			acc[h] = v.vecs(4)
-			for _, a := range acc[h] {
+	head := func(base, step reg.Register, h, disp int) Mem {
+		m := Mem{Base: base, Disp: disp}
+		if h == 1 {
+			m.Index, m.Scale = step, 1
+		}
+		return m
+	}
+	each := 4 // slots at a time
+	if v.parts()*heads*each > 8 && !v.wide() {
+		each = 2
+	}
+	loop("slots", slots, each, func() {
+		acc := make([][]reg.VecVirtual, heads*each) // [head, slot][part]
+		for i := range acc {
+			acc[i] = v.vecs(v.parts())
+			for _, a := range acc[i] {
 				v.zero(a)
 			}
 		}
 		k := Load(Param("k"), GP64()).(reg.GPVirtual)
 		x := GP64()
 		MOVQ(q, x)
-		loop("cols", k, v.lanes, func() {
-			xv := v.vecs(heads)
-			for h := range xv {
-				m := Mem{Base: x}
-				if h == 1 {
-					m.Index, m.Scale = ldq, 1
+		loop("cols", k, 16, func() {
+			for p := range v.parts() {
+				xs := v.vecs(heads)
+				for h := range xs {
+					VMOVUPS(head(x, ldq, h, p*v.bytes()), xs[h])
 				}
-				VMOVUPS(m, xv[h])
-			}
-			for s := range 4 {
-				y := v.vec()
-				VMOVUPS(rows.at(s, 0), y)
-				for h := range heads {
-					VFMADD231PS(y, xv[h], acc[h][s])
+				for s := range each {
+					y := v.vec()
+					VMOVUPS(rows.at(s, p*v.bytes()), y)
+					for h := range heads {
+						VFMADD231PS(y, xs[h], acc[h*each+s][p])
+					}
 				}
 			}
-			ADDQ(I32(v.bytes()), x)
-			ADDQ(I32(v.bytes()), r)
+			ADDQ(I32(64), x)
+			ADDQ(I32(64), r)
 		})
-		for h := range heads {
-			m := Mem{Base: out}
-			if h == 1 {
-				m.Index, m.Scale = ldo, 1
+		for i := 0; i < len(acc); i += 4 {
+			sum := sums(v, acc[i:i+4])
+			if each == 2 {
+				VMOVLPS(sum, head(out, ldo, 0, 0))
+				VMOVHPS(sum, head(out, ldo, 1, 0))
+			} else {
+				VMOVUPS(sum, head(out, ldo, i/4, 0))
 			}
-			VMOVUPS(sums(v, acc[h]), m)
 		}
 		// r stands at the end of the first row's k columns.
-		LEAQ(Mem{Base: r, Index: ldr, Scale: 4}, r)
 		back := Load(Param("k"), GP64())
 		SHLQ(Imm(2), back)
 		SUBQ(back, r)
-		ADDQ(I32(16), out)
+		LEAQ(Mem{Base: r, Index: ldr, Scale: uint8(each)}, r)
+		ADDQ(I32(4*each), out)
 	})
 	VZEROUPPER()
 	RET()
 }
 
-// sums adds up the lanes of four registers.
-func sums(v isa, a []reg.VecVirtual) reg.VecVirtual {
+// sums adds up the 16 lanes of four sums: lanes 8 apart, then neighbours.
+func sums(v isa, a [][]reg.VecVirtual) reg.VecVirtual {
 	var y [4]reg.VecVirtual
 	for i := range y {
 		y[i] = YMM()
 		if v.wide() {
-			VEXTRACTF64X4(Imm(1), a[i], y[i])
-			VADDPS(a[i].AsY(), y[i], y[i])
+			VEXTRACTF64X4(Imm(1), a[i][0], y[i])
+			VADDPS(a[i][0].AsY(), y[i], y[i])
 		} else {
-			y[i] = a[i]
+			VADDPS(a[i][0], a[i][1], y[i])
 		}
 	}
 	VHADDPS(y[1], y[0], y[0])

@@ -71,6 +71,10 @@ func newTask(c *kernels.Call, ranks int, bufs []*buffer) (task, error) {
 		if int(a.Index) > len(bufs) {
 			return task{}, fmt.Errorf("%w: argument %s of %s: no buffer %d", kernels.ErrKernel, k.Args[i].Name, c.Kernel, a.Index)
 		}
+		if n := bufs[a.Index-1].bytes; a.Offset < 0 || a.Len < 0 || a.Offset > n || a.Len > n-a.Offset {
+			return task{}, fmt.Errorf("%w: argument %s of %s: [%d, %d) is outside buffer %d of %d bytes",
+				kernels.ErrKernel, k.Args[i].Name, c.Kernel, a.Offset, a.Offset+a.Len, a.Index, n)
+		}
 		if ranks == 1 || k.Class == kernels.Comm {
 			continue
 		}

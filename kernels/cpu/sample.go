@@ -51,7 +51,7 @@ func (x *frame) repeated(l []float32, p kernels.SampleParams) []float32 {
 	if p.Repetition == 1 || p.Repetition <= 0 || p.Seen < 0 {
 		return l
 	}
-	size := (int(x.N) + 7) / 8
+	size := (int(x.N) + 63) / 64 * 8
 	if pitch := int(x.call.Args[2].Pitch); pitch > 0 {
 		size = max(size, pitch)
 	}

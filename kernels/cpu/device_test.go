@@ -1,0 +1,39 @@
+package cpu
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/kerneltest"
+)
+
+func open(t testing.TB, ranks int) []kernels.Device {
+	t.Helper()
+	ds, err := Open(ranks, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ds
+}
+
+func TestKernels(t *testing.T) { kerneltest.Run(t, open) }
+
+func BenchmarkKernels(b *testing.B) { kerneltest.Benchmark(b, open) }
+
+// TestTable holds that the device has every kernel of the table and no other.
+func TestTable(t *testing.T) {
+	for _, k := range kernels.Table {
+		if im := implementations[k.Name]; im == nil || im.units == nil || im.run == nil {
+			t.Errorf("no implementation of %s", k.Name)
+		}
+	}
+	for n := range implementations {
+		if kernels.Lookup(n) == nil {
+			t.Errorf("the table has no %s", n)
+		}
+	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

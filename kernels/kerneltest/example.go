@@ -1,0 +1,376 @@
+package kerneltest
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"strings"
+
+	"glmbatch/kernels"
+)
+
+// argument is the contents of one argument, dense.
+type argument struct {
+	kernels.Arg
+	sharing kernels.Sharing
+	data    [][]byte   // one a rank, or a single one for all
+	weights []*weights // likewise, of a weight
+	words   int        // 4-byte values that belong to one row of the batch; 0: it has no such rows
+	none    bool
+}
+
+// on returns a rank's contents.
+func (a *argument) on(rank int) []byte { return a.data[min(rank, len(a.data)-1)] }
+
+func (a *argument) weightOn(rank int) *weights { return a.weights[min(rank, len(a.weights)-1)] }
+
+// example is one call with all that it reads.
+type example struct {
+	k          *kernels.Kernel
+	d          kernels.Dims
+	ranks      int
+	replicated bool
+	scalars    [4]float32
+	args       []*argument
+	pageWidth  int // page numbers in a row of the pages argument
+}
+
+// format is the number format in the kernel's name, "" without one.
+func format(n kernels.Name) kernels.Format {
+	s := string(n)
+	f := kernels.Format(s[strings.LastIndexByte(s, '_')+1:])
+	switch f {
+	case kernels.F32, kernels.BF16, kernels.FP8, kernels.FP4, "fp4a4", "fp4a8":
+		return f
+	}
+	return ""
+}
+
+func stem(n kernels.Name) string {
+	if f := format(n); f != "" {
+		return strings.TrimSuffix(string(n), "_"+string(f))
+	}
+	return string(n)
+}
+
+// weightFormat is the format of a kernel's weights.
+func weightFormat(f kernels.Format) kernels.Format {
+	if strings.HasPrefix(string(f), "fp4") {
+		return kernels.FP4
+	}
+	return f
+}
+
+// newExample makes inputs for example number n of a kernel.
+func newExample(k *kernels.Kernel, n int, d kernels.Dims, ranks int, replicated bool) *example {
+	e := &example{k: k, d: d, ranks: ranks, replicated: replicated}
+	copies, sharing := ranks, kernels.Sharded
+	if replicated {
+		copies, sharing = 1, kernels.Replicated
+	}
+	h := fnv.New64a()
+	h.Write([]byte(k.Name))
+	for _, s := range k.Scalars {
+		i := len(e.scalars)
+		for j, name := range k.Scalars {
+			if name == s {
+				i = j
+			}
+		}
+		e.scalars[i] = map[string]float32{"eps": 1e-5, "scale": 0.125, "n_group": 1, "topk_group": 1, "norm": 1}[s]
+	}
+	if k.Name == "moe_route" && n%2 == 0 {
+		e.scalars = [4]float32{2.5, 4, 2, 1}
+	}
+	for _, a := range k.Args {
+		arg := &argument{Arg: a, sharing: sharing}
+		for c := range copies {
+			fill{e, arg, seeded(h.Sum64(), uint64(n), uint64(c), uint64(len(e.args))), seeded(h.Sum64(), uint64(n), uint64(c)), c}.one()
+		}
+		e.args = append(e.args, arg)
+	}
+	return e
+}
+
+// fill makes one copy of one argument. r is for this argument alone; what
+// several arguments must agree on (contexts, sequences, pages) comes from layout,
+// which is a function of the example.
+type fill struct {
+	e    *example
+	arg  *argument
+	r    *rand.Rand
+	same *rand.Rand
+	copy int
+}
+
+// layout is where a batch's tokens are: their sequences, positions and pages.
+type layout struct {
+	seq, pos  []int32 // of each row
+	pages     []int32 // [sequences, width]
+	width     int
+	slots     []int32 // distinct ones, of each row
+	cachePage int     // pages in the cache
+}
+
+const ropePositions = 4200
+
+func (f fill) layout() layout {
+	d := f.e.d
+	m, r := int(d.M), f.same
+	longest := 300
+	switch {
+	case stem(f.e.k.Name) == "index_logits" || f.e.k.Name == "index_topk":
+		longest = int(d.N)
+	case d.TopK > 0:
+		longest = int(d.TopK) * 3 / 2
+	case d.Ctx > 0:
+		longest = int(d.Ctx) / m * 3 / 2
+	}
+	longest = min(longest, ropePositions)
+	seqs := (m + 1) / 2
+	l := layout{width: longest/kernels.PageTokens + 1}
+	for i := range m {
+		l.seq = append(l.seq, int32(r.IntN(seqs)))
+		p := r.IntN(longest)
+		if i == m-1 {
+			p = longest - 1
+		}
+		l.pos = append(l.pos, int32(p))
+	}
+	l.cachePage = seqs*l.width + 3 + m/kernels.PageTokens
+	for _, p := range r.Perm(l.cachePage)[:seqs*l.width] {
+		l.pages = append(l.pages, int32(p))
+	}
+	for _, s := range r.Perm(l.cachePage * kernels.PageTokens)[:m] {
+		l.slots = append(l.slots, int32(s))
+	}
+	return l
+}
+
+func (f fill) one() {
+	a, d, r := f.arg, f.e.d, f.r
+	if a.Len != nil {
+		wider := d
+		wider.M++
+		if a.Len(wider) != a.Len(d) {
+			a.words = int(a.Len(d) / int64(d.M))
+		}
+	}
+	m := int(d.M)
+	switch a.Name {
+	case "w", "table":
+		if a.Role == kernels.Weight {
+			f.weight()
+			return
+		}
+		v := normals(r, int(a.Len(d)), .2)
+		for i := range v {
+			v[i]++
+		}
+		f.floats(v)
+	case "tokens":
+		f.ints(randomInts(r, m, tableRows))
+	case "rows":
+		f.ints(randomInts(r, m, m+sourceRows))
+	case "pos":
+		f.ints(f.layout().pos)
+	case "seq":
+		f.ints(f.layout().seq)
+	case "slots":
+		f.ints(f.layout().slots)
+	case "pages":
+		f.ints(f.layout().pages)
+		f.e.pageWidth = f.layout().width
+	case "rope":
+		v := make([]float32, ropePositions*int(d.Rope))
+		for p := range ropePositions {
+			for i := range int(d.Rope) / 2 {
+				s, c := math.Sincos(float64(p) * math.Pow(1e6, -2*float64(i)/float64(d.Rope)))
+				v[p*int(d.Rope)+2*i], v[p*int(d.Rope)+2*i+1] = float32(c), float32(s)
+			}
+		}
+		f.floats(v)
+	case "experts":
+		f.experts()
+	case "sel":
+		f.selection()
+	case "cache":
+		f.cache()
+	case "params":
+		f.params()
+	case "seen":
+		b := make([]byte, seenRows*((int(d.N)+63)/64*8))
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		a.data = append(a.data, b)
+	case "scores":
+		v := normals(r, int(a.Len(d)), 1)
+		for i := range v { // ties
+			if i%3 > 0 {
+				v[i] = float32(math.Round(float64(v[i])*8) / 8)
+			}
+		}
+		f.floats(v)
+	default:
+		f.plain()
+	}
+}
+
+const (
+	tableRows  = 97
+	sourceRows = 5
+	seenRows   = 3
+)
+
+func (f fill) floats(v []float32) { f.arg.data = append(f.arg.data, putFloats(v)) }
+func (f fill) ints(v []int32)     { f.arg.data = append(f.arg.data, putInts(v)) }
+
+func randomInts(r *rand.Rand, n, below int) []int32 {
+	v := make([]int32, n)
+	for i := range v {
+		v[i] = int32(r.IntN(below))
+	}
+	return v
+}
+
+// plain fills activations; outputs are poisoned with a pattern that is no number.
+func (f fill) plain() {
+	a, d := f.arg, f.e.d
+	switch {
+	case a.Type == "sampled":
+		a.words = (8 + 8*kernels.MaxLogprobs) / 4
+		f.poison(a.words * int(d.M))
+	case a.Role == kernels.Out:
+		f.poison(int(a.Len(d)))
+	case a.Len == nil: // the rows that gather_rows chooses from
+		f.floats(normals(f.r, (int(d.M)+sourceRows)*int(d.N), 1))
+	default:
+		scale := 1.0
+		if a.Name == "logits" {
+			scale = 3
+		}
+		v := normals(f.r, int(a.Len(d)), scale)
+		if a.Name == "weights" || a.Name == "bias" {
+			for i := range v {
+				v[i] = float32(math.Abs(float64(v[i]))) / 4
+			}
+		}
+		f.floats(v)
+	}
+}
+
+func (f fill) poison(words int) {
+	b := make([]byte, 4*words)
+	for i := 0; i < len(b); i += 4 {
+		binary.LittleEndian.PutUint32(b[i:], 0xffabcdef)
+	}
+	f.arg.data = append(f.arg.data, b)
+}
+
+func (f fill) weight() {
+	d, seed := f.e.d, f.r.Uint64()
+	wf, count, rows, cols, use := weightFormat(format(f.e.k.Name)), 1, int(d.N), int(d.K), kernels.Multiply
+	switch stem(f.e.k.Name) {
+	case "embed":
+		rows, cols, use = tableRows, int(d.N), kernels.Gather
+	case "moe_up":
+		count, rows = int(d.Groups), 2*rows
+	case "moe_down":
+		count = int(d.Groups)
+	case "q_absorb", "v_up":
+		count = int(d.Heads)
+	}
+	f.arg.weights = append(f.arg.weights, newWeights(seed, wf, use, count, rows, cols))
+}
+
+func (f fill) experts() {
+	if f.arg.Role == kernels.Out {
+		f.poison(int(f.arg.Len(f.e.d)))
+		return
+	}
+	var v []int32
+	for range f.e.d.M {
+		chosen := f.r.Perm(int(f.e.d.Groups))[:f.e.d.TopK]
+		for e := range f.e.d.Groups {
+			for _, c := range chosen {
+				if int32(c) == e {
+					v = append(v, e)
+				}
+			}
+		}
+	}
+	f.ints(v)
+}
+
+func (f fill) selection() {
+	k := int(f.e.d.TopK)
+	if f.arg.Role == kernels.Out {
+		f.poison(int(f.arg.Len(f.e.d)))
+		return
+	}
+	if k == 0 {
+		f.arg.none = true
+		f.arg.data = append(f.arg.data, nil)
+		return
+	}
+	var v []int32
+	for _, pos := range f.layout().pos {
+		n := int(pos) + 1
+		in := make([]bool, n)
+		for _, p := range f.r.Perm(n)[:min(n, k)] {
+			in[p] = true
+		}
+		row := make([]int32, 0, k)
+		for p, ok := range in {
+			if ok {
+				row = append(row, int32(p))
+			}
+		}
+		for len(row) < k {
+			row = append(row, -1)
+		}
+		v = append(v, row...)
+	}
+	f.ints(v)
+}
+
+// cache fills all pages with valid entries.
+func (f fill) cache() {
+	c := f.e.cacheOf(f.copy)
+	c.data = make([]byte, f.layout().cachePage*kernels.PageTokens*c.entry())
+	values := make([]float64, c.width)
+	for s := range f.layout().cachePage * kernels.PageTokens {
+		for i := range values {
+			values[i] = f.r.NormFloat64()
+		}
+		c.put(s, values)
+	}
+	f.arg.data = append(f.arg.data, c.data)
+}
+
+func (f fill) params() {
+	var b []byte
+	kinds := []kernels.SampleParams{
+		{Temperature: 0, TopP: 1, Repetition: 1, Logprobs: 0, Seen: -1},
+		{Temperature: .8, TopP: .9, Repetition: 1.2, Logprobs: 5, Seen: 1},
+		{Temperature: 1, TopP: 1, Repetition: 1, Logprobs: -1, Seen: -1},
+		{Temperature: .7, TopK: 12, TopP: .95, MinP: .02, Repetition: 1, Logprobs: 20, Seen: -1},
+		{Temperature: 1.3, TopP: 1, MinP: .1, Repetition: 1, Logprobs: 1, Seen: -1},
+	}
+	for i := range f.e.d.M {
+		p := kinds[(int(i)+f.r.IntN(len(kinds)))%len(kinds)]
+		p.Seed, p.Counter = f.r.Uint64(), uint64(f.r.IntN(1000))
+		for _, v := range []float32{p.Temperature, p.TopP, p.MinP, p.Repetition} {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+		for _, v := range []int32{p.TopK, p.Logprobs, p.Seen, 0} {
+			b = binary.LittleEndian.AppendUint32(b, uint32(v))
+		}
+		b = binary.LittleEndian.AppendUint64(b, p.Seed)
+		b = binary.LittleEndian.AppendUint64(b, p.Counter)
+	}
+	f.arg.words = 12
+	f.arg.data = append(f.arg.data, b)
+}

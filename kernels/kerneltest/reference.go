@@ -1,0 +1,324 @@
+package kerneltest
+
+import (
+	"math"
+
+	"glmbatch/kernels"
+)
+
+// reference computes an example on one rank, in float64 and as plainly as can be.
+type reference struct {
+	*example
+	rank int
+	want map[int]any // by argument: []float64, []int32, map[int][]float64 (cache entries by slot) or []drawn
+}
+
+func (e *example) reference(rank int) *reference {
+	r := &reference{example: e, rank: rank, want: map[int]any{}}
+	references[stem(e.k.Name)](r)
+	return r
+}
+
+// references has a formula for each kernel, whatever its number format.
+var references = map[string]func(r *reference){
+	"embed":           refEmbed,
+	"rms_norm":        refRMSNorm,
+	"add_norm":        refAddNorm,
+	"gemm":            refGemm,
+	"q_absorb":        refAbsorb,
+	"v_up":            refValueUp,
+	"latent_write":    refLatentWrite,
+	"index_write":     refIndexWrite,
+	"index_rope":      refIndexRope,
+	"index_logits":    refIndexLogits,
+	"index_topk":      refIndexTopK,
+	"mla_attend":      refAttend,
+	"silu_mul":        refSiluMul,
+	"moe_route":       refRoute,
+	"moe_up":          refMoEUp,
+	"moe_down":        refMoEDown,
+	"gather_rows":     refGatherRows,
+	"all_reduce_norm": refAllReduceNorm,
+	"all_gather":      refAllGather,
+	"sample":          refSample,
+}
+
+func (r *reference) f(i int) []float64         { return getFloats(r.args[i].on(r.rank)) }
+func (r *reference) ints(i int) []int32        { return getInts(r.args[i].on(r.rank)) }
+func (r *reference) fOn(rank, i int) []float64 { return getFloats(r.args[i].on(rank)) }
+func (r *reference) matrix(i int) ([]float64, float64) {
+	return r.args[0].weightOn(r.rank).values(i)
+}
+
+func dot(a, b []float64) float64 {
+	s := 0.0
+	for i := range a {
+		s += a[i] * b[i]
+	}
+	return s
+}
+
+func norm(x, w []float64, eps float32) []float64 {
+	y := make([]float64, len(x))
+	r := 1 / math.Sqrt(dot(x, x)/float64(len(x))+float64(eps))
+	for i := range x {
+		y[i] = x[i] * r * w[i]
+	}
+	return y
+}
+
+// turn rotates pairs by the angles of a position.
+func turn(v, rope []float64, pos int32) {
+	a := rope[int(pos)*len(v):]
+	for i := 0; i < len(v); i += 2 {
+		v[i], v[i+1] = v[i]*a[i]-v[i+1]*a[i+1], v[i+1]*a[i]+v[i]*a[i+1]
+	}
+}
+
+// inputs returns row x as the kernel's number format rounds it.
+func inputs(f kernels.Format, x []float64, input float64) []float64 {
+	y := make([]float64, len(x))
+	for b := 0; b < len(x); b += 16 {
+		most := 0.0
+		for _, v := range x[b : b+16] {
+			most = max(most, math.Abs(v))
+		}
+		for i, v := range x[b : b+16] {
+			switch f {
+			case "fp4a4":
+				if s := e4m3(nearestE4M3(most/6/input)) * input; s > 0 {
+					y[b+i] = nearestE2M1(v/s) * s
+				}
+			case "fp4a8":
+				if s := most / 127; s > 0 {
+					y[b+i] = math.RoundToEven(v/s) * s
+				}
+			default:
+				y[b+i] = v
+			}
+		}
+	}
+	return y
+}
+
+func refEmbed(r *reference) {
+	table, _ := r.matrix(0)
+	var y []float64
+	n := int(r.d.N)
+	for _, t := range r.ints(1) {
+		y = append(y, table[int(t)*n:int(t+1)*n]...)
+	}
+	r.want[2] = y
+}
+
+func refGatherRows(r *reference) {
+	x, n := r.f(0), int(r.d.N)
+	var y []float64
+	for _, t := range r.ints(1) {
+		y = append(y, x[int(t)*n:int(t+1)*n]...)
+	}
+	r.want[2] = y
+}
+
+func refRMSNorm(r *reference) {
+	x, k := r.f(0), int(r.d.K)
+	var y []float64
+	for m := range int(r.d.M) {
+		y = append(y, norm(x[m*k:(m+1)*k], r.f(1), r.scalars[0])...)
+	}
+	r.want[2] = y
+}
+
+func refAddNorm(r *reference) {
+	part, x, w, n := r.f(0), r.f(1), r.f(2), int(r.d.N)
+	var y []float64
+	for i := range x {
+		x[i] += part[i]
+	}
+	for m := range int(r.d.M) {
+		y = append(y, norm(x[m*n:(m+1)*n], w, r.scalars[0])...)
+	}
+	r.want[1], r.want[3] = x, y
+}
+
+func refAllReduceNorm(r *reference) {
+	x, w, n := r.f(1), r.f(2), int(r.d.N)
+	for rank := range r.ranks {
+		for i, v := range r.fOn(rank, 0) {
+			x[i] += v
+		}
+	}
+	var y []float64
+	for m := range int(r.d.M) {
+		y = append(y, norm(x[m*n:(m+1)*n], w, r.scalars[0])...)
+	}
+	r.want[1], r.want[3] = x, y
+}
+
+func refAllGather(r *reference) {
+	each := int(r.d.N) / r.ranks
+	var y []float64
+	for m := range int(r.d.M) {
+		for rank := range r.ranks {
+			y = append(y, r.fOn(rank, 0)[m*each:(m+1)*each]...)
+		}
+	}
+	r.want[1] = y
+}
+
+func silu(x float64) float64 { return x / (1 + math.Exp(-x)) }
+
+func refSiluMul(r *reference) {
+	x, n := r.f(0), int(r.d.N)
+	var y []float64
+	for m := range int(r.d.M) {
+		for i := range n {
+			y = append(y, silu(x[2*m*n+i])*x[(2*m+1)*n+i])
+		}
+	}
+	r.want[1] = y
+}
+
+func refGemm(r *reference) {
+	w, input := r.matrix(0)
+	x, n, k := r.f(1), int(r.d.N), int(r.d.K)
+	var y []float64
+	for m := range int(r.d.M) {
+		in := inputs(format(r.k.Name), x[m*k:(m+1)*k], input)
+		for o := range n {
+			y = append(y, dot(in, w[o*k:(o+1)*k]))
+		}
+	}
+	r.want[2] = y
+}
+
+func refAbsorb(r *reference) {
+	q, rope, pos := r.f(1), r.f(2), r.ints(3)
+	n, k, rot, heads := int(r.d.N), int(r.d.K), int(r.d.Rope), int(r.d.Heads)
+	y := make([]float64, int(r.d.M)*heads*(n+rot))
+	for h := range heads {
+		w, _ := r.matrix(h)
+		for m := range int(r.d.M) {
+			in, out := q[(m*heads+h)*(k+rot):][:k+rot], y[(m*heads+h)*(n+rot):][:n+rot]
+			for o := range n {
+				out[o] = dot(in[:k], w[o*k:(o+1)*k])
+			}
+			copy(out[n:], in[k:])
+			turn(out[n:], rope, pos[m])
+		}
+	}
+	r.want[4] = y
+}
+
+func refValueUp(r *reference) {
+	x, n, k, heads := r.f(1), int(r.d.N), int(r.d.K), int(r.d.Heads)
+	y := make([]float64, int(r.d.M)*heads*n)
+	for h := range heads {
+		w, _ := r.matrix(h)
+		for m := range int(r.d.M) {
+			for o := range n {
+				y[(m*heads+h)*n+o] = dot(x[(m*heads+h)*k:][:k], w[o*k:(o+1)*k])
+			}
+		}
+	}
+	r.want[2] = y
+}
+
+func refRoute(r *reference) {
+	logits, bias := r.f(0), r.f(1)
+	n, k := int(r.d.Groups), int(r.d.TopK)
+	groups, keep := int(r.scalars[1]), int(r.scalars[2])
+	var experts []int32
+	var weights []float64
+	for m := range int(r.d.M) {
+		score, choice := make([]float64, n), make([]float64, n)
+		for e := range n {
+			score[e] = 1 / (1 + math.Exp(-logits[m*n+e]))
+			choice[e] = score[e] + bias[e]
+		}
+		size := n / groups
+		best := make([]float64, groups)
+		for g := range groups {
+			for i := range size {
+				for j := range i {
+					best[g] = max(best[g], choice[g*size+i]+choice[g*size+j])
+				}
+			}
+		}
+		kept := largest(best, keep)
+		for e := range n {
+			if !kept[e/size] {
+				choice[e] = 0
+			}
+		}
+		sum := 0.0
+		from := len(weights)
+		for e, in := range largest(choice, k) {
+			if in {
+				experts, weights = append(experts, int32(e)), append(weights, score[e])
+				sum += score[e]
+			}
+		}
+		for i := from; i < len(weights); i++ {
+			if r.scalars[3] != 0 {
+				weights[i] /= sum + 1e-20
+			}
+			weights[i] *= float64(r.scalars[0])
+		}
+	}
+	r.want[2], r.want[3] = experts, weights
+}
+
+// largest marks the n largest values; ties go to the lower index.
+func largest(v []float64, n int) []bool {
+	in := make([]bool, len(v))
+	for range min(n, len(v)) {
+		best := -1
+		for i, x := range v {
+			if !in[i] && (best < 0 || x > v[best]) {
+				best = i
+			}
+		}
+		in[best] = true
+	}
+	return in
+}
+
+// byExpert returns the (token, choice) pairs of each expert that has any.
+func (r *reference) byExpert(experts []int32) map[int32][]int {
+	m := map[int32][]int{}
+	for p, e := range experts {
+		m[e] = append(m[e], p)
+	}
+	return m
+}
+
+func refMoEUp(r *reference) {
+	x, n, k, top := r.f(1), int(r.d.N), int(r.d.K), int(r.d.TopK)
+	y := make([]float64, int(r.d.M)*top*n)
+	for e, pairs := range r.byExpert(r.ints(2)) {
+		w, input := r.matrix(int(e))
+		for _, p := range pairs {
+			in := inputs(format(r.k.Name), x[p/top*k:][:k], input)
+			for o := range n {
+				y[p*n+o] = silu(dot(in, w[o*k:(o+1)*k])) * dot(in, w[(n+o)*k:(n+o+1)*k])
+			}
+		}
+	}
+	r.want[3] = y
+}
+
+func refMoEDown(r *reference) {
+	x, scale, y := r.f(1), r.f(3), r.f(4)
+	n, k, top := int(r.d.N), int(r.d.K), int(r.d.TopK)
+	for e, pairs := range r.byExpert(r.ints(2)) {
+		w, input := r.matrix(int(e))
+		for _, p := range pairs {
+			in := inputs(format(r.k.Name), x[p*k:][:k], input)
+			for o := range n {
+				y[p/top*n+o] += scale[p] * dot(in, w[o*k:(o+1)*k])
+			}
+		}
+	}
+	r.want[4] = y
+}

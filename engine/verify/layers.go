@@ -5,123 +5,162 @@ import (
 	"slices"
 )
 
-// layers returns what compares hidden states, routes and selections as the
-// layers of prompt i end. It is nil where the reference differs by design.
-func (k *checker) layers(i int, ids []int32, p *Prompt, r *Report) (func(layer int) error, error) {
-	if !k.want.Has(i, "hidden") || r.Reference != "logits" {
-		return nil, nil
+// trail has a hash of the choices that a row's values come from, a row each:
+// experts and positions in every layer so far. Choices are jumps: a row beyond
+// a different choice is not comparable as a sum of small errors is.
+type trail []uint64
+
+func (t trail) add(row int, choice []int32) {
+	h := t[row]
+	for _, c := range choice {
+		h = (h ^ uint64(uint32(c))) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
 	}
-	n := len(ids) * k.c.Hidden
-	want, err := k.want.floats(i, "hidden", (k.c.Layers+1)*n)
-	if err != nil {
-		return nil, err
-	}
-	got := make([]float32, n)
-	at, routed, indexed := 0, 0, 0 // hidden states, MoE layers and indexers seen
-	return func(layer int) error {
-		if at > k.c.Layers {
-			return nil
-		}
-		read := k.m.Residual
-		if at == k.c.Layers { // the reference's last one is normed
-			read = k.m.Final
-		}
-		if err := read(got); err != nil {
-			return err
-		}
-		if d := maxDiff(got, want[at*n:(at+1)*n]); !(d <= p.Hidden) || at == 0 {
-			p.Hidden, p.HiddenLayer = larger(p.Hidden, d), at
-		}
-		at++
-		if layer < 0 {
-			return nil
-		}
-		if !k.c.Dense(layer) {
-			if err := k.routes(i, routed, len(ids), p); err != nil {
-				return err
-			}
-			routed++
-		}
-		if k.c.IndexerFull(layer) {
-			if err := k.selections(i, indexed, len(ids), p); err != nil {
-				return err
-			}
-			indexed++
-		}
-		return nil
-	}, nil
+	t[row] = h*31 + 1
 }
 
-// routes compares the experts of the j-th MoE layer.
-func (k *checker) routes(i, j, rows int, p *Prompt) error {
-	index, weight := fmt.Sprintf("expert_index.%d", j), fmt.Sprintf("expert_weight.%d", j)
-	if !k.want.Has(i, index) {
+// layers looks at what each layer leaves.
+type layers struct {
+	*checker
+	prompt, rows int
+	p            *Prompt
+	made         trail
+	hidden       []float32 // [layers+1, rows, hidden] of the reference; nil: none
+	at           int       // hidden states seen
+	routed       int       // MoE layers seen
+	indexed      int       // indexers seen
+}
+
+// expect reads the reference's hidden states, if it has those of this run.
+func (l *layers) expect(r *Report) (err error) {
+	if l.want.Has(l.prompt, "hidden") && r.Reference == "logits" {
+		l.hidden, err = l.want.floats(l.prompt, "hidden", (l.c.Layers+1)*l.rows*l.c.Hidden)
+	}
+	return err
+}
+
+// after is called as a layer has ended.
+func (l *layers) after(layer int) error {
+	if err := l.states(); err != nil || layer < 0 {
+		return err
+	}
+	if !l.c.Dense(layer) {
+		if err := l.routes(); err != nil {
+			return err
+		}
+	}
+	if l.c.IndexerFull(layer) {
+		return l.selections()
+	}
+	return nil
+}
+
+// states compares the hidden states.
+func (l *layers) states() error {
+	n := l.rows * l.c.Hidden
+	if l.hidden == nil || l.at > l.c.Layers {
 		return nil
 	}
-	want, topK, err := k.want.ints(i, index)
+	want, got := l.hidden[l.at*n:(l.at+1)*n], make([]float32, n)
+	read := l.m.Residual
+	if l.at == l.c.Layers { // the reference's last one is normed
+		read = l.m.Final
+	}
+	if err := read(got); err != nil {
+		return err
+	}
+	if d := maxDiff(got, want) / scale(want); !(d <= l.p.Hidden) || l.at == 0 {
+		l.p.Hidden, l.p.HiddenLayer = larger(l.p.Hidden, d), l.at
+	}
+	l.at++
+	return nil
+}
+
+// routes records the experts of a MoE layer and compares them.
+func (l *layers) routes() error {
+	j, topK := l.routed, l.c.ExpertsPerToken
+	l.routed++
+	got, gotW := make([]int32, l.rows*topK), make([]float32, l.rows*topK)
+	if err := l.m.Routes(got, gotW); err != nil {
+		return err
+	}
+	for r := range l.rows {
+		l.made.add(r, got[r*topK:(r+1)*topK])
+	}
+	index := fmt.Sprintf("expert_index.%d", j)
+	if l.hidden == nil || !l.want.Has(l.prompt, index) {
+		return nil
+	}
+	want, cols, err := l.want.ints(l.prompt, index)
 	if err != nil {
 		return err
 	}
-	if topK != k.c.ExpertsPerToken || len(want) != rows*topK {
-		return fmt.Errorf("%s has %d values, %d a token: the model routes %d tokens to %d experts", key(i, index), len(want), topK, rows, k.c.ExpertsPerToken)
+	if cols != topK || len(want) != len(got) {
+		return fmt.Errorf("%s has %d values, %d a token: the model routes %d tokens to %d experts", key(l.prompt, index), len(want), cols, l.rows, topK)
 	}
-	wantW, err := k.want.floats(i, weight, len(want))
+	wantW, err := l.want.floats(l.prompt, fmt.Sprintf("expert_weight.%d", j), len(want))
 	if err != nil {
 		return err
 	}
-	got, gotW := make([]int32, len(want)), make([]float32, len(want))
-	if err := k.m.Routes(got, gotW); err != nil {
-		return err
-	}
-	for r := range rows {
-		g, w, ww := got[r*topK:(r+1)*topK], want[r*topK:(r+1)*topK], wantW[r*topK:(r+1)*topK]
-		order := sortedBy(w)
-		if p.Routes.compare(g, pick(w, order)) {
-			p.RouteWeight = larger(p.RouteWeight, maxDiff(gotW[r*topK:(r+1)*topK], pick(ww, order)))
+	for r := range l.rows {
+		at := func(v []float32) []float32 { return v[r*topK : (r+1)*topK] }
+		order := sortedBy(want[r*topK : (r+1)*topK])
+		if l.p.Routes.compare(got[r*topK:(r+1)*topK], pick(want[r*topK:(r+1)*topK], order)) {
+			l.p.RouteWeight = larger(l.p.RouteWeight, maxDiff(at(gotW), pick(at(wantW), order)))
 		}
 	}
 	return nil
 }
 
-// selections compares the positions of the j-th indexer. The reference fills
-// short rows up with positions that are masked: they do not count.
-func (k *checker) selections(i, j, rows int, p *Prompt) error {
+// selections records the positions of an indexer and compares them. The
+// reference fills short rows up with positions that are masked: they do not count.
+func (l *layers) selections() error {
+	j, topK := l.indexed, l.c.IndexTopK
+	l.indexed++
+	var got []int32
+	if l.rows > topK { // else no row selects, and there is no memory for it
+		got = make([]int32, l.rows*topK)
+		if err := l.m.Selection(got); err != nil {
+			return err
+		}
+		for r := topK; r < l.rows; r++ {
+			l.made.add(r, got[r*topK:(r+1)*topK])
+		}
+	}
 	name := fmt.Sprintf("index_topk.%d", j)
-	if !k.want.Has(i, name) {
+	if l.hidden == nil || !l.want.Has(l.prompt, name) {
 		return nil
 	}
-	want, cols, err := k.want.ints(i, name)
+	want, cols, err := l.want.ints(l.prompt, name)
 	if err != nil {
 		return err
 	}
-	if cols > k.c.IndexTopK || cols*rows != len(want) {
-		return fmt.Errorf("%s has %d values, %d a token: the model selects %d positions for %d tokens", key(i, name), len(want), cols, k.c.IndexTopK, rows)
+	if cols > topK || cols*l.rows != len(want) {
+		return fmt.Errorf("%s has %d values, %d a token: the model selects %d positions for %d tokens", key(l.prompt, name), len(want), cols, topK, l.rows)
 	}
-	topK := k.c.IndexTopK
-	var got []int32
-	if rows > topK { // else no row selects, and there is no memory for it
-		got = make([]int32, rows*topK)
-		if err := k.m.Selection(got); err != nil {
-			return err
-		}
-	}
-	for r := range rows {
+	for r := range l.rows {
 		w := slices.DeleteFunc(slices.Clone(want[r*cols:(r+1)*cols]), func(s int32) bool { return s < 0 || int(s) > r })
 		slices.Sort(w)
-		var g []int32
-		if k.c.IsLong(r) {
-			g = got[r*topK : (r+1)*topK]
-			if end := slices.Index(g, -1); end >= 0 {
-				g = g[:end]
-			}
-		} else {
-			for s := range r + 1 {
-				g = append(g, int32(s))
-			}
-		}
-		p.Selections.compare(g, w)
+		l.p.Selections.compare(l.selected(got, r), w)
 	}
 	return nil
+}
+
+// selected returns the positions that row r attends to.
+func (l *layers) selected(sel []int32, r int) []int32 {
+	topK := l.c.IndexTopK
+	if l.c.IsLong(r) {
+		s := sel[r*topK : (r+1)*topK]
+		if end := slices.Index(s, -1); end >= 0 {
+			s = s[:end]
+		}
+		return s
+	}
+	s := make([]int32, r+1)
+	for i := range s {
+		s[i] = int32(i)
+	}
+	return s
 }
 
 // sortedBy returns the indices of v in the order of its values.
@@ -130,7 +169,7 @@ func sortedBy(v []int32) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return int(v[a] - v[b]) })
+	slices.SortFunc(order, func(a, b int) int { return int(v[a]) - int(v[b]) })
 	return order
 }
 

@@ -16,8 +16,8 @@ type Report struct {
 	KVCache   kernels.Format `json:"kv_cache"`
 	Act       glm5.Act       `json:"act"`
 	Reference string         `json:"reference"` // the key that logits are compared with
-	Tolerance float64        `json:"tolerance"` // of logits and hidden states, absolute; 0: none
-	Exact     bool           `json:"exact"`     // choices must be the same
+	Tolerance float64        `json:"tolerance"` // of settled logits, absolute, and hidden states, relative; 0: none
+	Exact     bool           `json:"exact"`     // choices must be the reference's
 	Prompts   []Prompt       `json:"prompts"`
 }
 
@@ -25,10 +25,15 @@ type Report struct {
 type Prompt struct {
 	Prompt int     `json:"prompt"`
 	Tokens int     `json:"tokens"`
-	Logits float64 `json:"logits_max_diff"`
+	Logits float64 `json:"logits_max_diff"` // absolute, of all rows
 
-	Hidden      float64 `json:"hidden_max_diff"`
-	HiddenLayer int     `json:"hidden_layer"` // where: 0 is the embedding; -1: not compared
+	// Rows before the first whose experts or positions differ from those of a
+	// run with a float32 cache and no rounded activations.
+	Settled       int     `json:"settled"`
+	SettledLogits float64 `json:"settled_logits_max_diff"`
+
+	Hidden      float64 `json:"hidden_max_diff"` // relative to the layer's largest value
+	HiddenLayer int     `json:"hidden_layer"`    // where: 0 is the embedding; -1: not compared
 
 	Routes      Sets    `json:"routes"`       // a token's experts in a layer
 	RouteWeight float64 `json:"route_weight"` // largest difference where the experts are the same
@@ -38,8 +43,10 @@ type Prompt struct {
 	GreedyEqual int `json:"greedy_equal"` // of them
 	GreedyAfter int `json:"greedy_after"` // tokens after one that differed in a near tie: not comparable
 
-	MTP       float64 `json:"mtp_max_diff"`
-	MTPTokens int     `json:"mtp_tokens"` // 0: not compared
+	MTP        float64 `json:"mtp_max_diff"`
+	MTPTokens  int     `json:"mtp_tokens"` // 0: not compared
+	MTPSettled int     `json:"mtp_settled"`
+	SettledMTP float64 `json:"settled_mtp_max_diff"`
 
 	Faults []string `json:"faults,omitempty"` // what is out of tolerance
 }
@@ -101,13 +108,17 @@ func (r *Report) Worst() float64 {
 func (r *Report) judge(p *Prompt) {
 	fault := func(format string, args ...any) { p.Faults = append(p.Faults, fmt.Sprintf(format, args...)) }
 	for _, d := range []struct {
-		what string
-		diff float64
-	}{{"logits", p.Logits}, {"hidden states", p.Hidden}, {"prediction logits", p.MTP}} {
+		what     string
+		diff     float64
+		demanded bool
+	}{
+		{"logits", p.SettledLogits, true}, {"hidden states", p.Hidden, r.Exact}, {"prediction logits", p.SettledMTP, true},
+		{"logits", p.Logits, r.Exact}, {"prediction logits", p.MTP, r.Exact},
+	} {
 		switch {
 		case math.IsNaN(d.diff):
 			fault("%s are not numbers", d.what)
-		case r.Tolerance > 0 && d.diff > r.Tolerance:
+		case d.demanded && r.Tolerance > 0 && d.diff > r.Tolerance:
 			fault("%s differ by %.2g, more than %.2g", d.what, d.diff, r.Tolerance)
 		}
 	}
@@ -129,21 +140,23 @@ func (r *Report) String() string {
 	if r.Tolerance > 0 {
 		fmt.Fprintf(&b, ", tolerance %g", r.Tolerance)
 	}
-	fmt.Fprintf(&b, "\n%6s %6s %10s %16s %15s %15s %9s %10s\n", "prompt", "tokens", "logits", "hidden (layer)", "routes", "selections", "greedy", "mtp")
+	fmt.Fprintf(&b, "\n%6s %6s %9s %18s %13s %15s %15s %9s %9s %18s\n", "prompt", "tokens", "logits", "settled (rows)", "hidden (layer)", "routes", "selections", "greedy", "mtp", "settled (rows)")
 	for _, p := range r.Prompts {
-		hidden, mtp := "-", "-"
+		hidden, mtp, settledMTP := "-", "-", "-"
 		if p.HiddenLayer >= 0 {
-			hidden = fmt.Sprintf("%.2e (%d)", p.Hidden, p.HiddenLayer)
+			hidden = fmt.Sprintf("%.1e (%d)", p.Hidden, p.HiddenLayer)
 		}
 		if p.MTPTokens > 0 {
-			mtp = fmt.Sprintf("%.2e", p.MTP)
+			mtp, settledMTP = fmt.Sprintf("%.1e", p.MTP), fmt.Sprintf("%.1e (%d)", p.SettledMTP, p.MTPSettled)
 		}
 		greedy := fmt.Sprintf("%d/%d", p.GreedyEqual, p.Greedy)
 		if p.GreedyAfter > 0 {
 			greedy += "*"
+		} else if p.Greedy == 0 {
+			greedy = "-"
 		}
-		fmt.Fprintf(&b, "%6d %6d %10.2e %16s %15s %15s %9s %10s  %s\n", p.Prompt, p.Tokens, p.Logits, hidden,
-			p.Routes, p.Selections, greedy, mtp, verdict(p))
+		fmt.Fprintf(&b, "%6d %6d %9.1e %18s %13s %15s %15s %9s %9s %18s  %s\n", p.Prompt, p.Tokens, p.Logits, fmt.Sprintf("%.1e (%d)", p.SettledLogits, p.Settled),
+			hidden, p.Routes, p.Selections, greedy, mtp, settledMTP, verdict(p))
 	}
 	return b.String()
 }
@@ -181,4 +194,16 @@ func maxDiff(got, want []float32) float64 {
 		worst = larger(worst, math.Abs(float64(got[i])-float64(want[i])))
 	}
 	return worst
+}
+
+// scale returns the largest absolute value, 1 where all are 0.
+func scale(v []float32) float64 {
+	most := 0.0
+	for _, x := range v {
+		most = max(most, math.Abs(float64(x)))
+	}
+	if most == 0 {
+		return 1
+	}
+	return most
 }

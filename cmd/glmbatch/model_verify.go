@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"glmbatch/engine/glm5"
+	"glmbatch/engine/verify"
+	"glmbatch/kernels"
+	"glmbatch/kernels/cpu"
+	"glmbatch/kernels/ranks"
+)
+
+type modelVerifyOptions struct {
+	tp      int
+	kvCache string
+	act     string
+	json    bool
+	threads int
+}
+
+// newModelVerifyCommand compares a checkpoint with a reference's outputs.
+func newModelVerifyCommand() *cobra.Command {
+	var o modelVerifyOptions
+	c := &cobra.Command{
+		Use:   "verify DIR EXPECTED.safetensors",
+		Short: "Compare a model's logits, hidden states and choices with a reference's",
+		Long: `verify runs the prompts of EXPECTED.safetensors through the checkpoint in DIR and
+compares, prompt by prompt: logits, hidden states after each layer, the experts
+chosen, the positions selected, greedy tokens, and the prediction layer's logits,
+as far as the file has them.
+
+With --kv-cache f32, the default, nothing is rounded: logits may differ by 2e-3,
+choices must be the same. With bf16, the cache's rounding may move logits by 3e-2
+in the rows before the first differing choice. Choices are jumps: small models
+have near ties, and a row beyond one is reported, not judged. With fp8 and with
+--act int8 the errors are reported only.
+
+Greedy tokens must be the same wherever the reference's margin is larger than the
+largest difference of logits. A * says that one differed within it, and that what
+came after was not compared.
+
+Exits 1 when something is out of tolerance.`,
+		Args: exactArgs(2, "a folder and a file"),
+		RunE: func(c *cobra.Command, args []string) error { return runModelVerify(c, args[0], args[1], o) },
+	}
+	f := c.Flags()
+	f.IntVar(&o.tp, "tp", 8, "ranks: 1, 2, 4 or 8")
+	f.StringVar(&o.kvCache, "kv-cache", "f32", "format of the caches: f32, bf16 or fp8")
+	f.StringVar(&o.act, "act", "", "inputs of NVFP4 experts: w4a16, w4a4 or int8 (default: w4a16, and w4a4 if the file has its logits)")
+	f.BoolVar(&o.json, "json", false, "print JSON")
+	f.IntVar(&o.threads, "threads", 0, "CPU threads, 0: all")
+	return c
+}
+
+func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) error {
+	if err := errors.Join(
+		oneOf("kv-cache", o.kvCache, "f32", "bf16", "fp8"),
+		oneOf("act", o.act, "w4a16", "w4a4", "int8", ""),
+	); err != nil {
+		return err
+	}
+	ck, config, err := openModel(dir)
+	if err != nil {
+		return err
+	}
+	defer ck.Close()
+	if err := config.CheckTP(o.tp); err != nil {
+		return withCode(exitInput, err)
+	}
+	want, err := verify.Open(path)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	acts := []glm5.Act{glm5.Act(o.act)}
+	if o.act == "" {
+		acts[0] = glm5.W4A16
+		if want.Has(0, "logits_w4a4") {
+			acts = append(acts, glm5.W4A4)
+		}
+	}
+	open := func() (*ranks.Group, error) { return openRanks(o.tp, o.threads) }
+	var reports []*verify.Report
+	failed := 0
+	for _, act := range acts {
+		r, err := verify.Run(ck, want, open, verify.Options{KVCache: kernels.Format(o.kvCache), Act: act})
+		if err != nil {
+			return fmt.Errorf("verifying %s: %w", dir, err)
+		}
+		reports = append(reports, r)
+		if !r.OK() {
+			failed++
+		}
+		if !o.json {
+			fmt.Fprintln(c.OutOrStdout(), r)
+		}
+	}
+	if o.json {
+		e := json.NewEncoder(c.OutOrStdout())
+		e.SetIndent("", "  ")
+		if err := e.Encode(reports); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return withCode(exitFailed, fmt.Errorf("%s is out of tolerance in %d of %d comparisons with %s", dir, failed, len(reports), path))
+	}
+	return nil
+}
+
+// openRanks opens n ranks on the CPU.
+func openRanks(n, threads int) (*ranks.Group, error) {
+	devices, err := cpu.Open(n, cpu.Options{Threads: threads})
+	if err != nil {
+		return nil, withCode(exitDevice, err)
+	}
+	return ranks.New(devices, ranks.Options{})
+}

@@ -1,0 +1,115 @@
+package chat
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// golden is one render by Jinja2 3.1.6 with the settings of transformers.
+type golden struct {
+	Template string // file in testdata; "" is tiny.jinja
+	Source   string // or the template itself
+	Input    map[string]json.RawMessage
+	Generate bool `json:"add_generation_prompt"`
+	Render   string
+	Error    string // Jinja2 raised an error instead
+}
+
+func (g *golden) input() Input {
+	in := Input{AddGenerationPrompt: g.Generate, Kwargs: map[string]json.RawMessage{}}
+	for key, raw := range g.Input {
+		switch key {
+		case "messages":
+			in.Messages = raw
+		case "tools":
+			in.Tools = raw
+		case "enable_thinking":
+			on := string(raw) == "true"
+			in.EnableThinking = &on
+		default:
+			in.Kwargs[key] = raw
+		}
+	}
+	if in.Messages == nil {
+		in.Messages = []byte("[]")
+	}
+	return in
+}
+
+func goldens(t testing.TB, name string) []golden {
+	t.Helper()
+	f, err := os.Open(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []golden
+	lines := bufio.NewScanner(z)
+	lines.Buffer(nil, 1<<24)
+	for lines.Scan() {
+		var g golden
+		if err := json.Unmarshal(lines.Bytes(), &g); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, g)
+	}
+	return all
+}
+
+func source(t testing.TB, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+func TestTiny(t *testing.T) {
+	tmpl, err := Load(source(t, "tiny.jinja"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := goldens(t, "tiny.jsonl.gz")
+	if len(all) != 18 {
+		t.Fatalf("%d renders", len(all))
+	}
+	for i, g := range all {
+		got, err := tmpl.Render(g.input())
+		if err != nil {
+			t.Errorf("render %d: %v", i, err)
+		}
+		if diff := cmp.Diff(g.Render, got); diff != "" {
+			t.Errorf("render %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+func BenchmarkRender(b *testing.B) {
+	tmpl, err := Load(source(b, "tiny.jinja"), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	all := goldens(b, "tiny.jsonl.gz")
+	for name, g := range map[string]golden{"short": all[0], "tools": all[12]} {
+		in := g.input()
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := tmpl.Render(in); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -19,7 +19,7 @@ func newModelCommand() *cobra.Command {
 		Long: `Checkpoints are folders as the Hugging Face hub has them: config.json and
 safetensors, in one file or in shards with an index.`,
 	}
-	c.AddCommand(newModelInspectCommand(), newModelSynthCommand(), newModelQuantizeCommand(), newModelVerifyCommand())
+	c.AddCommand(newModelInspectCommand(), newModelSynthCommand(), newModelQuantizeCommand(), newModelVerifyCommand(), newModelTokenizeCommand())
 	return c
 }
 

@@ -60,12 +60,13 @@ func NewOutput(in *Input, rows ...any) *Output {
 
 // Part is one file of results.
 type Part struct {
+	Rows int64
+
 	o     *Output
 	file  *aside
 	w     *parquet.Writer
-	row   parquet.Row
-	Rows  int64
-	bytes int // of the open row group
+	rows  []parquet.Row // not yet given to w
+	bytes int           // of the open row group
 }
 
 // Create begins a file. meta is stored beside the input's own metadata.
@@ -92,10 +93,19 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 	return p, nil
 }
 
-// Write appends one row: the input's record and one struct of each type that
-// NewOutput was given.
+// Set adds to the file's metadata.
+func (p *Part) Set(key, value string) { p.w.SetKeyValueMetadata(key, value) }
+
+// Write appends one row: the input's record and one struct, or a pointer to it,
+// of each type that NewOutput was given.
 func (p *Part) Write(r Record, rows ...any) error {
-	row := append(p.row[:0], r.values...)
+	n := len(p.rows)
+	if n < cap(p.rows) {
+		p.rows = p.rows[:n+1]
+	} else {
+		p.rows = append(p.rows, nil)
+	}
+	row := append(p.rows[n][:0], r.values...)
 	err := guard(func() error {
 		for i, ours := range p.o.ours {
 			start := len(row)
@@ -105,16 +115,18 @@ func (p *Part) Write(r Record, rows ...any) error {
 				*v = v.Level(v.RepetitionLevel(), v.DefinitionLevel(), v.Column()+ours.first)
 			}
 		}
-		_, err := p.w.WriteRows([]parquet.Row{row})
-		return err
+		return nil
 	})
-	p.row = row
+	p.rows[n] = row
 	p.Rows++
 	for i := range row {
 		p.bytes += valueBytes
 		if row[i].Kind() == parquet.ByteArray {
 			p.bytes += len(row[i].ByteArray())
 		}
+	}
+	if err == nil && (len(p.rows) >= chunkRows || p.bytes > groupBytes) {
+		err = p.push()
 	}
 	if err == nil && p.bytes > groupBytes {
 		p.bytes = 0
@@ -126,9 +138,23 @@ func (p *Part) Write(r Record, rows ...any) error {
 	return nil
 }
 
+// push gives the rows collected to the library.
+func (p *Part) push() error {
+	err := guard(func() error {
+		_, err := p.w.WriteRows(p.rows)
+		return err
+	})
+	p.rows = p.rows[:0]
+	return err
+}
+
 // Close finishes the file and gives it its name.
 func (p *Part) Close() error {
-	if err := guard(p.w.Close); err != nil {
+	err := p.push()
+	if err == nil {
+		err = guard(p.w.Close)
+	}
+	if err != nil {
 		p.file.abort()
 		return fmt.Errorf("writing %s: %w", p.file.path, err)
 	}

@@ -1,0 +1,107 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+)
+
+// Job is everything that a run needs.
+type Job struct {
+	Plan     *Plan
+	Text     Text
+	Engine   Engine
+	Recorder *Recorder // nil: steps are not recorded. Run closes it
+	Folder   *Folder
+	Counts   *Counts // updated while the job runs
+}
+
+// ErrInterrupted: the context ended before the job did. What was complete is in
+// the folder; the same job goes on from there.
+var ErrInterrupted = errors.New("interrupted")
+
+// Run does the job and leaves the folder's manifest with how it ended. The error
+// is ErrInterrupted when ctx ended it, or the input's, the engine's or the disk's.
+func (j *Job) Run(ctx context.Context) error {
+	err := j.run(ctx)
+	if j.Recorder != nil {
+		err = errors.Join(err, j.Recorder.Close())
+	}
+	status := StatusComplete
+	switch {
+	case errors.Is(err, ErrInterrupted):
+		status = StatusInterrupted
+	case err != nil:
+		status = StatusFailed
+	}
+	counts := j.Counts.snapshot(j.Plan.To - j.Plan.From)
+	if ferr := j.Folder.finish(status, counts, err); ferr != nil {
+		return errors.Join(err, fmt.Errorf("finishing %s: %w", j.Folder.Dir, ferr))
+	}
+	return err
+}
+
+func (j *Job) run(ctx context.Context) error {
+	p := j.Plan
+	o := &p.Options
+	if err := p.check(j.Text); err != nil {
+		return err
+	}
+	var clock *hostClock
+	if j.Recorder != nil {
+		clock = j.Recorder.clock
+	}
+	j.Counts.Rows.Store(j.Folder.NextRow - p.From)
+	out := &sink{o: o, schema: newSchema(p.in, o), text: j.Text, cols: p.cols, dir: filepath.Join(j.Folder.Dir, outputsDir), runID: j.Folder.manifest.RunID,
+		clock: clock, count: j.Counts, next: j.Folder.NextPart, at: j.Folder.NextRow}
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	prep := &preparer{cols: p.cols, text: j.Text, o: o}
+	rows, readErr := reading(ctx, p.in, j.Folder.NextRow, p.To, prep, clock)
+	finished, dead, written := make(chan []*row, 4), make(chan struct{}), make(chan error, 1)
+	go func() { written <- writing(out, finished, dead) }()
+
+	f := &flow{o: o, engine: j.Engine, text: j.Text, clock: clock, rows: rows, live: map[int64]*sample{}, out: finished, dead: dead}
+	err := f.run(ctx)
+	cancel()
+	for range rows { // until the readers have ended
+	}
+	close(finished)
+	werr := <-written
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		err = ErrInterrupted
+	case errors.Is(err, errWriter):
+		err = nil // the writer says why
+	case err == nil:
+		err = readErr()
+	}
+	return errors.Join(err, werr)
+}
+
+// writing writes rows until they end. On an error it says so by closing dead,
+// and takes no more.
+func writing(s *sink, rows <-chan []*row, dead chan<- struct{}) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		var err error
+		select {
+		case done, ok := <-rows:
+			if !ok {
+				return s.close()
+			}
+			err = s.write(done)
+		case <-tick.C:
+			err = s.tick()
+		}
+		if err != nil {
+			s.abort()
+			close(dead)
+			return err
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"glmbatch/datasets"
+)
+
+// What a job's status can be.
+const (
+	StatusRunning     = "running" // or killed
+	StatusInterrupted = "interrupted"
+	StatusFailed      = "failed"
+	StatusComplete    = "complete"
+)
+
+const manifestVersion = 1
+
+// Manifest is _manifest.json: what the folder's rows were made from and how.
+type Manifest struct {
+	Version   int               `json:"version"`
+	RunID     string            `json:"run_id"` // of Settings, Input and Model: the same job has the same
+	Status    string            `json:"status"`
+	Started   time.Time         `json:"started"`
+	Updated   time.Time         `json:"updated"`
+	Runs      int               `json:"runs"`      // 1, and one more for each resume
+	Arguments []string          `json:"arguments"` // of the last run
+	Settings  map[string]string `json:"settings"`  // all that decides the rows, defaults too
+	Input     []datasets.File   `json:"input"`
+	Model     ModelInfo         `json:"model"`
+	Program   map[string]string `json:"program"` // versions
+	Device    map[string]string `json:"device"`
+	Counts    ManifestCounts    `json:"counts"`
+	Error     string            `json:"error,omitempty"`
+}
+
+// ModelInfo identifies a checkpoint.
+type ModelInfo struct {
+	Name   string `json:"name"`
+	Hash   string `json:"hash"`      // of configuration and weights
+	Text   string `json:"text_hash"` // of tokenizer, template and generation defaults
+	Ranks  int    `json:"ranks"`
+	Device string `json:"device"` // its kind: tokens may differ between kinds
+}
+
+// ManifestCounts are a job's totals.
+type ManifestCounts struct {
+	InputRows        int64 `json:"input_rows"`
+	Rows             int64 `json:"rows"`    // input rows done
+	Samples          int64 `json:"samples"` // output rows of the last run, as all below
+	Errors           int64 `json:"errors"`
+	Truncated        int64 `json:"truncated"`
+	PromptTokens     int64 `json:"prompt_tokens"`
+	CompletionTokens int64 `json:"completion_tokens"`
+	Checked          int64 `json:"checked"`
+	Correct          int64 `json:"correct"`
+}
+
+func (c *Counts) snapshot(inputRows int64) ManifestCounts {
+	return ManifestCounts{InputRows: inputRows, Rows: c.Rows.Load(), Samples: c.Samples.Load(), Errors: c.Errors.Load(), Truncated: c.Truncated.Load(),
+		PromptTokens: c.PromptTokens.Load(), CompletionTokens: c.CompletionTokens.Load(), Checked: c.Checked.Load(), Correct: c.Correct.Load()}
+}
+
+// runID hashes what decides the rows: not paths and times, which a copy changes.
+func runID(m *Manifest) string {
+	h := sha256.New()
+	e := json.NewEncoder(h)
+	for _, k := range slices.Sorted(maps.Keys(m.Settings)) {
+		_ = e.Encode([]string{k, m.Settings[k]}) // a hash takes everything
+	}
+	for _, f := range m.Input {
+		_ = e.Encode([]any{f.Size, f.Rows, f.Footer})
+	}
+	_ = e.Encode([]any{m.Model.Hash, m.Model.Text, m.Model.Ranks, m.Model.Device})
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// differs says in what another job's manifest is not this one's; "": in nothing.
+func (m *Manifest) differs(old *Manifest) string {
+	for _, k := range slices.Sorted(maps.Keys(m.Settings)) {
+		if was, is := old.Settings[k], m.Settings[k]; was != is {
+			return fmt.Sprintf("%s was %q and is %q", k, was, is)
+		}
+	}
+	if len(old.Input) != len(m.Input) {
+		return fmt.Sprintf("it had %d input files and has %d", len(old.Input), len(m.Input))
+	}
+	for i, f := range m.Input {
+		o := old.Input[i]
+		if f.Size != o.Size || f.ModTime != o.ModTime || f.Rows != o.Rows || f.Footer != o.Footer {
+			return fmt.Sprintf("input file %s has changed", f.Path)
+		}
+	}
+	if old.Model != m.Model {
+		return fmt.Sprintf("the model was %s (%s, %d ranks, %s)", old.Model.Name, old.Model.Hash, old.Model.Ranks, old.Model.Device)
+	}
+	if old.RunID != m.RunID {
+		return "its settings differ"
+	}
+	return ""
+}
+
+func readManifest(dir string) (*Manifest, error) {
+	path := filepath.Join(dir, manifestFile)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := &Manifest{}
+	if err := json.Unmarshal(data, m); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if m.Version != manifestVersion {
+		return nil, fmt.Errorf("%s: version %d, this program knows %d", path, m.Version, manifestVersion)
+	}
+	return m, nil
+}
+
+func (m *Manifest) write(dir string) error {
+	m.Updated = time.Now().UTC().Truncate(time.Millisecond)
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return err
+	}
+	return datasets.WriteFile(filepath.Join(dir, manifestFile), append(data, '\n'))
+}

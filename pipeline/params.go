@@ -1,0 +1,208 @@
+package pipeline
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strconv"
+
+	"glmbatch/engine"
+	"glmbatch/kernels"
+)
+
+// Params are the sampling parameters of one row.
+type Params struct {
+	engine.Sampling          // Seed and the end tokens are set when the row is added
+	N               int      // samples; 0: 1
+	StopText        []string // the response ends before the first of them
+	Seed            *int64   // nil: from the run's seed and the row
+}
+
+// Bounds that keep one row from taking the whole job's memory.
+const (
+	maxSamples   = 1024
+	maxStopText  = 64
+	maxStopBytes = 4096
+)
+
+// param is one parameter as columns, JSON and flags name it.
+type param struct {
+	names []string // the first is ours
+	set   func(p *Params, v json.RawMessage) error
+}
+
+// params is the table of all parameters. Values are JSON.
+var params = []param{
+	{[]string{"temperature"}, number(0, 100, func(p *Params, v float64) { p.Temperature = float32(v) })},
+	{[]string{"top_p"}, number(0, 1, func(p *Params, v float64) { p.TopP = float32(v) })},
+	{[]string{"min_p"}, number(0, 1, func(p *Params, v float64) { p.MinP = float32(v) })},
+	{[]string{"repetition_penalty"}, number(math.SmallestNonzeroFloat32, 1000, func(p *Params, v float64) { p.Repetition = float32(v) })},
+	{[]string{"top_k"}, integer(-1, math.MaxInt32, func(p *Params, v int64) { p.TopK = int(max(v, 0)) })}, // -1 is vLLM's "off"
+	{[]string{"max_tokens", "max_new_tokens", "max_completion_tokens"}, integer(1, math.MaxInt32, func(p *Params, v int64) { p.MaxTokens = int(v) })},
+	{[]string{"n"}, integer(1, maxSamples, func(p *Params, v int64) { p.N = int(v) })},
+	{[]string{"seed"}, integer(math.MinInt64, math.MaxInt64, func(p *Params, v int64) { p.Seed = &v })},
+	{[]string{"stop"}, setStop},
+	{[]string{"stop_token_ids"}, setStopTokens},
+	{[]string{"ignore_eos"}, setIgnoreEOS},
+	{[]string{"logprobs"}, integer(0, kernels.MaxLogprobs, func(p *Params, v int64) { p.Logprobs = int(v) + 1 })},
+}
+
+// neutral are parameters of other engines that may be given with the value that
+// does nothing.
+var neutral = map[string]float64{"frequency_penalty": 0, "presence_penalty": 0, "length_penalty": 1, "best_of": 1, "typical_p": 1, "do_sample": 1}
+
+func findParam(name string) *param {
+	for i := range params {
+		if slices.Contains(params[i].names, name) {
+			return &params[i]
+		}
+	}
+	return nil
+}
+
+// SetJSON sets parameters from a JSON object. A null value leaves the default.
+func (p *Params) SetJSON(text []byte) error {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil {
+		return errors.New("the sampling parameters are not a JSON object")
+	}
+	names := make([]string, 0, len(object))
+	for name := range object {
+		names = append(names, name)
+	}
+	slices.Sort(names) // the same error whatever the map's order
+	for _, name := range names {
+		v := object[name]
+		if string(v) == "null" {
+			continue
+		}
+		known := findParam(name)
+		if known == nil {
+			var f float64
+			if same, ok := neutral[name]; ok && json.Unmarshal(v, &f) == nil && f == same {
+				continue
+			}
+			return fmt.Errorf("parameter %q is not supported", name)
+		}
+		if err := known.set(p, v); err != nil {
+			return fmt.Errorf("parameter %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// Set sets one parameter from its JSON value.
+func (p *Params) Set(name string, v json.RawMessage) error {
+	known := findParam(name)
+	if known == nil {
+		return fmt.Errorf("parameter %q is not supported", name)
+	}
+	if err := known.set(p, v); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func number(low, high float64, set func(*Params, float64)) func(*Params, json.RawMessage) error {
+	return func(p *Params, v json.RawMessage) error {
+		f, err := strconv.ParseFloat(string(v), 64)
+		if err != nil || !(f >= low && f <= high) {
+			return fmt.Errorf("%s is not a number from %g to %g", short(v), low, high)
+		}
+		set(p, f)
+		return nil
+	}
+}
+
+func integer(low, high int64, set func(*Params, int64)) func(*Params, json.RawMessage) error {
+	return func(p *Params, v json.RawMessage) error {
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		if err != nil { // 64.0, as data frames with nulls have it
+			f, ferr := strconv.ParseFloat(string(v), 64)
+			if ferr != nil || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+				return fmt.Errorf("%s is not a whole number", short(v))
+			}
+			n = int64(f)
+		}
+		if n < low || n > high {
+			return fmt.Errorf("%d is not in %d to %d", n, low, high)
+		}
+		set(p, n)
+		return nil
+	}
+}
+
+func setStop(p *Params, v json.RawMessage) error {
+	var list []string
+	var one string
+	if json.Unmarshal(v, &one) == nil {
+		list = []string{one}
+	} else if json.Unmarshal(v, &list) != nil {
+		return fmt.Errorf("%s is neither a string nor a list of strings", short(v))
+	}
+	if len(list) > maxStopText {
+		return fmt.Errorf("%d strings are more than %d", len(list), maxStopText)
+	}
+	p.StopText = nil
+	for _, s := range list {
+		switch {
+		case s == "":
+			continue
+		case len(s) > maxStopBytes:
+			return fmt.Errorf("a string of %d bytes is longer than %d", len(s), maxStopBytes)
+		}
+		p.StopText = append(p.StopText, s)
+	}
+	return nil
+}
+
+func setStopTokens(p *Params, v json.RawMessage) error {
+	var ids []int32
+	if json.Unmarshal(v, &ids) != nil || len(ids) > maxStopText {
+		return fmt.Errorf("%s is not a list of at most %d token ids", short(v), maxStopText)
+	}
+	p.StopTokens = ids
+	return nil
+}
+
+func setIgnoreEOS(p *Params, v json.RawMessage) error {
+	if json.Unmarshal(v, &p.IgnoreEOS) != nil {
+		return fmt.Errorf("%s is not true or false", short(v))
+	}
+	return nil
+}
+
+// short cuts a value for messages.
+func short(v []byte) string {
+	if len(v) > 40 {
+		return strconv.QuoteToASCII(string(v[:40])) + "…"
+	}
+	return string(v)
+}
+
+// SampleSeed is the seed of one sample: a hash of the run's seed, the row's
+// place in the whole input and the sample. A row that gives a seed has it for
+// its first sample, and in place of the run's for the others. The result is not
+// negative.
+func SampleSeed(run int64, row int64, sample int, own *int64) int64 {
+	if own != nil {
+		if sample == 0 {
+			return *own
+		}
+		run, row = *own, 0
+	}
+	h := fnv.New64a()
+	var b [24]byte
+	binary.LittleEndian.PutUint64(b[0:], uint64(run))
+	binary.LittleEndian.PutUint64(b[8:], uint64(row))
+	binary.LittleEndian.PutUint64(b[16:], uint64(sample))
+	h.Write(b[:])
+	x := h.Sum64() // finished as in splitmix64, so that near inputs give far seeds
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return int64((x ^ x>>31) >> 1)
+}

@@ -1,0 +1,135 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+
+	"glmbatch/datasets"
+)
+
+// Plan is a job whose options and columns have been checked against its input;
+// no model is needed for that.
+type Plan struct {
+	Options  Options
+	From, To int64    // input rows
+	Notes    []string // what a user may want to know of the choice of columns
+
+	in   *datasets.Input
+	cols *columns
+}
+
+// NewPlan checks options and finds the columns.
+func NewPlan(in *datasets.Input, o Options) (*Plan, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	cols, err := findColumns(in, &o)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Options: o, in: in, cols: cols, Notes: cols.Notes}
+	p.From, p.To = o.rows(in.Rows)
+	return p, nil
+}
+
+// ErrNoTemplate: the checkpoint has no chat template and prompts are not raw.
+var ErrNoTemplate = errors.New("the checkpoint has no chat template: give --raw to send prompts to the model as they are")
+
+func (p *Plan) check(t Text) error {
+	switch {
+	case p.Options.Raw && p.cols.messages:
+		return errors.New("--raw takes text, not messages: name a text column with --prompt-column")
+	case !p.Options.Raw && t.Template == nil:
+		return ErrNoTemplate
+	}
+	return nil
+}
+
+// Settings are all that decides the rows, for the manifest and for telling one
+// job from another.
+func (p *Plan) Settings() map[string]string {
+	o := &p.Options
+	s := map[string]string{
+		"prompt column": p.cols.prompt.Name,
+		"messages":      strconv.FormatBool(p.cols.messages),
+		"--system":      o.System,
+		"--raw":         strconv.FormatBool(o.Raw),
+		"--on-overlong": o.OnOverlong,
+		"--seed":        strconv.FormatInt(o.Seed, 10),
+		"--limit":       strconv.FormatInt(o.Limit, 10),
+		"--shard":       strconv.Itoa(o.Shard) + "/" + strconv.Itoa(o.Shards),
+		"--token-ids":   strconv.FormatBool(o.TokenIDs),
+		"--row-params":  strconv.FormatBool(!o.IgnoreRowParams),
+		"context":       strconv.Itoa(o.Context),
+	}
+	for flag, f := range map[string]*datasets.Field{"system column": p.cols.system, "tools column": p.cols.tools, "parameters column": p.cols.params} {
+		if f != nil {
+			s[flag] = f.Name
+		}
+	}
+	if o.Thinking != nil {
+		s["--thinking"] = strconv.FormatBool(*o.Thinking)
+	}
+	for name, v := range map[string]any{
+		"--temperature": o.Params.Temperature, "--top-p": o.Params.TopP, "--top-k": o.Params.TopK, "--min-p": o.Params.MinP,
+		"--repetition-penalty": o.Params.Repetition, "--max-tokens": o.Params.MaxTokens, "--n": o.Params.N, "--stop": o.Params.StopText,
+		"--stop-token-ids": o.Params.StopTokens, "--ignore-eos": o.Params.IgnoreEOS, "--logprobs": o.Params.Logprobs - 1, "end tokens": o.EndTokens,
+	} {
+		text, err := json.Marshal(v)
+		if err != nil {
+			panic(err) // plain numbers, strings and lists
+		}
+		s[name] = string(text)
+	}
+	return s
+}
+
+// Estimate is what a dry run finds.
+type Estimate struct {
+	Rows, Errors    int64
+	Samples         int64
+	PromptTokens    int64 // of all samples
+	MostTokens      int64 // of output, if every sample runs to max_tokens
+	LongestPrompt   int
+	LongestSequence int // prompt and max_tokens
+	Codes           map[string]int64
+}
+
+// Estimate reads and tokenizes all rows, without an engine.
+func (p *Plan) Estimate(t Text) (Estimate, error) {
+	e := Estimate{Codes: map[string]int64{}}
+	if err := p.check(t); err != nil {
+		return e, err
+	}
+	prep := &preparer{cols: p.cols, text: t, o: &p.Options}
+	r := p.in.Reader(p.From, p.To)
+	defer r.Close()
+	for {
+		records, err := r.Read()
+		if err == io.EOF {
+			return e, nil
+		}
+		if err != nil {
+			return e, err
+		}
+		for _, rec := range records {
+			row := prep.row(rec)
+			e.Rows++
+			if row.err != nil {
+				e.Errors++
+				e.Samples++
+				e.Codes[row.err.code]++
+				continue
+			}
+			n := int64(row.params.N)
+			e.Samples += n
+			e.PromptTokens += n * int64(len(row.prompt))
+			e.MostTokens += n * int64(row.params.MaxTokens)
+			e.LongestPrompt = max(e.LongestPrompt, len(row.prompt))
+			e.LongestSequence = max(e.LongestSequence, len(row.prompt)+row.params.MaxTokens)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package pipeline
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"glmbatch/datasets"
+	"glmbatch/pipeline/chat"
+)
+
+// preparer turns records into rows that the engine can run. It is used by many
+// goroutines at once.
+type preparer struct {
+	cols *columns
+	text Text
+	o    *Options
+}
+
+// row never fails: what is wrong with a record is in the row.
+func (p *preparer) row(rec datasets.Record) *row {
+	r := &row{record: rec, params: p.o.Params}
+	if err := p.fill(r); err != nil {
+		r.err = err
+	}
+	return r
+}
+
+func (p *preparer) fill(r *row) *rowError {
+	if err := p.rowParams(r); err != nil {
+		return err
+	}
+	text, err := p.render(r)
+	if err != nil {
+		return err
+	}
+	tail := strings.TrimRight(text[max(0, len(text)-16):], "\n")
+	r.open = strings.HasSuffix(tail, "<think>")
+	r.prompt = p.text.Tokenizer.Encode(make([]int32, 0, len(text)/3+8), text)
+	if len(r.prompt) == 0 {
+		return badRow(EmptyPrompt, "the prompt has no tokens")
+	}
+	return p.fit(r)
+}
+
+// fit sees to it that prompt and output are within the context.
+func (p *preparer) fit(r *row) *rowError {
+	room := p.o.Context - 1 // for one token at least
+	if len(r.prompt) > room && p.o.OnOverlong != OverlongTruncate {
+		return badRow(TooLong, "the prompt has %d tokens, the context has room for %d and one of output", len(r.prompt), room)
+	}
+	if len(r.prompt) > room {
+		keep := p.o.Context - max(1, min(r.params.MaxTokens, p.o.Context/2))
+		r.cut = len(r.prompt) - keep
+		r.prompt = r.prompt[r.cut:]
+	}
+	if most := p.o.Context - len(r.prompt); r.params.MaxTokens == 0 || r.params.MaxTokens > most {
+		r.params.MaxTokens = most
+	}
+	return nil
+}
+
+// render returns the model's input as text.
+func (p *preparer) render(r *row) (string, *rowError) {
+	var in chat.Input
+	if p.cols.messages {
+		messages, ok, err := jsonOf(p.cols.prompt, r.record)
+		if err != nil {
+			return "", err
+		}
+		if !ok {
+			return "", badRow(NullPrompt, "column %s is null", p.cols.prompt.Name)
+		}
+		if b := bytes.TrimLeft(messages, " \t\r\n"); len(b) == 0 || b[0] != '[' {
+			return "", badRow(BadMessages, "column %s is not a JSON list of messages", p.cols.prompt.Name)
+		}
+		in.Messages = messages
+	} else {
+		prompt, ok, err := p.cols.prompt.Text(r.record)
+		switch {
+		case err != nil:
+			return "", badRow(BadUTF8, "column %s is not valid UTF-8", p.cols.prompt.Name)
+		case !ok:
+			return "", badRow(NullPrompt, "column %s is null", p.cols.prompt.Name)
+		case p.o.Raw:
+			return string(prompt), nil
+		}
+		in.Messages = append(appendMessage([]byte{'['}, "user", prompt), ']')
+	}
+	if err := p.addSystem(&in, r.record); err != nil {
+		return "", err
+	}
+	if p.cols.tools != nil {
+		tools, ok, err := jsonOf(*p.cols.tools, r.record)
+		if err != nil {
+			return "", err
+		}
+		if ok {
+			in.Tools = tools
+		}
+	}
+	in.AddGenerationPrompt = true
+	in.EnableThinking = p.o.Thinking
+	text, err := p.text.Template.Render(in)
+	if err != nil {
+		return "", badRow(TemplateError, "%v", oneLine(err))
+	}
+	return text, nil
+}
+
+// addSystem puts a system message in front, unless the messages begin with one.
+func (p *preparer) addSystem(in *chat.Input, rec datasets.Record) *rowError {
+	system := []byte(p.o.System)
+	if p.cols.system != nil {
+		s, ok, err := p.cols.system.Text(rec)
+		if err != nil {
+			return badRow(BadUTF8, "column %s is not valid UTF-8", p.cols.system.Name)
+		}
+		if ok {
+			system = s
+		}
+	}
+	if len(system) == 0 {
+		return nil
+	}
+	if p.cols.messages {
+		var list []struct {
+			Role string `json:"role"`
+		}
+		if err := json.Unmarshal(in.Messages, &list); err != nil {
+			return badRow(BadMessages, "column %s: %v", p.cols.prompt.Name, err)
+		}
+		if len(list) > 0 && list[0].Role == "system" {
+			return nil
+		}
+	}
+	front := appendMessage([]byte{'['}, "system", system)
+	rest := bytes.TrimLeft(in.Messages, " \t\r\n")[1:]
+	if b := bytes.TrimLeft(rest, " \t\r\n"); len(b) > 0 && b[0] != ']' {
+		front = append(front, ',')
+	}
+	in.Messages = append(front, rest...)
+	return nil
+}
+
+func appendMessage(dst []byte, role string, content []byte) []byte {
+	dst = append(append(append(dst, `{"role":"`...), role...), `","content":`...)
+	dst = appendJSONString(dst, content)
+	return append(dst, '}')
+}
+
+// appendJSONString quotes valid UTF-8.
+func appendJSONString(dst, s []byte) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	for len(s) > 0 {
+		i := 0
+		for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' {
+			i++
+		}
+		dst = append(dst, s[:i]...)
+		if i == len(s) {
+			break
+		}
+		switch c := s[i]; c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
+		}
+		s = s[i+1:]
+	}
+	return append(dst, '"')
+}
+
+// jsonOf returns a column's value as JSON: text columns hold it, others become it.
+func jsonOf(f datasets.Field, rec datasets.Record) (v []byte, ok bool, bad *rowError) {
+	var err error
+	if f.Shape == datasets.Text {
+		v, ok, err = f.Text(rec)
+		if err == nil && ok && !json.Valid(v) {
+			return nil, false, badRow(BadMessages, "column %s is not valid JSON", f.Name)
+		}
+	} else {
+		v, ok, err = f.JSON(nil, rec)
+	}
+	switch {
+	case errors.Is(err, datasets.ErrUTF8):
+		return nil, false, badRow(BadUTF8, "column %s is not valid UTF-8", f.Name)
+	case err != nil:
+		return nil, false, badRow(BadMessages, "column %s: %v", f.Name, err)
+	}
+	return v, ok && string(bytes.TrimSpace(v)) != "null", nil
+}
+
+// rowParams applies the row's own parameters: the struct first, then single columns.
+func (p *preparer) rowParams(r *row) *rowError {
+	if f := p.cols.params; f != nil {
+		v, ok, err := jsonOf(*f, r.record)
+		if err != nil {
+			return badRow(BadParams, "%s", err.text)
+		}
+		if ok {
+			if err := r.params.SetJSON(v); err != nil {
+				return badRow(BadParams, "column %s: %v", f.Name, err)
+			}
+		}
+	}
+	for _, c := range p.cols.single {
+		v, ok, err := c.field.JSON(nil, r.record)
+		if err == nil && ok {
+			err = c.param.set(&r.params, v)
+		}
+		if err != nil {
+			return badRow(BadParams, "column %s: %v", c.field.Name, err)
+		}
+	}
+	return nil
+}
+
+// oneLine makes an error fit a table cell.
+func oneLine(err error) string {
+	s := strings.Join(strings.Fields(err.Error()), " ")
+	if len(s) > 500 {
+		s = strings.ToValidUTF8(s[:500], "") + "…"
+	}
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "\uFFFD")
+	}
+	return s
+}

@@ -1,0 +1,195 @@
+package pipeline
+
+import (
+	"errors"
+	"path/filepath"
+	"sync"
+
+	"glmbatch/datasets"
+	"glmbatch/engine"
+	"glmbatch/kernels"
+	"glmbatch/replay/timeline"
+)
+
+// Recorder writes the steps table and, for the steps that the engine timed, the
+// timeline. Its OnTrace and OnStep are the engine's observers. Rows are made and
+// written by a goroutine of its own, with bounded room before it: a step waits
+// only if the disk is far behind.
+type Recorder struct {
+	origin int64 // ns of kernels.Now at which the run began
+	base   int64 // number of the first step: those of earlier runs come before
+	clock  *hostClock
+
+	pending  *recordedStep // the trace of the step whose OnStep comes next
+	queue    chan *recordedStep
+	free     chan *recordedStep
+	wg       sync.WaitGroup
+	mu       sync.Mutex
+	err      error
+	steps    *datasets.Parts[datasets.Step]
+	timeline *datasets.Parts[datasets.Span] // nil: no timeline
+}
+
+// recordedStep is a copy of what the engine told of a step.
+type recordedStep struct {
+	info  engine.StepInfo
+	trace kernels.Trace
+	host  []timeline.HostSpan // of the goroutines outside the step
+	timed bool
+}
+
+// Rows of one file. An Arrow file holds its rows in memory until it is complete.
+const (
+	stepRows     = 1 << 20
+	spanRows     = 1 << 21
+	spanArrow    = 1 << 18
+	queuedTraces = 16
+)
+
+// RecorderOptions say where and what.
+type RecorderOptions struct {
+	Dir      string // the job's folder
+	Format   string // datasets.Parquet or datasets.Arrow; "": Parquet
+	Timeline bool
+	Origin   int64 // ns of kernels.Now; negative after a resume
+	// Of a resumed job, from [Folder.Resume].
+	FirstStep               int64
+	StepsPart, TimelinePart int
+}
+
+// NewRecorder starts to record.
+func NewRecorder(o RecorderOptions) *Recorder {
+	if o.Format == "" {
+		o.Format = datasets.Parquet
+	}
+	r := &Recorder{origin: o.Origin, base: o.FirstStep, queue: make(chan *recordedStep, queuedTraces), free: make(chan *recordedStep, queuedTraces),
+		steps: &datasets.Parts[datasets.Step]{Dir: filepath.Join(o.Dir, stepsDir), Format: o.Format, MaxRows: stepRows, Next: o.StepsPart}}
+	if o.Timeline {
+		r.clock = &hostClock{}
+		rows := spanRows
+		if o.Format == datasets.Arrow {
+			rows = spanArrow
+		}
+		r.timeline = &datasets.Parts[datasets.Span]{Dir: filepath.Join(o.Dir, timelineDir), Format: o.Format, MaxRows: rows, Next: o.TimelinePart}
+	}
+	r.wg.Go(r.work)
+	return r
+}
+
+// OnTrace copies a step's calls and spans.
+func (r *Recorder) OnTrace(t kernels.Trace) {
+	if r.timeline == nil {
+		return
+	}
+	s := r.take()
+	s.timed = true
+	s.trace.Step, s.trace.Shared = t.Step+r.base, t.Shared
+	s.trace.Calls = append(s.trace.Calls[:0], t.Calls...)
+	if len(s.trace.Spans) != len(t.Spans) {
+		s.trace.Spans = make([][]kernels.Span, len(t.Spans))
+	}
+	for i := range t.Spans {
+		s.trace.Spans[i] = append(s.trace.Spans[i][:0], t.Spans[i]...)
+	}
+	r.pending = s
+}
+
+// OnStep hands a step on to the goroutine that writes.
+func (r *Recorder) OnStep(i engine.StepInfo) {
+	s := r.pending
+	r.pending = nil
+	if s == nil {
+		s = r.take()
+		s.timed = false
+	}
+	s.info = i
+	s.info.Step += r.base
+	s.host = r.clock.take(s.host)
+	r.queue <- s
+}
+
+func (r *Recorder) take() *recordedStep {
+	select {
+	case s := <-r.free:
+		return s
+	default:
+		return &recordedStep{}
+	}
+}
+
+// Close writes what is left. The error is the first of all.
+func (r *Recorder) Close() error {
+	close(r.queue)
+	r.wg.Wait()
+	if r.timeline != nil && r.err == nil {
+		r.err = r.timeline.Write(r.outside(nil, r.clock.take(nil)))
+	}
+	if r.err != nil {
+		r.steps.Abort()
+		if r.timeline != nil {
+			r.timeline.Abort()
+		}
+		return r.err
+	}
+	err := r.steps.Close()
+	if r.timeline != nil {
+		err = errors.Join(err, r.timeline.Close())
+	}
+	return err
+}
+
+func (r *Recorder) work() {
+	var rows []datasets.Span
+	for s := range r.queue {
+		if r.err == nil { // after an error the queue is only emptied
+			rows, r.err = r.write(rows[:0], s)
+		}
+		select {
+		case r.free <- s:
+		default:
+		}
+	}
+}
+
+func (r *Recorder) write(rows []datasets.Span, s *recordedStep) ([]datasets.Span, error) {
+	i := &s.info
+	err := r.steps.Write([]datasets.Step{{
+		Step: i.Step, Kind: i.Kind, Sequences: int32(i.Sequences), Tokens: int32(i.Tokens), Sampled: int32(i.Sampled), Waiting: int32(i.Waiting),
+		Pages: int32(i.Pages), Preempted: int32(i.Preempted), StartNS: i.StartNS - r.origin, WallNS: i.WallNS,
+		ScheduleNS: i.ScheduleNS, UploadNS: i.UploadNS, DeviceNS: i.DeviceNS, SampleNS: i.SampleNS, Recorded: s.timed,
+	}})
+	if err != nil || r.timeline == nil {
+		return rows, err
+	}
+	if s.timed {
+		at := i.StartNS
+		host := []timeline.HostSpan{{Name: "schedule", Start: at, End: at + i.ScheduleNS}}
+		at += i.ScheduleNS
+		host = append(host, timeline.HostSpan{Name: "upload", Start: at, End: at + i.UploadNS})
+		at += i.UploadNS + i.DeviceNS
+		host = append(host, timeline.HostSpan{Name: "sample", Start: at, End: at + i.SampleNS})
+		rows = timeline.Rows(rows, s.trace, timeline.Step{Kind: i.Kind, Start: i.StartNS, End: i.StartNS + i.WallNS, Origin: r.origin}, host)
+	}
+	rows = r.outside(rows, s.host)
+	return rows, r.timeline.Write(rows)
+}
+
+// outside appends host phases that belong to no step.
+func (r *Recorder) outside(rows []datasets.Span, host []timeline.HostSpan) []datasets.Span {
+	if len(host) == 0 {
+		return rows
+	}
+	return timeline.Rows(rows, kernels.Trace{Step: -1}, timeline.Step{Origin: r.origin}, host)
+}
+
+// Sampling of steps for the timeline.
+
+// EveryStep times all steps.
+func EveryStep(int64) bool { return true }
+
+// SomeSteps times the first hundred and then every 50th: what a long job does
+// by default.
+func SomeSteps(step int64) bool { return step < 100 || step%50 == 0 }
+
+// EveryNth times every n-th step.
+func EveryNth(n int64) func(int64) bool { return func(step int64) bool { return step%n == 0 } }

@@ -1,0 +1,190 @@
+package pipeline
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"glmbatch/datasets"
+	"glmbatch/kernels"
+	"glmbatch/pipeline/chat"
+)
+
+// The keys of an output file's metadata.
+const (
+	keyRun  = "glmbatch.run_id"
+	keyFrom = "glmbatch.from_row" // the first input row of the file
+	keyTo   = "glmbatch.to_row"   // the input row after its last
+)
+
+// sink writes finished rows to numbered files. A row's samples are in one file.
+type sink struct {
+	o      *Options
+	schema *datasets.Output
+	text   Text
+	cols   *columns
+	dir    string
+	runID  string
+	clock  *hostClock
+	count  *Counts
+
+	next  int   // number of the next file
+	at    int64 // input row after the last written
+	open  *datasets.Part
+	began time.Time
+
+	rows []any // the structs of one output row, as schema has them
+	res  datasets.Result
+	ids  datasets.TokenIDs
+	logs datasets.Logprobs
+	cut  datasets.Cut
+}
+
+// newSchema is the output's schema by the options.
+func newSchema(in *datasets.Input, o *Options) *datasets.Output {
+	rows := []any{datasets.Result{}}
+	if o.OnOverlong == OverlongTruncate {
+		rows = append(rows, datasets.Cut{})
+	}
+	if o.TokenIDs {
+		rows = append(rows, datasets.TokenIDs{})
+	}
+	if o.Logprobs {
+		rows = append(rows, datasets.Logprobs{})
+	}
+	return datasets.NewOutput(in, rows...)
+}
+
+func (s *sink) write(rows []*row) error {
+	start := kernels.Now()
+	for _, r := range rows {
+		if s.open == nil {
+			if err := s.begin(); err != nil {
+				return err
+			}
+		}
+		if err := s.row(r); err != nil {
+			return err
+		}
+		s.at = r.record.Index + 1
+		s.count.Rows.Add(1)
+		if s.open.Rows >= int64(s.o.PartRows) {
+			if err := s.finish(); err != nil {
+				return err
+			}
+		}
+	}
+	s.clock.add(phaseWrite, start)
+	return nil
+}
+
+// tick finishes a file that has been open for long.
+func (s *sink) tick() error {
+	if s.open != nil && s.open.Rows > 0 && time.Since(s.began) > s.o.PartAge {
+		return s.finish()
+	}
+	return nil
+}
+
+func (s *sink) begin() (err error) {
+	path := filepath.Join(s.dir, datasets.PartName(s.next, datasets.Parquet))
+	s.open, err = s.schema.Create(path, map[string]string{keyRun: s.runID, keyFrom: strconv.FormatInt(s.at, 10)})
+	s.began = time.Now()
+	return err
+}
+
+func (s *sink) finish() error {
+	p := s.open
+	s.open = nil
+	p.Set(keyTo, strconv.FormatInt(s.at, 10))
+	s.next++
+	return p.Close()
+}
+
+// close finishes the open file. A job without rows has one file without rows.
+func (s *sink) close() error {
+	if s.open == nil && s.next == 0 {
+		if err := s.begin(); err != nil {
+			return err
+		}
+	}
+	if s.open == nil {
+		return nil
+	}
+	return s.finish()
+}
+
+func (s *sink) abort() {
+	if s.open != nil {
+		s.open.Abort()
+	}
+}
+
+func (s *sink) row(r *row) error {
+	s.count.PromptTokens.Add(int64(len(r.prompt)))
+	if r.cut > 0 {
+		s.count.Truncated.Add(1)
+	}
+	if r.err == nil && len(r.samples) == 0 {
+		return fmt.Errorf("row %d has neither a response nor an error", r.record.Index)
+	}
+	if r.err != nil {
+		code, text := r.err.code, r.err.text
+		s.count.Errors.Add(1)
+		s.res = datasets.Result{FinishReason: "error", ErrorCode: &code, Error: &text, PromptTokens: int32(len(r.prompt)),
+			Seed: SampleSeed(s.o.Seed, r.record.Index, 0, r.params.Seed)}
+		s.ids, s.logs = datasets.TokenIDs{}, datasets.Logprobs{}
+		return s.put(r)
+	}
+	for _, sm := range r.samples {
+		s.fill(sm)
+		if err := s.put(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill makes the structs of a good row's output row.
+func (s *sink) fill(sm *sample) {
+	text := ""
+	if sm.text != nil {
+		text = string(sm.text.text)
+	} else {
+		text = s.text.Tokenizer.Decode(sm.tokens, true)
+	}
+	reasoning, response := chat.SplitReasoning(text, sm.row.open)
+	s.res = datasets.Result{Response: &response, FinishReason: string(sm.reason), PromptTokens: int32(len(sm.row.prompt)),
+		CompletionTokens: int32(len(sm.tokens)), SampleIndex: int32(sm.index), Seed: sm.seed}
+	if reasoning != "" {
+		s.res.Reasoning = &reasoning
+	}
+	s.ids.IDs, s.logs.Chosen, s.logs.Top = sm.tokens, sm.chosen, sm.top
+	s.count.CompletionTokens.Add(int64(len(sm.tokens)))
+	if s.cols.check != nil {
+		if want, ok, err := s.cols.check.Text(sm.row.record); ok && err == nil {
+			s.count.Checked.Add(1)
+			if string(want) == response {
+				s.count.Correct.Add(1)
+			}
+		}
+	}
+}
+
+func (s *sink) put(r *row) error {
+	s.res.RowIndex, s.res.RunID = r.record.Index, s.runID
+	s.count.Samples.Add(1)
+	s.cut.Tokens = int32(r.cut)
+	s.rows = append(s.rows[:0], &s.res)
+	if s.o.OnOverlong == OverlongTruncate {
+		s.rows = append(s.rows, &s.cut)
+	}
+	if s.o.TokenIDs {
+		s.rows = append(s.rows, &s.ids)
+	}
+	if s.o.Logprobs {
+		s.rows = append(s.rows, &s.logs)
+	}
+	return s.open.Write(r.record, s.rows...)
+}

@@ -1,0 +1,79 @@
+package pipeline
+
+import (
+	"context"
+	"io"
+	"sync"
+
+	"glmbatch/datasets"
+	"glmbatch/kernels"
+)
+
+// work is a batch of records on its way through the tokenizing workers.
+type work struct {
+	records []datasets.Record
+	rows    []*row
+	ready   chan struct{}
+}
+
+// reading reads and tokenizes rows from..to. Batches come out of the returned
+// channel in input order, each complete; it is closed at the end. The error, if
+// any, is there when it is closed. Room is for few batches, so that memory does
+// not grow with the input.
+func reading(ctx context.Context, in *datasets.Input, from, to int64, p *preparer, clock *hostClock) (<-chan []*row, func() error) {
+	n := p.o.Workers
+	todo, order, out := make(chan *work, n), make(chan *work, n), make(chan []*row)
+	var failed error
+	go func() { // reads
+		defer close(order)
+		defer close(todo)
+		r := in.Reader(from, to)
+		defer r.Close()
+		for ctx.Err() == nil {
+			start := kernels.Now()
+			records, err := r.Read()
+			if err != nil {
+				if err != io.EOF {
+					failed = err
+				}
+				return
+			}
+			clock.add(phaseRead, start)
+			w := &work{records: records, ready: make(chan struct{})}
+			select {
+			case order <- w:
+			case <-ctx.Done():
+				return
+			}
+			todo <- w // never blocks for long: workers take what is ordered
+		}
+	}()
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			for w := range todo {
+				start := kernels.Now()
+				w.rows = make([]*row, len(w.records))
+				for i, rec := range w.records {
+					w.rows[i] = p.row(rec)
+				}
+				clock.add(phaseTokenize, start)
+				close(w.ready)
+			}
+		})
+	}
+	go func() { // puts them in order
+		defer close(out)
+		for w := range order {
+			<-w.ready
+			select {
+			case out <- w.rows:
+			case <-ctx.Done():
+				for range order { // the reader stops too
+				}
+			}
+		}
+		wg.Wait()
+	}()
+	return out, func() error { return failed }
+}

@@ -1,0 +1,31 @@
+package pipeline
+
+import (
+	"errors"
+
+	"glmbatch/pipeline/chat"
+	"glmbatch/pipeline/tokenizer"
+)
+
+// Text is the model's side of text: what turns prompts into tokens and back.
+type Text struct {
+	Tokenizer *tokenizer.Tokenizer
+	Template  *chat.Template // nil: the checkpoint has none, prompts must be raw
+}
+
+// LoadText reads a checkpoint's tokenizer.json, chat_template.jinja and
+// tokenizer_config.json; missing files are nil.
+func LoadText(tokenizerJSON, template, config []byte) (Text, error) {
+	if tokenizerJSON == nil {
+		return Text{}, errors.New("the checkpoint has no tokenizer.json")
+	}
+	tok, err := tokenizer.Load(tokenizerJSON)
+	if err != nil {
+		return Text{}, err
+	}
+	t := Text{Tokenizer: tok}
+	if t.Template, err = chat.Read(template, config, ""); errors.Is(err, chat.ErrNoTemplate) {
+		return t, nil
+	}
+	return t, err
+}

@@ -18,8 +18,9 @@
 //   - BF16: 16 dwords a pair of columns, the even column in the low half; an
 //     odd last column is paired with zeros.
 //   - FP4: for 16 columns 144 bytes: 16 E4M3 scales, then 16 dwords of columns
-//     0..7 (column j in bits 4j..4j+3) and 16 dwords of columns 8..15. Global
-//     and Input stand in 64 bytes before the first panel.
+//     0..7 (byte i has column i in its low half and column 4+i in its high half)
+//     and 16 dwords of columns 8..15. Global and Input stand in 64 bytes before
+//     the first panel.
 //
 // FP4 weights decode to e2m1·scale, which is exact in float32; Global multiplies
 // the finished sum once. [GemmA4] and [GemmA8] read activations that [QuantA4]

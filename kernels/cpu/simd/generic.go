@@ -92,7 +92,7 @@ func decodeFP4Go(dst *float32, w *byte, k int) {
 
 // nibble is the code of row r, column j of a block.
 func nibble(block []byte, r, j int) byte {
-	return block[16+j/8*64+r*4+j%8/2] >> (j % 2 * 4) & 15
+	return block[16+j/8*64+r*4+j%4] >> (j / 4 % 2 * 4) & 15
 }
 
 func quantGo(rows int, c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32) {
@@ -107,7 +107,7 @@ func quantGo(rows int, c *float32, coff *int64, a *byte, aoff *int64, w *byte, b
 			for r := range Lanes {
 				dot := int32(0)
 				for j := range 16 {
-					dot += int32(2*e2m1[nibble(block, r, j)]) * int32(int8(x[place[j]]))
+					dot += int32(2*e2m1[nibble(block, r, j)]) * int32(int8(x[j]))
 				}
 				acc[r] = fma(float32(dot), e4m3[block[r]]*sf, acc[r])
 			}

@@ -5,10 +5,9 @@ import (
 	"math"
 )
 
-// A quantised row has 24 bytes for 16 columns: 16 signed integers, columns
-// 0 2 4 6, 1 3 5 7, 8 10 12 14, 9 11 13 15 (as FP4 weights come out of their
-// dwords), the float32 factor of the block and -12·(their sum) as an int32,
-// which takes out the 12 that is added to weights to make them unsigned.
+// A quantised row has 24 bytes for 16 columns: 16 signed integers, the float32
+// factor of the block and -12·(their sum) as an int32, which takes out the 12
+// that is added to weights to make them unsigned.
 const quantBlock = 24
 
 // QuantBytes is the length of a quantised row of cols values, a multiple of 16.
@@ -31,9 +30,6 @@ func (q QuantRows) offset(i, n int) int {
 	return off
 }
 
-// place[j] is where column j of a block stands.
-var place = [16]int{0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15}
-
 // QuantA4 makes E2M1 values of x, in multiples of 16, with an E4M3 factor for
 // each 16: the factor is e4m3(max|x| / 6 / input), and a value is the nearest
 // to x / (factor·input), ties to the even code. The integers are doubled values.
@@ -53,7 +49,7 @@ func QuantA4(dst []byte, x []float32, input float32) {
 					q = -q
 				}
 			}
-			out[place[j]] = byte(q)
+			out[j] = byte(q)
 			sum += int32(q)
 		}
 		seal(out, sf, sum)
@@ -74,7 +70,7 @@ func QuantA8(dst []byte, x []float32) {
 		for j, v := range in {
 			q := int32(math.RoundToEven(float64(v * inv)))
 			q = max(-127, min(127, q)) // the factor may be subnormal
-			out[place[j]] = byte(q)
+			out[j] = byte(q)
 			sum += q
 		}
 		seal(out, sf, sum)

@@ -16,7 +16,7 @@ func dequant(row []byte) (q []int, factor []float32, bias []int32) {
 	for b := range len(row) / quantBlock {
 		block := row[b*quantBlock:]
 		for j := range 16 {
-			q = append(q, int(int8(block[place[j]])))
+			q = append(q, int(int8(block[j])))
 		}
 		factor = append(factor, math.Float32frombits(binary.LittleEndian.Uint32(block[16:])))
 		bias = append(bias, int32(binary.LittleEndian.Uint32(block[20:])))

@@ -138,9 +138,18 @@ func packFP4(dst []byte, rows, cols int, m kernels.Matrix) error {
 			}
 			block, src := out[b*fp4Block:], m.Data[(r*cols+b*16)/2:]
 			block[r%Lanes] = sf
-			copy(block[16+r%Lanes*4:][:4], src)
-			copy(block[80+r%Lanes*4:][:4], src[4:])
+			binary.LittleEndian.PutUint32(block[16+r%Lanes*4:], spread(binary.LittleEndian.Uint32(src)))
+			binary.LittleEndian.PutUint32(block[80+r%Lanes*4:], spread(binary.LittleEndian.Uint32(src[4:])))
 		}
 	}
 	return nil
+}
+
+// spread moves nibbles 0..7 so that byte i has nibble i in its low half and
+// nibble 4+i in its high half.
+func spread(v uint32) uint32 {
+	low, high := v&0xffff, v>>16
+	low, high = (low|low<<8)&0x00ff00ff, (high|high<<8)&0x00ff00ff
+	low, high = (low|low<<4)&0x0f0f0f0f, (high|high<<4)&0x0f0f0f0f
+	return low | high<<4
 }

@@ -60,7 +60,7 @@ func quant(v isa, rows int) {
 				VCVTPH2PS(t, scale)
 				VMULPS(floats8("two8s", 256), scale, scale)
 			}
-			var codes []reg.VecVirtual // columns 0 2 4 6, 1 3 5 7, 8 10 12 14, 9 11 13 15
+			var codes []reg.VecVirtual // 4 columns each
 			for g := range 2 {
 				even, odd := v.vec(), v.vec()
 				VMOVUPS(Mem{Base: w, Disp: fp4Codes + g*64 + h*32}, odd)

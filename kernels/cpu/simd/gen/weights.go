@@ -145,12 +145,10 @@ func gemvBF16(v isa, n int) {
 type fp4 struct {
 	v      isa
 	values reg.VecVirtual // AVX-512: the float32 values; AVX2: their doubles as bytes
-	low    reg.VecVirtual // AVX2: 0x0f bytes
-	pick   [3]Op          // AVX2: topByte(0..2)
+	pick   [4]Op          // AVX2: topByte(0..3)
 }
 
-// newFP4 keeps the byte orders in registers if there are some to spare.
-func newFP4(v isa, spare bool) *fp4 {
+func newFP4(v isa) *fp4 {
 	d := &fp4{v: v}
 	if v.wide() {
 		d.values = v.vec()
@@ -158,15 +156,8 @@ func newFP4(v isa, spare bool) *fp4 {
 		return d
 	}
 	d.values = v.table("e2m1Doubled", doubled(0))
-	d.low = v.all("lowNibbles", 0x0f0f0f0f)
 	for i := range d.pick {
-		m := bytes32(fmt.Sprintf("topByte%d", i), topByte(i))
-		d.pick[i] = m
-		if spare {
-			r := v.vec()
-			VMOVUPS(m, r)
-			d.pick[i] = r
-		}
+		d.pick[i] = bytes32(fmt.Sprintf("topByte%d", i), topByte(i))
 	}
 	return d
 }
@@ -183,10 +174,8 @@ func (d *fp4) scales(m Mem) []reg.VecVirtual {
 	// Code values are doubled and stand 24 bits too high.
 	a, b := d.v.vec(), d.v.vec()
 	e4m3Halves(m, a, b)
-	t := d.v.vec()
-	VBROADCASTSS(float("two8minus25", 1.0/(1<<17)), t)
-	VMULPS(t, a, a)
-	VMULPS(t, b, b)
+	VMULPS(floats8("two8minus25", 1.0/(1<<17)), a, a)
+	VMULPS(floats8("two8minus25", 1.0/(1<<17)), b, b)
 	return []reg.VecVirtual{a, b}
 }
 
@@ -212,57 +201,56 @@ func e4m3Halves(m Mem, a, b reg.VecVirtual) {
 	VCVTPH2PS(high, b)
 }
 
-// group is 8 columns of FP4 codes of one register of rows.
-type group struct {
-	codes     reg.VecVirtual // AVX-512
-	even, odd reg.VecVirtual // AVX2: doubled values as bytes
+// quad is 4 columns of one register of rows, the first or the second of the 8 in a dword.
+type quad struct {
+	codes  reg.VecVirtual // AVX-512: of all 8
+	second int
+	bytes  reg.VecVirtual // AVX2: doubled values
 }
 
-func (d *fp4) group(m Mem) group {
-	g := group{codes: d.v.vec()}
-	VMOVUPS(m, g.codes)
+// quad reads codes for AVX2, or for AVX-512 if they are not in registers yet.
+func (d *fp4) quad(m Mem, second int, codes reg.VecVirtual) quad {
+	q := quad{second: second, codes: codes}
 	if d.v.wide() {
-		return g
+		if codes == nil {
+			q.codes = d.v.vec()
+			VMOVUPS(m, q.codes)
+		}
+		return q
 	}
-	g.even, g.odd = d.v.vec(), g.codes
-	VPAND(g.codes, d.low, g.even)
-	VPSRLD(Imm(4), g.codes, g.odd)
-	VPAND(g.odd, d.low, g.odd)
-	VPSHUFB(g.even, d.values, g.even)
-	VPSHUFB(g.odd, d.values, g.odd)
-	return g
+	q.bytes = d.v.vec()
+	VMOVUPS(m, q.bytes)
+	if second == 1 {
+		VPSRLD(Imm(4), q.bytes, q.bytes)
+	}
+	VPAND(dwords8("lowNibbles", 0x0f0f0f0f), q.bytes, q.bytes)
+	VPSHUFB(q.bytes, d.values, q.bytes)
+	return q
 }
 
-// column returns column j of the group as float32, times scale.
-func (d *fp4) column(g group, j int, scale reg.VecVirtual) reg.VecVirtual {
+// column returns column j of the quad as float32, times scale.
+func (d *fp4) column(q quad, j int, scale reg.VecVirtual) reg.VecVirtual {
 	r := d.v.vec()
 	if d.v.wide() {
-		index := g.codes
-		if j > 0 {
+		index := q.codes
+		if shift := 8*j + 4*q.second; shift > 0 {
 			index = r
-			VPSRLD(Imm(uint64(4*j)), g.codes, index)
+			VPSRLD(Imm(uint64(shift)), q.codes, index)
 		}
 		VPERMPS(d.values, index, r)
-		VMULPS(scale, r, r)
-		return r
-	}
-	from := g.even
-	if j%2 == 1 {
-		from = g.odd
-	}
-	if j/2 == 3 {
-		VPAND(dwords8("topBytes", 0xff000000), from, r)
 	} else {
-		VPSHUFB(d.pick[j/2], from, r)
+		VPSHUFB(d.pick[j], q.bytes, r)
+		VCVTDQ2PS(r, r)
 	}
-	VCVTDQ2PS(r, r)
 	VMULPS(scale, r, r)
 	return r
 }
 
+// gemvFP4 takes a column of all panels before the next, so that their chains
+// of sums overlap within the processor's window.
 func gemvFP4(v isa, n int) {
 	gemv(v, "FP4", n, func(s stream, x, k reg.GPVirtual, acc [][]reg.VecVirtual) {
-		d := newFP4(v, n == 1)
+		d := newFP4(v)
 		loop("block", k, 16, func() {
 			scales := make([][]reg.VecVirtual, n)
 			for i := range acc {
@@ -270,29 +258,26 @@ func gemvFP4(v isa, n int) {
 				PREFETCHT0(s.at(i, ahead+64))
 				scales[i] = d.scales(s.at(i, 0))
 			}
-			for g := range 2 {
-				if v.wide() {
-					codes := make([]group, n)
-					for i := range codes {
-						codes[i] = d.group(s.at(i, fp4Codes+g*64))
-					}
-					for j := range 8 {
-						xv := v.vec()
-						VBROADCASTSS(Mem{Base: x, Disp: (g*8 + j) * 4}, xv)
-						for i := range acc {
-							VFMADD231PS(d.column(codes[i], j, scales[i][0]), xv, acc[i][0])
-						}
-					}
-					continue
-				}
+			quads := make([][]quad, n)
+			for col := 0; col < 16; col += 4 {
 				for i := range acc {
-					a := d.group(s.at(i, fp4Codes+g*64))
-					b := d.group(s.at(i, fp4Codes+g*64+32))
-					for j := range 8 {
-						xv := v.vec()
-						VBROADCASTSS(Mem{Base: x, Disp: (g*8 + j) * 4}, xv)
-						VFMADD231PS(d.column(a, j, scales[i][0]), xv, acc[i][0])
-						VFMADD231PS(d.column(b, j, scales[i][1]), xv, acc[i][1])
+					before := quads[i]
+					quads[i] = make([]quad, v.parts())
+					for h := range quads[i] {
+						var codes reg.VecVirtual
+						if col%8 == 4 {
+							codes = before[h].codes
+						}
+						quads[i][h] = d.quad(s.at(i, fp4Codes+col/8*64+h*32), col/4%2, codes)
+					}
+				}
+				for j := range 4 {
+					xv := v.vec()
+					VBROADCASTSS(Mem{Base: x, Disp: (col + j) * 4}, xv)
+					for i := range acc {
+						for h, r := range acc[i] {
+							VFMADD231PS(d.column(quads[i][h], j, scales[i][h]), xv, r)
+						}
 					}
 				}
 			}
@@ -307,14 +292,14 @@ func decodeFP4(v isa) {
 	w := Load(Param("w"), GP64())
 	dst := Load(Param("dst"), GP64())
 	k := Load(Param("k"), GP64()).(reg.GPVirtual)
-	d := newFP4(v, true)
+	d := newFP4(v)
 	loop("block", k, 16, func() {
 		scales := d.scales(Mem{Base: w})
-		for g := range 2 {
+		for col := 0; col < 16; col += 4 {
 			for h, scale := range scales {
-				codes := d.group(Mem{Base: w, Disp: fp4Codes + g*64 + h*32})
-				for j := range 8 {
-					VMOVUPS(d.column(codes, j, scale), Mem{Base: dst, Disp: (g*8+j)*64 + h*32})
+				q := d.quad(Mem{Base: w, Disp: fp4Codes + col/8*64 + h*32}, col/4%2, nil)
+				for j := range 4 {
+					VMOVUPS(d.column(q, j, scale), Mem{Base: dst, Disp: (col+j)*64 + h*32})
 				}
 			}
 		}

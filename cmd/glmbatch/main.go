@@ -58,6 +58,7 @@ func newRootCommand() *cobra.Command {
 		return withCode(exitInput, fmt.Errorf("%w (see '%s --help')", err, c.CommandPath()))
 	})
 	root.AddCommand(
+		newImportCommand(),
 		newModelCommand(),
 		newReportCommand(),
 	)

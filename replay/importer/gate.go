@@ -304,7 +304,7 @@ func (t *trace) endless(rows []int32, n int) bool {
 
 // launches reports launches without work and work without launches.
 func (t *trace) launches() {
-	type tally struct{ launches, missing, graphs, graphsMissing, first, rows, orphans int64 }
+	type tally struct{ launches, missing, graphs, graphsMissing, first, last, rows, orphans int64 }
 	of := make([]tally, len(t.procs))
 	started := make([]map[int64]bool, len(t.procs))
 	for i := range started {
@@ -340,10 +340,11 @@ func (t *trace) launches() {
 			c.graphs++
 		}
 		if has {
-			prefix[r.proc] = true
+			prefix[r.proc], c.last = true, 0
 			continue
 		}
 		c.missing++
+		c.last++
 		if graph {
 			c.graphsMissing++
 		}
@@ -355,12 +356,15 @@ func (t *trace) launches() {
 		rank := t.procs[i].rank
 		if c.missing > 0 {
 			severity := severityNote
-			if float64(c.missing) > missingShare*float64(c.launches) {
+			if float64(c.missing-c.last) > missingShare*float64(c.launches) {
 				severity = severityUnreliable
 			}
 			where := ""
 			if c.first > 0 {
-				where = fmt.Sprintf(" (%d of them before the first with any)", c.first)
+				where = fmt.Sprintf(", %d of them before the first that has", c.first)
+			}
+			if c.last > 0 {
+				where += fmt.Sprintf(", %d of them after the last that has (the end of the recorded window)", c.last)
 			}
 			t.find("missing_kernels", severity, rank, c.missing, "%d of %d launches have no GPU work in the trace%s: totals are lower bounds", c.missing, c.launches, where)
 		}

@@ -13,6 +13,8 @@ const (
 	minRepeats = 3
 	// longSequence is the length from which only likely lengths are tried.
 	longSequence = 1 << 13
+	// shortestLayer is the least number of kernels of a layer.
+	shortestLayer = 4
 )
 
 // findPeriod returns the shortest period that covers about as much of the
@@ -94,4 +96,101 @@ func likelyLengths(sequence []uint32) []int {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// findLayers returns where the layers of a step begin, and behind the last
+// where it ends; nil: the step has no layers. Layers that are all alike are the
+// periods of the sequence. Layers that take turns between two forms are the
+// periods of what all of them have exactly once.
+func findLayers(sequence []uint32) []int {
+	p := findPeriod(sequence, 0.5)
+	anchored := anchoredLayers(sequence)
+	if 2*(len(anchored)-1) >= 3*p.repeats && len(anchored) > minRepeats {
+		return anchored
+	}
+	if p.repeats == 0 || p.length < shortestLayer {
+		return nil
+	}
+	bounds := make([]int, p.repeats+1)
+	for i := range bounds {
+		bounds[i] = p.start + i*p.length
+	}
+	return bounds
+}
+
+// anchoredLayers finds layers by the kernels that come once in each.
+func anchoredLayers(sequence []uint32) []int {
+	count := map[uint32]int{}
+	for _, s := range sequence {
+		count[s]++
+	}
+	kinds := map[int]int{} // how many kernels come so often
+	for _, n := range count {
+		kinds[n]++
+	}
+	layers := 0
+	for n, k := range kinds {
+		if n >= minRepeats && (kinds[layers] < k || kinds[layers] == k && n > layers) {
+			layers = n
+		}
+	}
+	if layers == 0 {
+		return nil
+	}
+	var places []int
+	var anchors []uint32
+	for i, s := range sequence {
+		if count[s] == layers {
+			places, anchors = append(places, i), append(anchors, s)
+		}
+	}
+	each := kinds[layers]
+	for i, s := range anchors {
+		if s != anchors[i%each] {
+			return nil // not in the same order in each layer
+		}
+	}
+	starts := make([]int, layers)
+	for i := range starts {
+		starts[i] = places[i*each]
+	}
+	// What precedes the first anchor in most layers belongs to the layer too.
+	back := 0
+	for ; ; back++ {
+		votes := map[uint32]int{}
+		for i, s := range starts {
+			before := -1
+			if i > 0 {
+				before = places[i*each-1]
+			}
+			if k := s - back - 1; k > before {
+				votes[sequence[k]]++
+			}
+		}
+		most := 0
+		for _, n := range votes {
+			most = max(most, n)
+		}
+		if 5*most < 4*layers {
+			break
+		}
+	}
+	bounds := make([]int, layers+1)
+	for i, s := range starts {
+		least := 0
+		if i > 0 {
+			least = places[i*each-1] + 1
+		}
+		bounds[i] = max(s-back, least)
+	}
+	// The last layer ends as far behind its last anchor as the others do at least.
+	tail := len(sequence)
+	for i := 1; i < layers; i++ {
+		tail = min(tail, bounds[i]-places[i*each-1])
+	}
+	bounds[layers] = min(places[layers*each-1]+tail, len(sequence))
+	if covered := bounds[layers] - bounds[0]; 2*covered < len(sequence) || covered < shortestLayer*layers {
+		return nil
+	}
+	return bounds
 }

@@ -12,6 +12,20 @@ type poolCast struct {
 	evidence     string
 }
 
+// notePools reports casts of the whole pool.
+func (t *trace) notePools(pools map[castKey]poolCast) {
+	rows, ns := int64(0), int64(0)
+	var one poolCast
+	t.each(func(_ int32, r *record) {
+		if p, ok := pools[castKey{r.name, r.shape}]; ok && r.kind == isKernel {
+			rows, ns, one = rows+1, ns+r.end-r.start, p
+		}
+	})
+	if rows > 0 {
+		t.find("kv_pool_cast", severityNote, -1, rows, "%d casts of the whole KV pool, %d ns: %s", rows, ns, one.evidence)
+	}
+}
+
 // castKey identifies launches of one kernel at one size.
 type castKey struct{ name, shape uint32 }
 

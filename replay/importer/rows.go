@@ -268,6 +268,7 @@ func (t *trace) emit(f func([]datasets.Span) error) (*Summary, error) {
 		s.SpanNS = last - first
 	}
 	s.finish(classes, unknown)
+	t.notePools(b.pools)
 	t.noteOverhead()
 	t.noteClasses(s)
 	s.Findings = t.findings

@@ -245,7 +245,7 @@ func (t *trace) sequence(kernels []int32) []uint32 {
 		// Layers of a model often take turns between variants of one kernel, so
 		// kernels of one rule count as the same.
 		r := t.at(k)
-		if _, rule := t.class(r); rule > 0 {
+		if _, rule := t.class(r); rule > 0 && Rules[rule-1].Pattern != tritonFused {
 			s[i] = uint32(rule)
 		} else {
 			s[i] = uint32(len(Rules)) + 1 + r.name
@@ -273,7 +273,7 @@ func (t *trace) stepsByPeriod() bool {
 		}
 		s := t.sequence(kernels)
 		p := findPeriod(s, 0.8)
-		if p.repeats == 0 || findPeriod(s[p.start:p.start+p.length], 0.5).repeats == 0 {
+		if p.repeats == 0 || len(findLayers(s[p.start:p.start+p.length])) == 0 {
 			return false
 		}
 		cuts = append(cuts, cut{kernels, p})
@@ -344,10 +344,10 @@ func (t *trace) layersByPeriod() {
 		}
 		has[key{r.rank, r.step}] = h
 	})
-	periods := map[uint64]period{} // by hash of the sequence: steps repeat
+	layersOf := map[uint64][]int{} // by hash of the sequence: steps repeat
 	seed := maphash.MakeSeed()
 	found, without, annotated := 0, 0, 0
-	var example period
+	var example []int
 	for rank := range t.ranks {
 		bySteps := map[int32][]int32{}
 		for _, i := range t.mainLane(t.order, int32(rank)) {
@@ -356,7 +356,6 @@ func (t *trace) layersByPeriod() {
 			}
 		}
 		starts := map[int32][]int64{} // of layers, by step
-		spans := map[int32]period{}
 		for _, s := range slices.Sorted(maps.Keys(bySteps)) {
 			kernels := bySteps[s]
 			h := has[key{int32(rank), s}]
@@ -370,42 +369,41 @@ func (t *trace) layersByPeriod() {
 			}
 			sequence := t.sequence(kernels)
 			sum := hash(seed, sequence)
-			p, ok := periods[sum]
+			bounds, ok := layersOf[sum]
 			if !ok {
-				p = findPeriod(sequence, 0.5)
-				periods[sum] = p
+				bounds = findLayers(sequence)
+				layersOf[sum] = bounds
 			}
-			if p.repeats == 0 {
+			if len(bounds) == 0 {
 				without++
 				continue
 			}
 			found++
-			if p.covered() > example.covered() {
-				example = p
+			if len(bounds) > len(example) {
+				example = bounds
 			}
+			layer := -1
 			for k, i := range kernels {
-				if at := k - p.start; at >= 0 && at < p.covered() {
-					t.at(i).layer = int16(min(at/p.length, 1<<15-1))
-				} else {
-					t.at(i).layer = -1
+				if layer < len(bounds)-1 && k == bounds[layer+1] {
+					layer++
+					starts[s] = append(starts[s], t.at(i).start)
+				}
+				if t.at(i).layer = -1; layer < len(bounds)-1 {
+					t.at(i).layer = int16(min(layer, 1<<15-1))
 				}
 			}
-			for k := 0; k <= p.repeats; k++ {
-				i := p.start + k*p.length
-				if i < len(kernels) {
-					starts[s] = append(starts[s], t.at(kernels[i]).start)
-				}
+			if len(starts[s]) < len(bounds) { // the last layer ends the step
+				starts[s] = append(starts[s], 1<<63-1)
 			}
-			spans[s] = p
 		}
-		t.otherLanes(int32(rank), starts, spans)
+		t.otherLanes(int32(rank), starts)
 	}
 	switch {
 	case annotated > 0:
 		t.find("layers", severityNote, -1, 0, "layers by annotation")
 	case found > 0:
-		t.find("layers", severityNote, -1, int64(example.repeats),
-			"layers by the period of the kernels: %d repetitions of %d kernels; a layer's number is its repetition", example.repeats, example.length)
+		t.find("layers", severityNote, -1, int64(len(example)-1),
+			"layers by the period of the kernels: %d repetitions of %d kernels; a layer's number is its repetition", len(example)-1, example[2]-example[1])
 	default:
 		t.find("no_layers", severityNote, -1, 0, "no layer annotations and no period inside steps: rows have no layer")
 	}
@@ -416,20 +414,17 @@ func (t *trace) layersByPeriod() {
 
 // otherLanes gives work beside the main lane the layer that the main lane was
 // in when it started.
-func (t *trace) otherLanes(rank int32, starts map[int32][]int64, spans map[int32]period) {
+func (t *trace) otherLanes(rank int32, starts map[int32][]int64) {
 	t.each(func(_ int32, r *record) {
 		if r.rank != rank || !r.kind.onDevice() || r.layer >= 0 || r.step < 0 {
 			return
 		}
-		p, ok := spans[r.step]
-		if !ok {
-			return
-		}
-		k, same := slices.BinarySearch(starts[r.step], r.start)
+		layers := starts[r.step] // of the layers and behind the last
+		k, same := slices.BinarySearch(layers, r.start)
 		if !same {
 			k--
 		}
-		if k >= 0 && k < p.repeats {
+		if k >= 0 && k < len(layers)-1 {
 			r.layer = int16(min(k, 1<<15-1))
 		}
 	})

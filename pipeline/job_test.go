@@ -211,4 +211,3 @@ func TestResume(t *testing.T) {
 		t.Errorf("a folder with other files is taken: %v", err)
 	}
 }
-

@@ -35,6 +35,9 @@ func NewPlan(in *datasets.Input, o Options) (*Plan, error) {
 	return p, nil
 }
 
+// Files are the input's, with their fingerprints.
+func (p *Plan) Files() []datasets.File { return p.in.Files }
+
 // ErrNoTemplate: the checkpoint has no chat template and prompts are not raw.
 var ErrNoTemplate = errors.New("the checkpoint has no chat template: give --raw to send prompts to the model as they are")
 

@@ -1,0 +1,319 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"glmbatch/datasets"
+	"glmbatch/datasets/demo"
+	"glmbatch/kernels"
+	"glmbatch/pipeline"
+)
+
+// runFlags are the options of glmbatch run that are not a row's parameters.
+type runFlags struct {
+	out, model     string
+	demo           bool
+	tp, threads    int
+	device         string
+	kvCache, act   string
+	maxBatchTokens int
+	maxSeqs        int
+	kvTokens       int
+	thinking       string
+	shard          string
+	timeline       string
+	timelineFormat string
+	overwrite      bool
+	dryRun         bool
+	quiet          bool
+	maxErrors      int64
+	stop           []string
+	stopTokens     []int32
+	rows           pipeline.Options
+}
+
+func newRunCommand() *cobra.Command {
+	var r runFlags
+	c := &cobra.Command{
+		Use:   "run PROMPTS... --out DIR",
+		Short: "Run the prompts of Parquet files and write responses, steps and timelines",
+		Long: `run reads prompts from Parquet files, folders and globs, runs them through the
+model, and writes to the folder of --out:
+
+  outputs/         the input's columns as they are, then response, reasoning,
+                   finish_reason, prompt_tokens, completion_tokens, error_code,
+                   error, row_index, sample_index, seed, run_id
+  steps/           a row for each step of the engine
+  timeline/        a row for each kernel call on each rank, of the recorded steps
+  _manifest.json   arguments, settings, input, model, device, counts, status
+  _SUCCESS         written last
+
+Prompts come from the column messages (a list of structs, or JSON text), else
+prompt, text or question, with system and tools if there are such columns. A row
+may have parameters of its own: columns temperature, top_p, top_k, min_p, seed,
+max_tokens, n, stop, stop_token_ids, repetition_penalty, ignore_eos, or one column
+sampling_params (a struct, or JSON text) with them. What neither a row nor a flag
+says comes from the checkpoint's generation_config.json.
+
+Rows come out in input order, n for each. A row that cannot be run has error_code
+and error, and one output row. The same command on a folder that is not complete
+goes on where it ended. Without PROMPTS and --model, --demo runs 1,000 prompts on
+a tiny checkpoint, both part of the program.
+` + exitHelp,
+		Example: `  glmbatch run --demo --out out
+  glmbatch run prompts.parquet --model models/GLM-5-NVFP4 --out out --max-tokens 512
+  glmbatch run 'data/*.parquet' --model models/GLM-5-NVFP4 --out out --dry-run`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return runRun(c.Context(), c.Flags(), &r, args, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	r.add(c.Flags())
+	return c
+}
+
+func (r *runFlags) add(f *pflag.FlagSet) {
+	o := &r.rows
+	f.SortFlags = false
+	f.StringVarP(&r.out, "out", "o", "", "output folder")
+	f.StringVarP(&r.model, "model", "m", "", "checkpoint folder (default: the demo checkpoint)")
+	f.BoolVar(&r.demo, "demo", false, "run the demo prompts on the demo checkpoint")
+	f.BoolVar(&r.overwrite, "overwrite", false, "start anew if the folder has a job's output")
+	f.BoolVar(&r.dryRun, "dry-run", false, "count rows and tokens, check model and memory, estimate steps; run nothing")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "no progress and no summary")
+	f.Int64Var(&r.maxErrors, "max-errors", 0, "rows with errors that still end with exit code 0")
+
+	f.StringVar(&o.PromptColumn, "prompt-column", "", "column of prompts")
+	f.StringVar(&o.MessagesColumn, "messages-column", "", "column of messages as JSON text")
+	f.StringVar(&o.SystemColumn, "system-column", "", "column of system messages (default: system, if there is one)")
+	f.StringVar(&o.ToolsColumn, "tools-column", "", "column of tools (default: tools, if there is one)")
+	f.StringVar(&o.System, "system", "", "system message of rows that have none")
+	f.BoolVar(&o.Raw, "raw", false, "prompts go to the model as they are, without the chat template")
+	f.StringVar(&r.thinking, "thinking", "auto", "on, off, or auto: as the chat template has it")
+	f.StringVar(&o.OnOverlong, "on-overlong", pipeline.OverlongError, "prompts that do not fit: error, or truncate (cuts tokens from the front)")
+	f.BoolVar(&o.IgnoreRowParams, "ignore-row-params", false, "columns of parameters are only data")
+	f.Int64Var(&o.Limit, "limit", 0, "only the first rows (0: all)")
+	f.StringVar(&r.shard, "shard", "", "i/N: only the i-th of N equal parts of the rows, from 0")
+	f.StringVar(&o.Check, "check", "", "column of right answers: count exact matches")
+
+	f.Float64("temperature", 0, "0: the likeliest token always")
+	f.Float64("top-p", 1, "only the likeliest tokens that together have this probability")
+	f.Int("top-k", 0, "only the likeliest tokens, so many (0: all)")
+	f.Float64("min-p", 0, "only tokens at least this likely, relative to the likeliest")
+	f.Float64("repetition-penalty", 1, "divides the logits of tokens that were there")
+	f.Int("max-tokens", 0, "most tokens of a response (default: up to the context's end)")
+	f.Int("n", 1, "responses to each row")
+	f.Int64Var(&o.Seed, "seed", 0, "of the run; each row and sample has its own from it")
+	f.StringArrayVar(&r.stop, "stop", nil, "end the response before this text (repeatable)")
+	f.Int32SliceVar(&r.stopTokens, "stop-token-ids", nil, "end the response at these tokens")
+	f.Bool("ignore-eos", false, "the model's end tokens do not end the response")
+	f.Int("logprobs", 0, "columns logprobs and top_logprobs, with so many alternatives (0: only the token's own)")
+	f.BoolVar(&o.TokenIDs, "token-ids", false, "column token_ids")
+
+	f.IntVar(&r.tp, "tp", 8, "ranks that share the model: 1, 2, 4 or 8")
+	f.StringVar(&r.device, "device", "auto", "auto or cpu")
+	f.IntVar(&r.threads, "threads", 0, "CPU threads (0: all)")
+	f.StringVar(&r.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
+	f.StringVar(&r.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
+	f.IntVar(&r.maxBatchTokens, "max-batch-tokens", 0, "tokens of a step (default 512)")
+	f.IntVar(&r.maxSeqs, "max-seqs", 0, "sequences that run at once (default 64)")
+	f.IntVar(&r.kvTokens, "kv-tokens", 0, "tokens in the caches (default 65536, or one context)")
+	f.StringVar(&r.timeline, "timeline", "auto", "steps to record call by call: off, all, every=N, or auto: the first 100 and then every 50th")
+	f.StringVar(&r.timelineFormat, "timeline-format", datasets.Parquet, "format of steps and timeline: parquet or arrow")
+}
+
+// paramFlags are the flags of rows' parameters, by the parameter's name.
+var paramFlags = []string{"temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "n", "stop", "stop_token_ids", "ignore_eos", "logprobs"}
+
+// setParams applies the flags that were given.
+func (r *runFlags) setParams(f *pflag.FlagSet, p *pipeline.Params) error {
+	var errs []error
+	for _, name := range paramFlags {
+		flag := strings.ReplaceAll(name, "_", "-")
+		if !f.Changed(flag) {
+			continue
+		}
+		value := json.RawMessage(f.Lookup(flag).Value.String())
+		var err error
+		switch name {
+		case "stop":
+			value, err = json.Marshal(r.stop)
+		case "stop_token_ids":
+			value, err = json.Marshal(r.stopTokens)
+		}
+		if err == nil {
+			err = p.Set(name, value)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// check reports what is wrong with the flags themselves.
+func (r *runFlags) check(args []string) error {
+	var errs []error
+	usage := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	switch {
+	case r.demo && len(args) > 0:
+		usage("--demo brings its own prompts; leave %s out, or leave --demo out to run them on the demo checkpoint", args[0])
+	case r.demo && r.model != "":
+		usage("--demo brings its own checkpoint; give prompts for --model %s", r.model)
+	case !r.demo && len(args) == 0:
+		usage("no prompts: name Parquet files, folders or globs, or try --demo")
+	}
+	if r.out == "" && !r.dryRun {
+		usage("--out DIR is missing")
+	}
+	errs = append(errs, oneOf("device", r.device, "auto", "cpu"), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"),
+		oneOf("timeline-format", r.timelineFormat, datasets.Parquet, datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"))
+	if r.thinking != "auto" {
+		on := r.thinking == "on"
+		r.rows.Thinking = &on
+	}
+	if _, _, err := r.policy(); err != nil {
+		errs = append(errs, err)
+	}
+	if r.shard != "" {
+		var i, n int
+		if _, err := fmt.Sscanf(r.shard, "%d/%d", &i, &n); err != nil || fmt.Sprintf("%d/%d", i, n) != r.shard || n < 1 {
+			usage("--shard %q is not i/N", r.shard)
+		}
+		r.rows.Shard, r.rows.Shards = i, n
+	}
+	return withCode(exitInput, errors.Join(errs...))
+}
+
+// policy returns which steps are recorded; nil: none. on is false without a timeline.
+func (r *runFlags) policy() (steps func(int64) bool, on bool, err error) {
+	switch n, every := strings.CutPrefix(r.timeline, "every="); {
+	case r.timeline == "off":
+		return nil, false, nil
+	case r.timeline == "all":
+		return pipeline.EveryStep, true, nil
+	case r.timeline == "auto":
+		return pipeline.SomeSteps, true, nil
+	case every:
+		if k, err := strconv.ParseInt(n, 10, 64); err == nil && k > 0 {
+			return pipeline.EveryNth(k), true, nil
+		}
+	}
+	return nil, false, fmt.Errorf("--timeline %q: it must be off, all, every=N or auto", r.timeline)
+}
+
+// runRun is the command: look at everything that can be wrong, load the model, run.
+func runRun(ctx context.Context, f *pflag.FlagSet, r *runFlags, args []string, stdout, stderr io.Writer) error {
+	if err := r.check(args); err != nil {
+		return err
+	}
+	in, err := r.openInput(args)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	m, err := r.openModel()
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	r.rows.Params, r.rows.EndTokens = m.generation.Params, m.generation.EOS
+	if err := r.setParams(f, &r.rows.Params); err != nil {
+		return withCode(exitInput, err)
+	}
+	r.rows.Logprobs = r.rows.Params.Logprobs > 0
+	r.rows.Context = m.context(r)
+	r.rows.InFlight = 2 * max(r.maxSeqs, defaultSeqs)
+	plan, err := pipeline.NewPlan(in, r.rows)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	say := newSpeaker(stderr, r.quiet)
+	for _, note := range plan.Notes {
+		say.line("note: %s", note)
+	}
+	if m.isDemo {
+		say.line("no --model: the demo checkpoint in this program answers (11 M parameters; it knows only the demo's tasks)")
+	}
+	if r.dryRun {
+		return dryRun(stdout, r, plan, m)
+	}
+	return r.run(ctx, args, plan, m, say)
+}
+
+func (r *runFlags) openInput(args []string) (*datasets.Input, error) {
+	if r.demo {
+		if r.rows.Check == "" {
+			r.rows.Check = "expected"
+		}
+		return datasets.OpenBytes("demo prompts", demo.Prompts())
+	}
+	paths, err := datasets.Expand(args)
+	if err != nil {
+		return nil, err
+	}
+	return datasets.Open(paths)
+}
+
+func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, m *openedModel, say *speaker) (err error) {
+	manifest, err := m.manifest(r, plan, args)
+	if err != nil {
+		return err
+	}
+	folder, err := pipeline.OpenFolder(r.out, manifest, r.overwrite, plan.From)
+	switch {
+	case errors.Is(err, pipeline.ErrLocked):
+		return withCode(exitLocked, err)
+	case err != nil:
+		return withCode(exitInput, err)
+	}
+	defer folder.Close()
+	if folder.Resumed {
+		say.line("going on with row %s of %s in %s", digits(folder.NextRow), digits(plan.To), r.out)
+	}
+	origin := int64(manifest.Started.Sub(kernels.Epoch())) // of the first run of the job
+	recorder := pipeline.NewRecorder(r.recorderOptions(folder, origin))
+	e, err := m.load(r, recorder)
+	if err != nil {
+		return errors.Join(err, recorder.Close())
+	}
+	job := &pipeline.Job{Plan: plan, Text: m.text, Engine: e, Recorder: recorder, Folder: folder, Counts: &pipeline.Counts{}}
+	progress := say.start(job.Counts, plan)
+	err = job.Run(ctx)
+	progress.stop()
+	if err == nil || errors.Is(err, pipeline.ErrInterrupted) {
+		progress.summary(r, err)
+	}
+	return r.outcome(job.Counts, err)
+}
+
+func (r *runFlags) recorderOptions(f *pipeline.Folder, origin int64) pipeline.RecorderOptions {
+	o := f.Recorder
+	_, o.Timeline, _ = r.policy()
+	o.Format, o.Origin = r.timelineFormat, origin
+	return o
+}
+
+// outcome gives a job's end its exit code.
+func (r *runFlags) outcome(c *pipeline.Counts, err error) error {
+	switch {
+	case errors.Is(err, pipeline.ErrInterrupted):
+		return withCode(exitInterrupted, fmt.Errorf("%w after %s rows; run the same command again to go on", err, digits(c.Rows.Load())))
+	case errors.Is(err, kernels.ErrDevice), errors.Is(err, kernels.ErrMemory):
+		return withCode(exitDevice, err)
+	case errors.Is(err, datasets.ErrFile):
+		return withCode(exitInput, err)
+	case err != nil:
+		return err
+	case c.Errors.Load() > r.maxErrors:
+		return withCode(exitRowErrors, fmt.Errorf("%s rows have errors, more than --max-errors %d: see error_code and error in %s", digits(c.Errors.Load()), r.maxErrors, r.out))
+	}
+	return nil
+}

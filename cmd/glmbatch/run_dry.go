@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+
+	"glmbatch/pipeline"
+)
+
+// dryRun counts what a job would do.
+func dryRun(w io.Writer, r *runFlags, plan *pipeline.Plan, m *openedModel) error {
+	e, err := plan.Estimate(m.text)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	kv := int64(r.kvTokens)
+	if kv == 0 {
+		kv = int64(max(m.config.MaxPositions, defaultTokens))
+	}
+	look, err := inspect(m.ck, &m.config, inspectOptions{TP: r.tp, KVCache: r.kvCache, KVTokens: kv})
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	budget, seqs := int64(r.maxBatchTokens), int64(r.maxSeqs)
+	if budget == 0 {
+		budget = 512
+	}
+	if seqs == 0 {
+		seqs = defaultSeqs
+	}
+	prefill, decode := (e.PromptTokens+budget-1)/budget, (e.MostTokens+seqs-1)/seqs
+	p := func(name, format string, a ...any) { fmt.Fprintf(w, "%-16s %s\n", name, fmt.Sprintf(format, a...)) }
+	p("rows", "%s, %s outputs", digits(e.Rows), digits(e.Samples))
+	p("row errors", "%s", digits(e.Errors))
+	for _, code := range slices.Sorted(maps.Keys(e.Codes)) {
+		p("  "+code, "%s", digits(e.Codes[code]))
+	}
+	p("prompt tokens", "%s, longest %s", digits(e.PromptTokens), digits(int64(e.LongestPrompt)))
+	p("output tokens", "at most %s", digits(e.MostTokens))
+	p("longest sequence", "%s of a context of %s", digits(int64(e.LongestSequence)), digits(int64(plan.Options.Context)))
+	p("steps", "at most about %s: %s of prompts at %s tokens a step, %s of output at %s sequences", digits(prefill+decode), digits(prefill), digits(budget), digits(decode), digits(seqs))
+	p("model", "%s, %s parameters, %s missing weights", look.Dir, countText(look.Params), digits(int64(len(look.Missing)+len(look.Unreadable))))
+	p("memory a rank", "%s of weights, %s of caches for %s tokens, %d ranks", bytesText(look.Rank.Weights), bytesText(look.Rank.Cache), digits(kv), r.tp)
+	if n := len(look.Missing) + len(look.Unreadable); n > 0 {
+		return withCode(exitInput, fmt.Errorf("%s cannot be run: %d weights are missing or unreadable (see glmbatch model inspect)", look.Dir, n))
+	}
+	return nil
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+
+	"glmbatch/datasets/demo"
+	"glmbatch/engine"
+	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/kernels/ranks"
+	"glmbatch/pipeline"
+)
+
+// What the engine's limits are where flags are 0.
+const (
+	defaultSeqs   = 64
+	defaultTokens = 65536
+)
+
+// openedModel is a checkpoint whose headers and small files have been read.
+type openedModel struct {
+	ck         *checkpoint.Checkpoint
+	config     glm5.Config
+	isDemo     bool
+	text       pipeline.Text
+	textHash   string
+	generation pipeline.Generation
+	group      *ranks.Group // once loaded
+}
+
+// The small files of a checkpoint that the pipeline reads.
+var textFiles = []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"}
+
+func (r *runFlags) openModel() (*openedModel, error) {
+	m := &openedModel{isDemo: r.model == ""}
+	var err error
+	files := map[string][]byte{}
+	if m.isDemo {
+		files = demo.Files()
+		if m.ck, err = checkpoint.FromFiles(files); err == nil {
+			m.config, err = glm5.ParseConfig(m.ck.Config())
+		}
+	} else if m.ck, m.config, err = openModel(r.model); err == nil {
+		files, err = readTextFiles(r.model)
+	}
+	if err == nil {
+		err = m.config.CheckTP(r.tp)
+	}
+	if err == nil {
+		m.text, err = pipeline.LoadText(files["tokenizer.json"], files["chat_template.jinja"], files["tokenizer_config.json"])
+	}
+	if err == nil {
+		m.generation, err = pipeline.ParseGeneration(files["generation_config.json"])
+	}
+	if err != nil {
+		if r.model != "" {
+			err = fmt.Errorf("model %s: %w", r.model, err)
+		}
+		return nil, withCode(exitInput, errors.Join(err, m.close()))
+	}
+	h := sha256.New()
+	for _, name := range textFiles {
+		fmt.Fprintf(h, "%s %d\n", name, len(files[name]))
+		h.Write(files[name])
+	}
+	m.textHash = "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return m, nil
+}
+
+func readTextFiles(dir string) (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, name := range textFiles {
+		f, err := os.Open(filepath.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(io.LimitReader(f, maxSideFile+1))
+		f.Close()
+		if err == nil && len(data) > maxSideFile {
+			err = fmt.Errorf("larger than %s", bytesText(maxSideFile))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
+		}
+		files[name] = data
+	}
+	return files, nil
+}
+
+func (m *openedModel) close() error {
+	var errs []error
+	if m.group != nil {
+		errs = append(errs, m.group.Close())
+	}
+	if m.ck != nil {
+		errs = append(errs, m.ck.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// context is how many positions a sequence can have: the model's, or what the
+// caches hold if that is less.
+func (m *openedModel) context(r *runFlags) int {
+	if r.kvTokens > 0 {
+		return min(m.config.MaxPositions, r.kvTokens/kernels.PageTokens*kernels.PageTokens)
+	}
+	return m.config.MaxPositions
+}
+
+func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
+	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
+		Tokens: min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
+	if r.kvTokens > 0 {
+		o.Pages = (r.kvTokens + kernels.PageTokens - 1) / kernels.PageTokens
+	}
+	return o
+}
+
+// load takes the weights to the ranks and makes the engine.
+func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder) (*engine.Engine, error) {
+	g, err := openDevices(r.device, r.tp, r.threads)
+	if err != nil {
+		return nil, err
+	}
+	m.group = g
+	model, err := glm5.Load(m.ck, g, r.modelOptions(m))
+	if err != nil {
+		if errors.Is(err, kernels.ErrMemory) || errors.Is(err, kernels.ErrDevice) {
+			return nil, withCode(exitDevice, err)
+		}
+		return nil, withCode(exitInput, err)
+	}
+	steps, _, err := r.policy()
+	if err != nil {
+		return nil, err
+	}
+	return engine.New(model, engine.Options{Trace: steps, OnTrace: rec.OnTrace, OnStep: rec.OnStep})
+}
+
+// openDevices picks a device: the one place that does.
+func openDevices(device string, tp, threads int) (*ranks.Group, error) {
+	switch device {
+	case "auto", "cpu":
+		return openRanks(tp, threads)
+	}
+	return nil, withCode(exitDevice, fmt.Errorf("--device %s: this program has no such device", device))
+}
+
+// deviceKind is the kind that --device stands for.
+func deviceKind(string) string { return "cpu" }
+
+// manifest is what the folder will say of the job.
+func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) (*pipeline.Manifest, error) {
+	hash, err := m.ck.Hash()
+	if err != nil {
+		return nil, withCode(exitInput, err)
+	}
+	name := r.model
+	if m.isDemo {
+		name = "demo"
+	}
+	settings := plan.Settings()
+	settings["--kv-cache"], settings["--act"] = r.kvCache, r.act
+	return &pipeline.Manifest{
+		Settings: settings, Input: plan.Files(), Arguments: append([]string{}, os.Args[1:]...),
+		Model:   pipeline.ModelInfo{Name: name, Hash: hash, Text: m.textHash, Ranks: r.tp, Device: deviceKind(r.device)},
+		Program: versions(),
+		Device:  map[string]string{"os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU())},
+	}, nil
+}
+
+// versions says what program this is.
+func versions() map[string]string {
+	v := map[string]string{"go": runtime.Version()}
+	if b, ok := debug.ReadBuildInfo(); ok {
+		v["glmbatch"] = b.Main.Version
+		for _, s := range b.Settings {
+			if s.Key == "vcs.revision" || s.Key == "vcs.modified" {
+				v[s.Key] = s.Value
+			}
+		}
+	}
+	return v
+}

@@ -1,24 +1,17 @@
 package main
 
 import (
-	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"glmbatch/engine/glm5"
 )
-
-// The configs of GLM-5, GLM-5.2 and the tiny model, as their config.json.
-//
-//go:embed configs
-var builtinConfigs embed.FS
-
-var builtinNames = []string{"glm-5", "glm-5.2", "tiny"}
 
 // readModelConfig returns the members of a built-in config, of a file, or of
 // the config.json of a folder, without what it says about quantisation.
@@ -27,11 +20,11 @@ func readModelConfig(name string) (map[string]any, error) {
 	var err error
 	switch info, statErr := os.Stat(name); {
 	case name == "":
-		return nil, fmt.Errorf("--config is missing: give %s, or a config.json", strings.Join(builtinNames, ", "))
-	case contains(builtinNames, name):
-		b, err = builtinConfigs.ReadFile("configs/" + name + ".json")
+		return nil, fmt.Errorf("--config is missing: give %s, or a config.json", strings.Join(glm5.Builtins, ", "))
+	case slices.Contains(glm5.Builtins, name):
+		b, err = glm5.Builtin(name)
 	case statErr != nil:
-		return nil, fmt.Errorf("--config %q is neither a file nor one of %s", name, strings.Join(builtinNames, ", "))
+		return nil, fmt.Errorf("--config %q is neither a file nor one of %s", name, strings.Join(glm5.Builtins, ", "))
 	case info.IsDir():
 		b, err = os.ReadFile(filepath.Join(name, "config.json"))
 	default:
@@ -161,13 +154,4 @@ func number(v any) (float64, bool) {
 		return float64(v), true
 	}
 	return 0, false
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

@@ -64,7 +64,10 @@ func runModelInspect(w io.Writer, dir string, o inspectOptions) error {
 		return err
 	}
 	defer ck.Close()
-	r := inspect(ck, &c, o)
+	r, err := inspect(ck, &c, o)
+	if err != nil {
+		return err
+	}
 	if o.Format == "json" {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
@@ -146,13 +149,22 @@ type rankRow struct {
 
 const mtpPart = "MTP layer"
 
-func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) *inspection {
+func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) (*inspection, error) {
+	hash, err := ck.Hash()
+	if err != nil {
+		return nil, err
+	}
 	cover := c.Cover(ck)
 	r := &inspection{
-		Dir: ck.Name, Architecture: c.Architecture, Hash: ck.Hash(), Files: len(ck.Files()), FileBytes: ck.Bytes(),
+		Dir: ck.Name, Architecture: c.Architecture, Hash: hash, Files: len(ck.Files()), FileBytes: ck.Bytes(),
 		Layers: c.Layers, MTPLayers: c.MTPLayers, HasMTP: cover.HasMTP, Hidden: c.Hidden, Vocab: c.Vocab, Context: c.MaxPositions,
 		Heads: c.Heads, Latent: c.KVLoRA, Rope: c.QKRope, IndexTopK: c.IndexTopK, Experts: c.Experts, ExpertsPerToken: c.ExpertsPerToken,
 		Missing: cover.Missing, Unreadable: cover.Unread, Unused: cover.Unused, Contradictions: cover.Contradictions,
+	}
+	for _, list := range []*[]string{&r.Missing, &r.Unreadable, &r.Unused, &r.Contradictions} {
+		if *list == nil {
+			*list = []string{} // [] in JSON, not null
+		}
 	}
 	for i := range c.Layers {
 		if c.Dense(i) {
@@ -176,7 +188,7 @@ func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) *inspe
 		}
 		r.add(part, &s)
 	}
-	return r
+	return r, nil
 }
 
 func rankOf(c *glm5.Config, o inspectOptions, indexers int) rankRow {

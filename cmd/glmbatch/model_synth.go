@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -102,7 +103,7 @@ func runModelSynth(ctx context.Context, stdout io.Writer, o synthOptions) error 
 	defer w.Abort()
 	if o.Tokenizer != "" {
 		copied, err := copySideFiles(w, o.Tokenizer, tokenizerFiles)
-		if err == nil && !contains(copied, "tokenizer.json") {
+		if err == nil && !slices.Contains(copied, "tokenizer.json") {
 			err = fmt.Errorf("%s has no tokenizer.json", o.Tokenizer)
 		}
 		if err != nil {

@@ -31,6 +31,7 @@ type Checkpoint struct {
 	config   []byte
 	files    []*file // by name
 	tensors  map[string]*Tensor
+	names    []string // of the tensors, sorted
 	quant    quantization
 	warnings []string
 }
@@ -103,6 +104,7 @@ func open(src source) (_ *Checkpoint, err error) {
 	if c.quant, err = parseQuantization(c.config, extra); err != nil {
 		return nil, err
 	}
+	c.names = slices.Sorted(maps.Keys(c.tensors))
 	c.warnings = append(c.warnings, c.quant.warnings...)
 	c.warnings = append(c.warnings, c.contradictions()...)
 	return c, nil
@@ -121,11 +123,15 @@ func (c *Checkpoint) openFiles(src source, index index) error {
 			return err
 		}
 		c.files = append(c.files, f)
-		tensors, header, err := parseHeader(f.data)
+		header, data, err := readHeader(f)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		f.header = header
+		tensors, err := parseHeader(header, data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
 		if err := c.take(f, tensors, index); err != nil {
 			return err
 		}
@@ -133,14 +139,14 @@ func (c *Checkpoint) openFiles(src source, index index) error {
 	if missing.n > 0 {
 		return fmt.Errorf("%d of %d weight files are missing, download them: %s: %w", missing.n, len(index.files), missing.String(), fs.ErrNotExist)
 	}
-	var lacking faults
-	for _, name := range slices.Sorted(maps.Keys(index.fileOf)) {
+	var lacking []string
+	for name, file := range index.fileOf {
 		if c.tensors[name] == nil {
-			lacking.add("%s (%s)", name, index.fileOf[name])
+			lacking = append(lacking, name+" ("+file+")")
 		}
 	}
-	if lacking.n > 0 {
-		return fmt.Errorf("%s names %d tensors that its files lack: %s", IndexFile, lacking.n, lacking.String())
+	if len(lacking) > 0 {
+		return fmt.Errorf("%s names %d tensors that its files lack, first %s", IndexFile, len(lacking), slices.Min(lacking))
 	}
 	return nil
 }
@@ -201,7 +207,7 @@ func (c *Checkpoint) Files() []string {
 }
 
 // Names returns the names of all tensors, sorted.
-func (c *Checkpoint) Names() []string { return slices.Sorted(maps.Keys(c.tensors)) }
+func (c *Checkpoint) Names() []string { return slices.Clone(c.names) }
 
 // Has reports whether a tensor is stored under the name.
 func (c *Checkpoint) Has(name string) bool { return c.tensors[name] != nil }

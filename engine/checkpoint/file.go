@@ -37,6 +37,17 @@ func openFile(path, name string) (*file, error) {
 	return &file{name: name, data: data, f: f, unmap: unmap}, nil
 }
 
+// read copies bytes from offset at on, by a call rather than from the mapping:
+// single blocks of a mapping would each make the system read megabytes ahead.
+func (f *file) read(b []byte, at int) error {
+	if f.f == nil {
+		copy(b, f.data[at:])
+		return nil
+	}
+	_, err := f.f.ReadAt(b, int64(at))
+	return err
+}
+
 // check reports a file that has shrunk since it was opened: its pages are gone.
 func (f *file) check() error {
 	if f.f == nil {

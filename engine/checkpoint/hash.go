@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 )
 
 // What Hash samples of each file.
@@ -15,38 +16,39 @@ const (
 // Hash identifies the model in manifests. It covers config.json and, of each
 // weight file, the name, the size, the header and 64 blocks of 4 KiB spread
 // evenly from the data's first byte to its last. It does not cover every byte:
-// that would mean to read the whole checkpoint. It touches no other file.
-func (c *Checkpoint) Hash() string {
+// that would mean to read the whole checkpoint. It covers no other file.
+func (c *Checkpoint) Hash() (string, error) {
 	h := sha256.New()
+	length := func(n int) {
+		h.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
+	}
 	field := func(b []byte) {
-		var n [8]byte
-		binary.LittleEndian.PutUint64(n[:], uint64(len(b)))
-		h.Write(n[:])
+		length(len(b))
 		h.Write(b)
 	}
 	field(c.config)
+	block := make([]byte, hashBlock)
 	for _, f := range c.files {
 		field([]byte(f.name))
 		field(f.header)
-		data := f.data[8+len(f.header):]
-		var n [8]byte
-		binary.LittleEndian.PutUint64(n[:], uint64(len(data)))
-		h.Write(n[:])
-		if f.check() != nil {
-			continue // the next read of a tensor reports it
-		}
-		if len(data) <= hashSamples*hashBlock {
-			h.Write(data)
-			continue
-		}
-		last := len(data) - hashBlock
-		for i := range hashSamples {
-			at := last / (hashSamples - 1) * i
-			if i == hashSamples-1 {
-				at = last
+		base := 8 + len(f.header)
+		size := len(f.data) - base
+		length(size)
+		n := min(hashSamples, (size+hashBlock-1)/hashBlock)
+		for i := range n {
+			at := 0
+			if n > 1 {
+				at = int(int64(size-hashBlock) / int64(n-1) * int64(i))
 			}
-			h.Write(data[at : at+hashBlock])
+			if i == n-1 {
+				at = max(0, size-hashBlock)
+			}
+			b := block[:min(hashBlock, size-at)]
+			if err := f.read(b, base+at); err != nil {
+				return "", fmt.Errorf("hashing %s: %w", f.name, err)
+			}
+			h.Write(b)
 		}
 	}
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+	return "sha256:" + hex.EncodeToString(h.Sum(nil)), nil
 }

@@ -36,24 +36,37 @@ func (t *Tensor) Len() int {
 	return n
 }
 
-// parseHeader reads the entries of a safetensors file: 8 bytes of length, a
-// JSON object that long, then the data, which the entries must cover in full
-// and without overlap, as the format demands. Data is set.
-func parseHeader(b []byte) (tensors []Tensor, header []byte, err error) {
-	if len(b) < 8 {
-		return nil, nil, fmt.Errorf("not a safetensors file: it has %d bytes", len(b))
+// readHeader returns a safetensors file's header and data: 8 bytes of length, a
+// JSON object that long, then the data. The header is read by calls; see file.read.
+func readHeader(f *file) (header, data []byte, err error) {
+	size := len(f.data)
+	if size < 8 {
+		return nil, nil, fmt.Errorf("not a safetensors file: it has %d bytes", size)
 	}
-	n := binary.LittleEndian.Uint64(b)
+	var length [8]byte
+	if err := f.read(length[:], 0); err != nil {
+		return nil, nil, err
+	}
+	n := binary.LittleEndian.Uint64(length[:])
 	switch {
 	case n > maxHeader:
 		return nil, nil, fmt.Errorf("not a safetensors file: its header would have %d bytes, at most %d are allowed", n, maxHeader)
-	case n > uint64(len(b)-8):
-		return nil, nil, fmt.Errorf("truncated: the header has %d bytes, the file %d", n, len(b))
+	case n > uint64(size-8):
+		return nil, nil, fmt.Errorf("truncated: the header has %d bytes, the file %d: download it again", n, size)
 	}
-	header, data := b[8:8+n], b[8+n:]
+	header = make([]byte, n)
+	if err := f.read(header, 8); err != nil {
+		return nil, nil, err
+	}
+	return header, f.data[8+n:], nil
+}
+
+// parseHeader returns the entries of a header. They must cover the data in full
+// and without overlap, as the format demands.
+func parseHeader(header, data []byte) (tensors []Tensor, err error) {
 	spans, err := parseEntries(header)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	slices.SortFunc(spans, func(x, y span) int {
 		return cmp.Or(cmp.Compare(x.lo, y.lo), cmp.Compare(x.hi, y.hi), cmp.Compare(x.Name, y.Name))
@@ -63,20 +76,20 @@ func parseHeader(b []byte) (tensors []Tensor, header []byte, err error) {
 		s := &spans[i]
 		switch {
 		case s.hi > int64(len(data)):
-			return nil, nil, fmt.Errorf("truncated: %s ends at byte %d of the data, the file has %d: download it again", s.Name, s.hi, len(data))
+			return nil, fmt.Errorf("truncated: %s ends at byte %d of the data, the file has %d: download it again", s.Name, s.hi, len(data))
 		case s.lo < end:
-			return nil, nil, fmt.Errorf("%s overlaps the tensor before it", s.Name)
+			return nil, fmt.Errorf("%s overlaps the tensor before it", s.Name)
 		case s.lo > end:
-			return nil, nil, fmt.Errorf("%d bytes before %s belong to no tensor", s.lo-end, s.Name)
+			return nil, fmt.Errorf("%d bytes before %s belong to no tensor", s.lo-end, s.Name)
 		}
 		s.Data = data[s.lo:s.hi:s.hi]
 		end = s.hi
 		tensors = append(tensors, s.Tensor)
 	}
 	if end != int64(len(data)) {
-		return nil, nil, fmt.Errorf("%d bytes at the end belong to no tensor", int64(len(data))-end)
+		return nil, fmt.Errorf("%d bytes at the end belong to no tensor", int64(len(data))-end)
 	}
-	return tensors, header, nil
+	return tensors, nil
 }
 
 type span struct {

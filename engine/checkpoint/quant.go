@@ -159,7 +159,7 @@ func (c *Checkpoint) ClaimsQuantized(module string) bool {
 func (c *Checkpoint) contradictions() []string {
 	var left, unsaid faults
 	found := 0
-	for _, name := range c.Names() {
+	for _, name := range c.names {
 		module, ok := strings.CutSuffix(name, ".weight_scale")
 		if !ok || c.tensors[name].DType != F8 {
 			continue

@@ -69,45 +69,90 @@ func decodeFP4AVX2(dst *float32, w *byte, k int)
 //go:noescape
 func tile1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled1AVX2 is a tile of 1 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // wide1AVX2 is a tile of 1 rows and 2 panels.
 //
 //go:noescape
 func wide1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+
+// scaledWide1AVX2 is a tile of 1 rows and 2 panels of decoded FP4.
+//
+//go:noescape
+func scaledWide1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // tile2AVX2 is a tile of 2 rows and 1 panels.
 //
 //go:noescape
 func tile2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled2AVX2 is a tile of 2 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // wide2AVX2 is a tile of 2 rows and 2 panels.
 //
 //go:noescape
 func wide2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+
+// scaledWide2AVX2 is a tile of 2 rows and 2 panels of decoded FP4.
+//
+//go:noescape
+func scaledWide2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // tile3AVX2 is a tile of 3 rows and 1 panels.
 //
 //go:noescape
 func tile3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled3AVX2 is a tile of 3 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // wide3AVX2 is a tile of 3 rows and 2 panels.
 //
 //go:noescape
 func wide3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+
+// scaledWide3AVX2 is a tile of 3 rows and 2 panels of decoded FP4.
+//
+//go:noescape
+func scaledWide3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // tile4AVX2 is a tile of 4 rows and 1 panels.
 //
 //go:noescape
 func tile4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled4AVX2 is a tile of 4 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // tile5AVX2 is a tile of 5 rows and 1 panels.
 //
 //go:noescape
 func tile5AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled5AVX2 is a tile of 5 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled5AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // tile6AVX2 is a tile of 6 rows and 1 panels.
 //
 //go:noescape
 func tile6AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+
+// scaled6AVX2 is a tile of 6 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled6AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // quant1AVX2 is a tile of 1 rows of integers.
 //

@@ -182,14 +182,8 @@ TEXT ·gemvFP4x1AVX2(SB), NOSPLIT, $0-44
 block:
 	PREFETCHT0   1024(AX)
 	PREFETCHT0   1088(AX)
-	VPMOVSXBW    (AX), Y4
-	VPSLLW       $0x07, Y4, Y4
-	VPAND        codeBits<>+0(SB), Y4, Y4
-	VCVTPH2PS    X4, Y3
-	VEXTRACTI128 $0x01, Y4, X4
-	VCVTPH2PS    X4, Y4
-	VMULPS       two8minus25<>+0(SB), Y3, Y3
-	VMULPS       two8minus25<>+0(SB), Y4, Y4
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
 	VMOVUPS      16(AX), Y5
 	VPAND        lowNibbles<>+0(SB), Y5, Y5
 	VPSHUFB      Y5, Y2, Y5
@@ -199,39 +193,31 @@ block:
 	VBROADCASTSS (CX), Y7
 	VPSHUFB      topByte0<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte0<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 4(CX), Y7
 	VPSHUFB      topByte1<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte1<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 8(CX), Y7
 	VPSHUFB      topByte2<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte2<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 12(CX), Y7
-	VPSHUFB      topByte3<>+0(SB), Y5, Y5
+	VPAND        topBytes<>+0(SB), Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y3, Y5, Y5
-	VFMADD231PS  Y5, Y7, Y0
-	VPSHUFB      topByte3<>+0(SB), Y6, Y5
+	VFMADD231PS  Y5, Y7, Y3
+	VPAND        topBytes<>+0(SB), Y6, Y5
 	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y4, Y5, Y5
-	VFMADD231PS  Y5, Y7, Y1
+	VFMADD231PS  Y5, Y7, Y4
 	VMOVUPS      16(AX), Y5
 	VPSRLD       $0x04, Y5, Y5
 	VPAND        lowNibbles<>+0(SB), Y5, Y5
@@ -243,39 +229,31 @@ block:
 	VBROADCASTSS 16(CX), Y7
 	VPSHUFB      topByte0<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte0<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 20(CX), Y7
 	VPSHUFB      topByte1<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte1<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 24(CX), Y7
 	VPSHUFB      topByte2<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte2<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 28(CX), Y7
-	VPSHUFB      topByte3<>+0(SB), Y5, Y5
+	VPAND        topBytes<>+0(SB), Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y3, Y5, Y5
-	VFMADD231PS  Y5, Y7, Y0
-	VPSHUFB      topByte3<>+0(SB), Y6, Y5
+	VFMADD231PS  Y5, Y7, Y3
+	VPAND        topBytes<>+0(SB), Y6, Y5
 	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y4, Y5, Y5
-	VFMADD231PS  Y5, Y7, Y1
+	VFMADD231PS  Y5, Y7, Y4
 	VMOVUPS      80(AX), Y5
 	VPAND        lowNibbles<>+0(SB), Y5, Y5
 	VPSHUFB      Y5, Y2, Y5
@@ -285,39 +263,31 @@ block:
 	VBROADCASTSS 32(CX), Y7
 	VPSHUFB      topByte0<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte0<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 36(CX), Y7
 	VPSHUFB      topByte1<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte1<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 40(CX), Y7
 	VPSHUFB      topByte2<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte2<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 44(CX), Y7
-	VPSHUFB      topByte3<>+0(SB), Y5, Y5
+	VPAND        topBytes<>+0(SB), Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y3, Y5, Y5
-	VFMADD231PS  Y5, Y7, Y0
-	VPSHUFB      topByte3<>+0(SB), Y6, Y5
+	VFMADD231PS  Y5, Y7, Y3
+	VPAND        topBytes<>+0(SB), Y6, Y5
 	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y4, Y5, Y5
-	VFMADD231PS  Y5, Y7, Y1
+	VFMADD231PS  Y5, Y7, Y4
 	VMOVUPS      80(AX), Y5
 	VPSRLD       $0x04, Y5, Y5
 	VPAND        lowNibbles<>+0(SB), Y5, Y5
@@ -329,39 +299,41 @@ block:
 	VBROADCASTSS 48(CX), Y7
 	VPSHUFB      topByte0<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte0<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 52(CX), Y7
 	VPSHUFB      topByte1<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte1<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 56(CX), Y7
 	VPSHUFB      topByte2<>+0(SB), Y5, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y0
+	VFMADD231PS  Y8, Y7, Y3
 	VPSHUFB      topByte2<>+0(SB), Y6, Y8
 	VCVTDQ2PS    Y8, Y8
-	VMULPS       Y4, Y8, Y8
-	VFMADD231PS  Y8, Y7, Y1
+	VFMADD231PS  Y8, Y7, Y4
 	VBROADCASTSS 60(CX), Y7
-	VPSHUFB      topByte3<>+0(SB), Y5, Y5
+	VPAND        topBytes<>+0(SB), Y5, Y5
 	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y3, Y5, Y5
-	VFMADD231PS  Y5, Y7, Y0
-	VPSHUFB      topByte3<>+0(SB), Y6, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y4, Y3, Y3
-	VFMADD231PS  Y3, Y7, Y1
+	VFMADD231PS  Y5, Y7, Y3
+	VPAND        topBytes<>+0(SB), Y6, Y5
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y5, Y7, Y4
+	VPMOVSXBW    (AX), Y6
+	VPSLLW       $0x07, Y6, Y6
+	VPAND        codeBits<>+0(SB), Y6, Y6
+	VCVTPH2PS    X6, Y5
+	VEXTRACTI128 $0x01, Y6, X6
+	VCVTPH2PS    X6, Y6
+	VMULPS       two8minus25<>+0(SB), Y5, Y5
+	VMULPS       two8minus25<>+0(SB), Y6, Y6
+	VFMADD231PS  Y3, Y5, Y0
+	VFMADD231PS  Y4, Y6, Y1
 	ADDQ         $+144, AX
 	ADDQ         $+64, CX
 	SUBQ         $+16, DX
@@ -498,39 +470,25 @@ DATA topByte2<>+30(SB)/1, $0x80
 DATA topByte2<>+31(SB)/1, $0x0e
 GLOBL topByte2<>(SB), RODATA|NOPTR, $32
 
-DATA topByte3<>+0(SB)/1, $0x80
-DATA topByte3<>+1(SB)/1, $0x80
-DATA topByte3<>+2(SB)/1, $0x80
-DATA topByte3<>+3(SB)/1, $0x03
-DATA topByte3<>+4(SB)/1, $0x80
-DATA topByte3<>+5(SB)/1, $0x80
-DATA topByte3<>+6(SB)/1, $0x80
-DATA topByte3<>+7(SB)/1, $0x07
-DATA topByte3<>+8(SB)/1, $0x80
-DATA topByte3<>+9(SB)/1, $0x80
-DATA topByte3<>+10(SB)/1, $0x80
-DATA topByte3<>+11(SB)/1, $0x0b
-DATA topByte3<>+12(SB)/1, $0x80
-DATA topByte3<>+13(SB)/1, $0x80
-DATA topByte3<>+14(SB)/1, $0x80
-DATA topByte3<>+15(SB)/1, $0x0f
-DATA topByte3<>+16(SB)/1, $0x80
-DATA topByte3<>+17(SB)/1, $0x80
-DATA topByte3<>+18(SB)/1, $0x80
-DATA topByte3<>+19(SB)/1, $0x03
-DATA topByte3<>+20(SB)/1, $0x80
-DATA topByte3<>+21(SB)/1, $0x80
-DATA topByte3<>+22(SB)/1, $0x80
-DATA topByte3<>+23(SB)/1, $0x07
-DATA topByte3<>+24(SB)/1, $0x80
-DATA topByte3<>+25(SB)/1, $0x80
-DATA topByte3<>+26(SB)/1, $0x80
-DATA topByte3<>+27(SB)/1, $0x0b
-DATA topByte3<>+28(SB)/1, $0x80
-DATA topByte3<>+29(SB)/1, $0x80
-DATA topByte3<>+30(SB)/1, $0x80
-DATA topByte3<>+31(SB)/1, $0x0f
-GLOBL topByte3<>(SB), RODATA|NOPTR, $32
+DATA lowNibbles<>+0(SB)/4, $0x0f0f0f0f
+DATA lowNibbles<>+4(SB)/4, $0x0f0f0f0f
+DATA lowNibbles<>+8(SB)/4, $0x0f0f0f0f
+DATA lowNibbles<>+12(SB)/4, $0x0f0f0f0f
+DATA lowNibbles<>+16(SB)/4, $0x0f0f0f0f
+DATA lowNibbles<>+20(SB)/4, $0x0f0f0f0f
+DATA lowNibbles<>+24(SB)/4, $0x0f0f0f0f
+DATA lowNibbles<>+28(SB)/4, $0x0f0f0f0f
+GLOBL lowNibbles<>(SB), RODATA|NOPTR, $32
+
+DATA topBytes<>+0(SB)/4, $0xff000000
+DATA topBytes<>+4(SB)/4, $0xff000000
+DATA topBytes<>+8(SB)/4, $0xff000000
+DATA topBytes<>+12(SB)/4, $0xff000000
+DATA topBytes<>+16(SB)/4, $0xff000000
+DATA topBytes<>+20(SB)/4, $0xff000000
+DATA topBytes<>+24(SB)/4, $0xff000000
+DATA topBytes<>+28(SB)/4, $0xff000000
+GLOBL topBytes<>(SB), RODATA|NOPTR, $32
 
 DATA codeBits<>+0(SB)/4, $0xbfffbfff
 DATA codeBits<>+4(SB)/4, $0xbfffbfff
@@ -551,16 +509,6 @@ DATA two8minus25<>+20(SB)/4, $0x37000000
 DATA two8minus25<>+24(SB)/4, $0x37000000
 DATA two8minus25<>+28(SB)/4, $0x37000000
 GLOBL two8minus25<>(SB), RODATA|NOPTR, $32
-
-DATA lowNibbles<>+0(SB)/4, $0x0f0f0f0f
-DATA lowNibbles<>+4(SB)/4, $0x0f0f0f0f
-DATA lowNibbles<>+8(SB)/4, $0x0f0f0f0f
-DATA lowNibbles<>+12(SB)/4, $0x0f0f0f0f
-DATA lowNibbles<>+16(SB)/4, $0x0f0f0f0f
-DATA lowNibbles<>+20(SB)/4, $0x0f0f0f0f
-DATA lowNibbles<>+24(SB)/4, $0x0f0f0f0f
-DATA lowNibbles<>+28(SB)/4, $0x0f0f0f0f
-GLOBL lowNibbles<>(SB), RODATA|NOPTR, $32
 
 // func gemvF32x2AVX2(y *float32, x *float32, w *byte, panel int, k int, alpha float32)
 // Requires: AVX, FMA3, MMX+
@@ -806,24 +754,12 @@ TEXT ·gemvFP4x2AVX2(SB), NOSPLIT, $0-44
 block:
 	PREFETCHT0   1024(AX)
 	PREFETCHT0   1088(AX)
-	VPMOVSXBW    (AX), Y6
-	VPSLLW       $0x07, Y6, Y6
-	VPAND        codeBits<>+0(SB), Y6, Y6
-	VCVTPH2PS    X6, Y5
-	VEXTRACTI128 $0x01, Y6, X6
-	VCVTPH2PS    X6, Y6
-	VMULPS       two8minus25<>+0(SB), Y5, Y5
-	VMULPS       two8minus25<>+0(SB), Y6, Y6
+	VXORPS       Y5, Y5, Y5
+	VXORPS       Y6, Y6, Y6
 	PREFETCHT0   1024(AX)(CX*1)
 	PREFETCHT0   1088(AX)(CX*1)
-	VPMOVSXBW    (AX)(CX*1), Y8
-	VPSLLW       $0x07, Y8, Y8
-	VPAND        codeBits<>+0(SB), Y8, Y8
-	VCVTPH2PS    X8, Y7
-	VEXTRACTI128 $0x01, Y8, X8
-	VCVTPH2PS    X8, Y8
-	VMULPS       two8minus25<>+0(SB), Y7, Y7
-	VMULPS       two8minus25<>+0(SB), Y8, Y8
+	VXORPS       Y7, Y7, Y7
+	VXORPS       Y8, Y8, Y8
 	VMOVUPS      16(AX), Y9
 	VPAND        lowNibbles<>+0(SB), Y9, Y9
 	VPSHUFB      Y9, Y4, Y9
@@ -839,71 +775,55 @@ block:
 	VBROADCASTSS (DX), Y13
 	VPSHUFB      topByte0<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte0<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte0<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte0<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 4(DX), Y13
 	VPSHUFB      topByte1<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte1<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte1<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte1<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 8(DX), Y13
 	VPSHUFB      topByte2<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte2<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte2<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte2<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 12(DX), Y13
-	VPSHUFB      topByte3<>+0(SB), Y9, Y9
+	VPAND        topBytes<>+0(SB), Y9, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y5, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y0
-	VPSHUFB      topByte3<>+0(SB), Y10, Y9
+	VFMADD231PS  Y9, Y13, Y5
+	VPAND        topBytes<>+0(SB), Y10, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y6, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y1
-	VPSHUFB      topByte3<>+0(SB), Y11, Y9
+	VFMADD231PS  Y9, Y13, Y6
+	VPAND        topBytes<>+0(SB), Y11, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y7, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y2
-	VPSHUFB      topByte3<>+0(SB), Y12, Y9
+	VFMADD231PS  Y9, Y13, Y7
+	VPAND        topBytes<>+0(SB), Y12, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y8, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y3
+	VFMADD231PS  Y9, Y13, Y8
 	VMOVUPS      16(AX), Y9
 	VPSRLD       $0x04, Y9, Y9
 	VPAND        lowNibbles<>+0(SB), Y9, Y9
@@ -923,71 +843,55 @@ block:
 	VBROADCASTSS 16(DX), Y13
 	VPSHUFB      topByte0<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte0<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte0<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte0<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 20(DX), Y13
 	VPSHUFB      topByte1<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte1<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte1<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte1<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 24(DX), Y13
 	VPSHUFB      topByte2<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte2<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte2<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte2<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 28(DX), Y13
-	VPSHUFB      topByte3<>+0(SB), Y9, Y9
+	VPAND        topBytes<>+0(SB), Y9, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y5, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y0
-	VPSHUFB      topByte3<>+0(SB), Y10, Y9
+	VFMADD231PS  Y9, Y13, Y5
+	VPAND        topBytes<>+0(SB), Y10, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y6, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y1
-	VPSHUFB      topByte3<>+0(SB), Y11, Y9
+	VFMADD231PS  Y9, Y13, Y6
+	VPAND        topBytes<>+0(SB), Y11, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y7, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y2
-	VPSHUFB      topByte3<>+0(SB), Y12, Y9
+	VFMADD231PS  Y9, Y13, Y7
+	VPAND        topBytes<>+0(SB), Y12, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y8, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y3
+	VFMADD231PS  Y9, Y13, Y8
 	VMOVUPS      80(AX), Y9
 	VPAND        lowNibbles<>+0(SB), Y9, Y9
 	VPSHUFB      Y9, Y4, Y9
@@ -1003,71 +907,55 @@ block:
 	VBROADCASTSS 32(DX), Y13
 	VPSHUFB      topByte0<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte0<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte0<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte0<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 36(DX), Y13
 	VPSHUFB      topByte1<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte1<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte1<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte1<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 40(DX), Y13
 	VPSHUFB      topByte2<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte2<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte2<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte2<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 44(DX), Y13
-	VPSHUFB      topByte3<>+0(SB), Y9, Y9
+	VPAND        topBytes<>+0(SB), Y9, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y5, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y0
-	VPSHUFB      topByte3<>+0(SB), Y10, Y9
+	VFMADD231PS  Y9, Y13, Y5
+	VPAND        topBytes<>+0(SB), Y10, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y6, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y1
-	VPSHUFB      topByte3<>+0(SB), Y11, Y9
+	VFMADD231PS  Y9, Y13, Y6
+	VPAND        topBytes<>+0(SB), Y11, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y7, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y2
-	VPSHUFB      topByte3<>+0(SB), Y12, Y9
+	VFMADD231PS  Y9, Y13, Y7
+	VPAND        topBytes<>+0(SB), Y12, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y8, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y3
+	VFMADD231PS  Y9, Y13, Y8
 	VMOVUPS      80(AX), Y9
 	VPSRLD       $0x04, Y9, Y9
 	VPAND        lowNibbles<>+0(SB), Y9, Y9
@@ -1087,71 +975,75 @@ block:
 	VBROADCASTSS 48(DX), Y13
 	VPSHUFB      topByte0<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte0<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte0<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte0<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 52(DX), Y13
 	VPSHUFB      topByte1<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte1<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte1<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte1<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 56(DX), Y13
 	VPSHUFB      topByte2<>+0(SB), Y9, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y5, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y0
+	VFMADD231PS  Y14, Y13, Y5
 	VPSHUFB      topByte2<>+0(SB), Y10, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y6, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y1
+	VFMADD231PS  Y14, Y13, Y6
 	VPSHUFB      topByte2<>+0(SB), Y11, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y7, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y2
+	VFMADD231PS  Y14, Y13, Y7
 	VPSHUFB      topByte2<>+0(SB), Y12, Y14
 	VCVTDQ2PS    Y14, Y14
-	VMULPS       Y8, Y14, Y14
-	VFMADD231PS  Y14, Y13, Y3
+	VFMADD231PS  Y14, Y13, Y8
 	VBROADCASTSS 60(DX), Y13
-	VPSHUFB      topByte3<>+0(SB), Y9, Y9
+	VPAND        topBytes<>+0(SB), Y9, Y9
 	VCVTDQ2PS    Y9, Y9
-	VMULPS       Y5, Y9, Y9
-	VFMADD231PS  Y9, Y13, Y0
-	VPSHUFB      topByte3<>+0(SB), Y10, Y5
-	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y6, Y5, Y5
-	VFMADD231PS  Y5, Y13, Y1
-	VPSHUFB      topByte3<>+0(SB), Y11, Y5
-	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y7, Y5, Y5
-	VFMADD231PS  Y5, Y13, Y2
-	VPSHUFB      topByte3<>+0(SB), Y12, Y5
-	VCVTDQ2PS    Y5, Y5
-	VMULPS       Y8, Y5, Y5
-	VFMADD231PS  Y5, Y13, Y3
+	VFMADD231PS  Y9, Y13, Y5
+	VPAND        topBytes<>+0(SB), Y10, Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y13, Y6
+	VPAND        topBytes<>+0(SB), Y11, Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y13, Y7
+	VPAND        topBytes<>+0(SB), Y12, Y9
+	VCVTDQ2PS    Y9, Y9
+	VFMADD231PS  Y9, Y13, Y8
+	VPMOVSXBW    (AX), Y10
+	VPSLLW       $0x07, Y10, Y10
+	VPAND        codeBits<>+0(SB), Y10, Y10
+	VCVTPH2PS    X10, Y9
+	VEXTRACTI128 $0x01, Y10, X10
+	VCVTPH2PS    X10, Y10
+	VMULPS       two8minus25<>+0(SB), Y9, Y9
+	VMULPS       two8minus25<>+0(SB), Y10, Y10
+	VFMADD231PS  Y5, Y9, Y0
+	VFMADD231PS  Y6, Y10, Y1
+	VPMOVSXBW    (AX)(CX*1), Y6
+	VPSLLW       $0x07, Y6, Y6
+	VPAND        codeBits<>+0(SB), Y6, Y6
+	VCVTPH2PS    X6, Y5
+	VEXTRACTI128 $0x01, Y6, X6
+	VCVTPH2PS    X6, Y6
+	VMULPS       two8minus25<>+0(SB), Y5, Y5
+	VMULPS       two8minus25<>+0(SB), Y6, Y6
+	VFMADD231PS  Y7, Y5, Y2
+	VFMADD231PS  Y8, Y6, Y3
 	ADDQ         $+144, AX
 	ADDQ         $+64, DX
 	SUBQ         $+16, BX
@@ -1881,6 +1773,7 @@ TEXT ·decodeFP4AVX2(SB), NOSPLIT, $0-24
 	MOVQ           w+8(FP), AX
 	MOVQ           dst+0(FP), CX
 	MOVQ           k+16(FP), DX
+	LEAQ           16384(CX), BX
 	VBROADCASTI128 e2m1Doubled<>+0(SB), Y0
 	CMPQ           DX, $+16
 	JL             blockEnd
@@ -1894,164 +1787,135 @@ block:
 	VCVTPH2PS    X2, Y2
 	VMULPS       two8minus25<>+0(SB), Y1, Y1
 	VMULPS       two8minus25<>+0(SB), Y2, Y2
-	VMOVUPS      16(AX), Y3
-	VPAND        lowNibbles<>+0(SB), Y3, Y3
-	VPSHUFB      Y3, Y0, Y3
-	VPSHUFB      topByte0<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, (CX)
-	VPSHUFB      topByte1<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, 64(CX)
-	VPSHUFB      topByte2<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, 128(CX)
-	VPSHUFB      topByte3<>+0(SB), Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y1, Y3, Y3
-	VMOVUPS      Y3, 192(CX)
-	VMOVUPS      48(AX), Y3
-	VPAND        lowNibbles<>+0(SB), Y3, Y3
-	VPSHUFB      Y3, Y0, Y3
-	VPSHUFB      topByte0<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 32(CX)
-	VPSHUFB      topByte1<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 96(CX)
-	VPSHUFB      topByte2<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 160(CX)
-	VPSHUFB      topByte3<>+0(SB), Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      Y3, 224(CX)
-	VMOVUPS      16(AX), Y3
-	VPSRLD       $0x04, Y3, Y3
-	VPAND        lowNibbles<>+0(SB), Y3, Y3
-	VPSHUFB      Y3, Y0, Y3
-	VPSHUFB      topByte0<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, 256(CX)
-	VPSHUFB      topByte1<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, 320(CX)
-	VPSHUFB      topByte2<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, 384(CX)
-	VPSHUFB      topByte3<>+0(SB), Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y1, Y3, Y3
-	VMOVUPS      Y3, 448(CX)
-	VMOVUPS      48(AX), Y3
-	VPSRLD       $0x04, Y3, Y3
-	VPAND        lowNibbles<>+0(SB), Y3, Y3
-	VPSHUFB      Y3, Y0, Y3
-	VPSHUFB      topByte0<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 288(CX)
-	VPSHUFB      topByte1<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 352(CX)
-	VPSHUFB      topByte2<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 416(CX)
-	VPSHUFB      topByte3<>+0(SB), Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      Y3, 480(CX)
-	VMOVUPS      80(AX), Y3
-	VPAND        lowNibbles<>+0(SB), Y3, Y3
-	VPSHUFB      Y3, Y0, Y3
-	VPSHUFB      topByte0<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, 512(CX)
-	VPSHUFB      topByte1<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, 576(CX)
-	VPSHUFB      topByte2<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, 640(CX)
-	VPSHUFB      topByte3<>+0(SB), Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y1, Y3, Y3
-	VMOVUPS      Y3, 704(CX)
-	VMOVUPS      112(AX), Y3
-	VPAND        lowNibbles<>+0(SB), Y3, Y3
-	VPSHUFB      Y3, Y0, Y3
-	VPSHUFB      topByte0<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 544(CX)
-	VPSHUFB      topByte1<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 608(CX)
-	VPSHUFB      topByte2<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y2, Y4, Y4
-	VMOVUPS      Y4, 672(CX)
-	VPSHUFB      topByte3<>+0(SB), Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      Y3, 736(CX)
-	VMOVUPS      80(AX), Y3
-	VPSRLD       $0x04, Y3, Y3
-	VPAND        lowNibbles<>+0(SB), Y3, Y3
-	VPSHUFB      Y3, Y0, Y3
-	VPSHUFB      topByte0<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, 768(CX)
-	VPSHUFB      topByte1<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, 832(CX)
-	VPSHUFB      topByte2<>+0(SB), Y3, Y4
-	VCVTDQ2PS    Y4, Y4
-	VMULPS       Y1, Y4, Y4
-	VMOVUPS      Y4, 896(CX)
-	VPSHUFB      topByte3<>+0(SB), Y3, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y1, Y3, Y3
-	VMOVUPS      Y3, 960(CX)
+	VMOVUPS      Y1, (BX)
+	VMOVUPS      Y2, 32(BX)
+	VMOVUPS      16(AX), Y1
+	VPAND        lowNibbles<>+0(SB), Y1, Y1
+	VPSHUFB      Y1, Y0, Y1
+	VPSHUFB      topByte0<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, (CX)
+	VPSHUFB      topByte1<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 64(CX)
+	VPSHUFB      topByte2<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 128(CX)
+	VPAND        topBytes<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMOVUPS      Y1, 192(CX)
+	VMOVUPS      48(AX), Y1
+	VPAND        lowNibbles<>+0(SB), Y1, Y1
+	VPSHUFB      Y1, Y0, Y1
+	VPSHUFB      topByte0<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 32(CX)
+	VPSHUFB      topByte1<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 96(CX)
+	VPSHUFB      topByte2<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 160(CX)
+	VPAND        topBytes<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMOVUPS      Y1, 224(CX)
+	VMOVUPS      16(AX), Y1
+	VPSRLD       $0x04, Y1, Y1
+	VPAND        lowNibbles<>+0(SB), Y1, Y1
+	VPSHUFB      Y1, Y0, Y1
+	VPSHUFB      topByte0<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 256(CX)
+	VPSHUFB      topByte1<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 320(CX)
+	VPSHUFB      topByte2<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 384(CX)
+	VPAND        topBytes<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMOVUPS      Y1, 448(CX)
+	VMOVUPS      48(AX), Y1
+	VPSRLD       $0x04, Y1, Y1
+	VPAND        lowNibbles<>+0(SB), Y1, Y1
+	VPSHUFB      Y1, Y0, Y1
+	VPSHUFB      topByte0<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 288(CX)
+	VPSHUFB      topByte1<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 352(CX)
+	VPSHUFB      topByte2<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 416(CX)
+	VPAND        topBytes<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMOVUPS      Y1, 480(CX)
+	VMOVUPS      80(AX), Y1
+	VPAND        lowNibbles<>+0(SB), Y1, Y1
+	VPSHUFB      Y1, Y0, Y1
+	VPSHUFB      topByte0<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 512(CX)
+	VPSHUFB      topByte1<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 576(CX)
+	VPSHUFB      topByte2<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 640(CX)
+	VPAND        topBytes<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMOVUPS      Y1, 704(CX)
+	VMOVUPS      112(AX), Y1
+	VPAND        lowNibbles<>+0(SB), Y1, Y1
+	VPSHUFB      Y1, Y0, Y1
+	VPSHUFB      topByte0<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 544(CX)
+	VPSHUFB      topByte1<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 608(CX)
+	VPSHUFB      topByte2<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 672(CX)
+	VPAND        topBytes<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMOVUPS      Y1, 736(CX)
+	VMOVUPS      80(AX), Y1
+	VPSRLD       $0x04, Y1, Y1
+	VPAND        lowNibbles<>+0(SB), Y1, Y1
+	VPSHUFB      Y1, Y0, Y1
+	VPSHUFB      topByte0<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 768(CX)
+	VPSHUFB      topByte1<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 832(CX)
+	VPSHUFB      topByte2<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 896(CX)
+	VPAND        topBytes<>+0(SB), Y1, Y1
+	VCVTDQ2PS    Y1, Y1
+	VMOVUPS      Y1, 960(CX)
 	VMOVUPS      112(AX), Y1
 	VPSRLD       $0x04, Y1, Y1
 	VPAND        lowNibbles<>+0(SB), Y1, Y1
 	VPSHUFB      Y1, Y0, Y1
-	VPSHUFB      topByte0<>+0(SB), Y1, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      Y3, 800(CX)
-	VPSHUFB      topByte1<>+0(SB), Y1, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      Y3, 864(CX)
-	VPSHUFB      topByte2<>+0(SB), Y1, Y3
-	VCVTDQ2PS    Y3, Y3
-	VMULPS       Y2, Y3, Y3
-	VMOVUPS      Y3, 928(CX)
-	VPSHUFB      topByte3<>+0(SB), Y1, Y1
+	VPSHUFB      topByte0<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 800(CX)
+	VPSHUFB      topByte1<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 864(CX)
+	VPSHUFB      topByte2<>+0(SB), Y1, Y2
+	VCVTDQ2PS    Y2, Y2
+	VMOVUPS      Y2, 928(CX)
+	VPAND        topBytes<>+0(SB), Y1, Y1
 	VCVTDQ2PS    Y1, Y1
-	VMULPS       Y2, Y1, Y1
 	VMOVUPS      Y1, 992(CX)
 	ADDQ         $+144, AX
 	ADDQ         $+1024, CX
+	ADDQ         $+64, BX
 	SUBQ         $+16, DX
 	CMPQ         DX, $+16
 	JGE          block
@@ -2143,6 +2007,84 @@ cols1End:
 	VMULPS       Y2, Y0, Y0
 	VMOVUPS      Y0, (AX)
 	VMULPS       Y2, Y1, Y1
+	VMOVUPS      Y1, 32(AX)
+	VZEROUPPER
+	RET
+
+// func scaled1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// Requires: AVX, FMA3
+TEXT ·scaled1AVX2(SB), NOSPLIT, $0-60
+	MOVQ    load+48(FP), AX
+	TESTQ   AX, AX
+	JNZ     begin
+	VXORPS  Y0, Y0, Y0
+	MOVQ    coff+8(FP), AX
+	MOVQ    c+0(FP), CX
+	MOVQ    (AX), AX
+	ADDQ    CX, AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y0, 32(AX)
+
+begin:
+	MOVQ aoff+24(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ (AX), AX
+	ADDQ CX, AX
+	MOVQ b+32(FP), CX
+	LEAQ 16384(CX), DX
+	MOVQ k+40(FP), BX
+	XORQ SI, SI
+
+block:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+cols:
+	VBROADCASTSS (AX)(SI*4), Y2
+	VMOVUPS      (CX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VMOVUPS      32(CX), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	VBROADCASTSS 4(AX)(SI*4), Y2
+	VMOVUPS      64(CX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VMOVUPS      96(CX), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	VBROADCASTSS 8(AX)(SI*4), Y2
+	VMOVUPS      128(CX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VMOVUPS      160(CX), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	VBROADCASTSS 12(AX)(SI*4), Y2
+	VMOVUPS      192(CX), Y3
+	VFMADD231PS  Y3, Y2, Y0
+	VMOVUPS      224(CX), Y3
+	VFMADD231PS  Y3, Y2, Y1
+	ADDQ         $+256, CX
+	ADDQ         $+4, SI
+	TESTQ        $+15, SI
+	JNZ          cols
+	MOVQ         coff+8(FP), DI
+	MOVQ         c+0(FP), R8
+	MOVQ         (DI), DI
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Y2
+	VFMADD213PS  (DI), Y2, Y0
+	VMOVUPS      Y0, (DI)
+	VMOVUPS      32(DX), Y0
+	VFMADD213PS  32(DI), Y0, Y1
+	VMOVUPS      Y1, 32(DI)
+	ADDQ         $+64, DX
+	CMPQ         SI, BX
+	JL           block
+	VBROADCASTSS alpha+56(FP), Y1
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), AX
+	ADDQ         CX, AX
+	VMULPS       (AX), Y1, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       32(AX), Y1, Y1
 	VMOVUPS      Y1, 32(AX)
 	VZEROUPPER
 	RET
@@ -2265,6 +2207,114 @@ cols1End:
 	VZEROUPPER
 	RET
 
+// func scaledWide1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// Requires: AVX, FMA3
+TEXT ·scaledWide1AVX2(SB), NOSPLIT, $0-60
+	MOVQ    load+48(FP), AX
+	TESTQ   AX, AX
+	JNZ     begin
+	VXORPS  Y0, Y0, Y0
+	MOVQ    coff+8(FP), AX
+	MOVQ    c+0(FP), CX
+	MOVQ    (AX), AX
+	ADDQ    CX, AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS Y0, 96(AX)
+
+begin:
+	MOVQ aoff+24(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ (AX), AX
+	ADDQ CX, AX
+	MOVQ b+32(FP), CX
+	LEAQ 16384(CX), DX
+	MOVQ k+40(FP), BX
+	XORQ SI, SI
+
+block:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+cols:
+	VBROADCASTSS (AX)(SI*4), Y4
+	VMOVUPS      (CX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMOVUPS      32(CX), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VMOVUPS      17408(CX), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VMOVUPS      17440(CX), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	VBROADCASTSS 4(AX)(SI*4), Y4
+	VMOVUPS      64(CX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMOVUPS      96(CX), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VMOVUPS      17472(CX), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VMOVUPS      17504(CX), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	VBROADCASTSS 8(AX)(SI*4), Y4
+	VMOVUPS      128(CX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMOVUPS      160(CX), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VMOVUPS      17536(CX), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VMOVUPS      17568(CX), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	VBROADCASTSS 12(AX)(SI*4), Y4
+	VMOVUPS      192(CX), Y5
+	VFMADD231PS  Y5, Y4, Y0
+	VMOVUPS      224(CX), Y5
+	VFMADD231PS  Y5, Y4, Y1
+	VMOVUPS      17600(CX), Y5
+	VFMADD231PS  Y5, Y4, Y2
+	VMOVUPS      17632(CX), Y5
+	VFMADD231PS  Y5, Y4, Y3
+	ADDQ         $+256, CX
+	ADDQ         $+4, SI
+	TESTQ        $+15, SI
+	JNZ          cols
+	MOVQ         coff+8(FP), DI
+	MOVQ         c+0(FP), R8
+	MOVQ         (DI), DI
+	ADDQ         R8, DI
+	VMOVUPS      (DX), Y4
+	VFMADD213PS  (DI), Y4, Y0
+	VMOVUPS      Y0, (DI)
+	VMOVUPS      32(DX), Y0
+	VFMADD213PS  32(DI), Y0, Y1
+	VMOVUPS      Y1, 32(DI)
+	VMOVUPS      17408(DX), Y0
+	VFMADD213PS  64(DI), Y0, Y2
+	VMOVUPS      Y2, 64(DI)
+	VMOVUPS      17440(DX), Y0
+	VFMADD213PS  96(DI), Y0, Y3
+	VMOVUPS      Y3, 96(DI)
+	ADDQ         $+64, DX
+	CMPQ         SI, BX
+	JL           block
+	VBROADCASTSS alpha+56(FP), Y3
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), AX
+	ADDQ         CX, AX
+	VMULPS       (AX), Y3, Y0
+	VMOVUPS      Y0, (AX)
+	VMULPS       32(AX), Y3, Y1
+	VMOVUPS      Y1, 32(AX)
+	VMULPS       64(AX), Y3, Y2
+	VMOVUPS      Y2, 64(AX)
+	VMULPS       96(AX), Y3, Y3
+	VMOVUPS      Y3, 96(AX)
+	VZEROUPPER
+	RET
+
 // func tile2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 // Requires: AVX, FMA3
 TEXT ·tile2AVX2(SB), NOSPLIT, $0-68
@@ -2377,6 +2427,118 @@ cols1End:
 	VMULPS       Y4, Y2, Y2
 	VMOVUPS      Y2, (AX)
 	VMULPS       Y4, Y3, Y3
+	VMOVUPS      Y3, 32(AX)
+	VZEROUPPER
+	RET
+
+// func scaled2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// Requires: AVX, FMA3
+TEXT ·scaled2AVX2(SB), NOSPLIT, $0-60
+	MOVQ    load+48(FP), AX
+	TESTQ   AX, AX
+	JNZ     begin
+	VXORPS  Y0, Y0, Y0
+	MOVQ    coff+8(FP), AX
+	MOVQ    c+0(FP), CX
+	MOVQ    (AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    8(AX), AX
+	ADDQ    CX, AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y0, 32(AX)
+
+begin:
+	MOVQ aoff+24(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ (AX), DX
+	ADDQ CX, DX
+	MOVQ 8(AX), AX
+	ADDQ CX, AX
+	MOVQ b+32(FP), CX
+	LEAQ 16384(CX), BX
+	MOVQ k+40(FP), SI
+	XORQ DI, DI
+
+block:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+cols:
+	VMOVUPS      (CX), Y4
+	VMOVUPS      32(CX), Y5
+	VBROADCASTSS (DX)(DI*4), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (AX)(DI*4), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	VMOVUPS      64(CX), Y4
+	VMOVUPS      96(CX), Y5
+	VBROADCASTSS 4(DX)(DI*4), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS 4(AX)(DI*4), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	VMOVUPS      128(CX), Y4
+	VMOVUPS      160(CX), Y5
+	VBROADCASTSS 8(DX)(DI*4), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS 8(AX)(DI*4), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	VMOVUPS      192(CX), Y4
+	VMOVUPS      224(CX), Y5
+	VBROADCASTSS 12(DX)(DI*4), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS 12(AX)(DI*4), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         $+256, CX
+	ADDQ         $+4, DI
+	TESTQ        $+15, DI
+	JNZ          cols
+	MOVQ         coff+8(FP), R8
+	MOVQ         c+0(FP), R9
+	MOVQ         (R8), R10
+	ADDQ         R9, R10
+	VMOVUPS      (BX), Y4
+	VFMADD213PS  (R10), Y4, Y0
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      32(BX), Y0
+	VFMADD213PS  32(R10), Y0, Y1
+	VMOVUPS      Y1, 32(R10)
+	MOVQ         8(R8), R8
+	ADDQ         R9, R8
+	VMOVUPS      (BX), Y0
+	VFMADD213PS  (R8), Y0, Y2
+	VMOVUPS      Y2, (R8)
+	VMOVUPS      32(BX), Y0
+	VFMADD213PS  32(R8), Y0, Y3
+	VMOVUPS      Y3, 32(R8)
+	ADDQ         $+64, BX
+	CMPQ         DI, SI
+	JL           block
+	VBROADCASTSS alpha+56(FP), Y3
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y3, Y0
+	VMOVUPS      Y0, (DX)
+	VMULPS       32(DX), Y3, Y1
+	VMOVUPS      Y1, 32(DX)
+	MOVQ         8(AX), AX
+	ADDQ         CX, AX
+	VMULPS       (AX), Y3, Y2
+	VMOVUPS      Y2, (AX)
+	VMULPS       32(AX), Y3, Y3
 	VMOVUPS      Y3, 32(AX)
 	VZEROUPPER
 	RET
@@ -2546,6 +2708,170 @@ cols1End:
 	VZEROUPPER
 	RET
 
+// func scaledWide2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// Requires: AVX, FMA3
+TEXT ·scaledWide2AVX2(SB), NOSPLIT, $0-60
+	MOVQ    load+48(FP), AX
+	TESTQ   AX, AX
+	JNZ     begin
+	VXORPS  Y0, Y0, Y0
+	MOVQ    coff+8(FP), AX
+	MOVQ    c+0(FP), CX
+	MOVQ    (AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	VMOVUPS Y0, 64(DX)
+	VMOVUPS Y0, 96(DX)
+	MOVQ    8(AX), AX
+	ADDQ    CX, AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS Y0, 96(AX)
+
+begin:
+	MOVQ aoff+24(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ (AX), DX
+	ADDQ CX, DX
+	MOVQ 8(AX), AX
+	ADDQ CX, AX
+	MOVQ b+32(FP), CX
+	LEAQ 16384(CX), BX
+	MOVQ k+40(FP), SI
+	XORQ DI, DI
+
+block:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+cols:
+	VBROADCASTSS (DX)(DI*4), Y8
+	VBROADCASTSS (AX)(DI*4), Y9
+	VMOVUPS      (CX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y4
+	VMOVUPS      32(CX), Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VFMADD231PS  Y10, Y9, Y5
+	VMOVUPS      17408(CX), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y6
+	VMOVUPS      17440(CX), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y7
+	VBROADCASTSS 4(DX)(DI*4), Y8
+	VBROADCASTSS 4(AX)(DI*4), Y9
+	VMOVUPS      64(CX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y4
+	VMOVUPS      96(CX), Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VFMADD231PS  Y10, Y9, Y5
+	VMOVUPS      17472(CX), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y6
+	VMOVUPS      17504(CX), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y7
+	VBROADCASTSS 8(DX)(DI*4), Y8
+	VBROADCASTSS 8(AX)(DI*4), Y9
+	VMOVUPS      128(CX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y4
+	VMOVUPS      160(CX), Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VFMADD231PS  Y10, Y9, Y5
+	VMOVUPS      17536(CX), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y6
+	VMOVUPS      17568(CX), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y7
+	VBROADCASTSS 12(DX)(DI*4), Y8
+	VBROADCASTSS 12(AX)(DI*4), Y9
+	VMOVUPS      192(CX), Y10
+	VFMADD231PS  Y10, Y8, Y0
+	VFMADD231PS  Y10, Y9, Y4
+	VMOVUPS      224(CX), Y10
+	VFMADD231PS  Y10, Y8, Y1
+	VFMADD231PS  Y10, Y9, Y5
+	VMOVUPS      17600(CX), Y10
+	VFMADD231PS  Y10, Y8, Y2
+	VFMADD231PS  Y10, Y9, Y6
+	VMOVUPS      17632(CX), Y10
+	VFMADD231PS  Y10, Y8, Y3
+	VFMADD231PS  Y10, Y9, Y7
+	ADDQ         $+256, CX
+	ADDQ         $+4, DI
+	TESTQ        $+15, DI
+	JNZ          cols
+	MOVQ         coff+8(FP), R8
+	MOVQ         c+0(FP), R9
+	MOVQ         (R8), R10
+	ADDQ         R9, R10
+	VMOVUPS      (BX), Y8
+	VFMADD213PS  (R10), Y8, Y0
+	VMOVUPS      Y0, (R10)
+	VMOVUPS      32(BX), Y0
+	VFMADD213PS  32(R10), Y0, Y1
+	VMOVUPS      Y1, 32(R10)
+	VMOVUPS      17408(BX), Y0
+	VFMADD213PS  64(R10), Y0, Y2
+	VMOVUPS      Y2, 64(R10)
+	VMOVUPS      17440(BX), Y0
+	VFMADD213PS  96(R10), Y0, Y3
+	VMOVUPS      Y3, 96(R10)
+	MOVQ         8(R8), R8
+	ADDQ         R9, R8
+	VMOVUPS      (BX), Y0
+	VFMADD213PS  (R8), Y0, Y4
+	VMOVUPS      Y4, (R8)
+	VMOVUPS      32(BX), Y0
+	VFMADD213PS  32(R8), Y0, Y5
+	VMOVUPS      Y5, 32(R8)
+	VMOVUPS      17408(BX), Y0
+	VFMADD213PS  64(R8), Y0, Y6
+	VMOVUPS      Y6, 64(R8)
+	VMOVUPS      17440(BX), Y0
+	VFMADD213PS  96(R8), Y0, Y7
+	VMOVUPS      Y7, 96(R8)
+	ADDQ         $+64, BX
+	CMPQ         DI, SI
+	JL           block
+	VBROADCASTSS alpha+56(FP), Y7
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y7, Y0
+	VMOVUPS      Y0, (DX)
+	VMULPS       32(DX), Y7, Y1
+	VMOVUPS      Y1, 32(DX)
+	VMULPS       64(DX), Y7, Y2
+	VMOVUPS      Y2, 64(DX)
+	VMULPS       96(DX), Y7, Y3
+	VMOVUPS      Y3, 96(DX)
+	MOVQ         8(AX), AX
+	ADDQ         CX, AX
+	VMULPS       (AX), Y7, Y4
+	VMOVUPS      Y4, (AX)
+	VMULPS       32(AX), Y7, Y5
+	VMOVUPS      Y5, 32(AX)
+	VMULPS       64(AX), Y7, Y6
+	VMOVUPS      Y6, 64(AX)
+	VMULPS       96(AX), Y7, Y7
+	VMOVUPS      Y7, 96(AX)
+	VZEROUPPER
+	RET
+
 // func tile3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 // Requires: AVX, FMA3
 TEXT ·tile3AVX2(SB), NOSPLIT, $0-68
@@ -2687,6 +3013,152 @@ cols1End:
 	VMULPS       Y6, Y4, Y4
 	VMOVUPS      Y4, (AX)
 	VMULPS       Y6, Y5, Y5
+	VMOVUPS      Y5, 32(AX)
+	VZEROUPPER
+	RET
+
+// func scaled3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// Requires: AVX, FMA3
+TEXT ·scaled3AVX2(SB), NOSPLIT, $0-60
+	MOVQ    load+48(FP), AX
+	TESTQ   AX, AX
+	JNZ     begin
+	VXORPS  Y0, Y0, Y0
+	MOVQ    coff+8(FP), AX
+	MOVQ    c+0(FP), CX
+	MOVQ    (AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    8(AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    16(AX), AX
+	ADDQ    CX, AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y0, 32(AX)
+
+begin:
+	MOVQ aoff+24(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ (AX), DX
+	ADDQ CX, DX
+	MOVQ 8(AX), BX
+	ADDQ CX, BX
+	MOVQ 16(AX), AX
+	ADDQ CX, AX
+	MOVQ b+32(FP), CX
+	LEAQ 16384(CX), SI
+	MOVQ k+40(FP), DI
+	XORQ R8, R8
+
+block:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+
+cols:
+	VMOVUPS      (CX), Y6
+	VMOVUPS      32(CX), Y7
+	VBROADCASTSS (DX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (BX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (AX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	VMOVUPS      64(CX), Y6
+	VMOVUPS      96(CX), Y7
+	VBROADCASTSS 4(DX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS 4(BX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS 4(AX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	VMOVUPS      128(CX), Y6
+	VMOVUPS      160(CX), Y7
+	VBROADCASTSS 8(DX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS 8(BX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS 8(AX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	VMOVUPS      192(CX), Y6
+	VMOVUPS      224(CX), Y7
+	VBROADCASTSS 12(DX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS 12(BX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS 12(AX)(R8*4), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         $+256, CX
+	ADDQ         $+4, R8
+	TESTQ        $+15, R8
+	JNZ          cols
+	MOVQ         coff+8(FP), R9
+	MOVQ         c+0(FP), R10
+	MOVQ         (R9), R11
+	ADDQ         R10, R11
+	VMOVUPS      (SI), Y6
+	VFMADD213PS  (R11), Y6, Y0
+	VMOVUPS      Y0, (R11)
+	VMOVUPS      32(SI), Y0
+	VFMADD213PS  32(R11), Y0, Y1
+	VMOVUPS      Y1, 32(R11)
+	MOVQ         8(R9), R11
+	ADDQ         R10, R11
+	VMOVUPS      (SI), Y0
+	VFMADD213PS  (R11), Y0, Y2
+	VMOVUPS      Y2, (R11)
+	VMOVUPS      32(SI), Y0
+	VFMADD213PS  32(R11), Y0, Y3
+	VMOVUPS      Y3, 32(R11)
+	MOVQ         16(R9), R9
+	ADDQ         R10, R9
+	VMOVUPS      (SI), Y0
+	VFMADD213PS  (R9), Y0, Y4
+	VMOVUPS      Y4, (R9)
+	VMOVUPS      32(SI), Y0
+	VFMADD213PS  32(R9), Y0, Y5
+	VMOVUPS      Y5, 32(R9)
+	ADDQ         $+64, SI
+	CMPQ         R8, DI
+	JL           block
+	VBROADCASTSS alpha+56(FP), Y5
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y5, Y0
+	VMOVUPS      Y0, (DX)
+	VMULPS       32(DX), Y5, Y1
+	VMOVUPS      Y1, 32(DX)
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y5, Y2
+	VMOVUPS      Y2, (DX)
+	VMULPS       32(DX), Y5, Y3
+	VMOVUPS      Y3, 32(DX)
+	MOVQ         16(AX), AX
+	ADDQ         CX, AX
+	VMULPS       (AX), Y5, Y4
+	VMOVUPS      Y4, (AX)
+	VMULPS       32(AX), Y5, Y5
 	VMOVUPS      Y5, 32(AX)
 	VZEROUPPER
 	RET
@@ -2903,6 +3375,226 @@ cols1End:
 	VZEROUPPER
 	RET
 
+// func scaledWide3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// Requires: AVX, FMA3
+TEXT ·scaledWide3AVX2(SB), NOSPLIT, $0-60
+	MOVQ    load+48(FP), AX
+	TESTQ   AX, AX
+	JNZ     begin
+	VXORPS  Y0, Y0, Y0
+	MOVQ    coff+8(FP), AX
+	MOVQ    c+0(FP), CX
+	MOVQ    (AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	VMOVUPS Y0, 64(DX)
+	VMOVUPS Y0, 96(DX)
+	MOVQ    8(AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	VMOVUPS Y0, 64(DX)
+	VMOVUPS Y0, 96(DX)
+	MOVQ    16(AX), AX
+	ADDQ    CX, AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y0, 32(AX)
+	VMOVUPS Y0, 64(AX)
+	VMOVUPS Y0, 96(AX)
+
+begin:
+	MOVQ aoff+24(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ (AX), DX
+	ADDQ CX, DX
+	MOVQ 8(AX), BX
+	ADDQ CX, BX
+	MOVQ 16(AX), AX
+	ADDQ CX, AX
+	MOVQ b+32(FP), CX
+	LEAQ 16384(CX), SI
+	MOVQ k+40(FP), DI
+	XORQ R8, R8
+
+block:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+cols:
+	VBROADCASTSS (DX)(R8*4), Y12
+	VBROADCASTSS (BX)(R8*4), Y13
+	VBROADCASTSS (AX)(R8*4), Y14
+	VMOVUPS      (CX), Y15
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VMOVUPS      32(CX), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VMOVUPS      17408(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VMOVUPS      17440(CX), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	VBROADCASTSS 4(DX)(R8*4), Y12
+	VBROADCASTSS 4(BX)(R8*4), Y13
+	VBROADCASTSS 4(AX)(R8*4), Y14
+	VMOVUPS      64(CX), Y15
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VMOVUPS      96(CX), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VMOVUPS      17472(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VMOVUPS      17504(CX), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	VBROADCASTSS 8(DX)(R8*4), Y12
+	VBROADCASTSS 8(BX)(R8*4), Y13
+	VBROADCASTSS 8(AX)(R8*4), Y14
+	VMOVUPS      128(CX), Y15
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VMOVUPS      160(CX), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VMOVUPS      17536(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VMOVUPS      17568(CX), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	VBROADCASTSS 12(DX)(R8*4), Y12
+	VBROADCASTSS 12(BX)(R8*4), Y13
+	VBROADCASTSS 12(AX)(R8*4), Y14
+	VMOVUPS      192(CX), Y15
+	VFMADD231PS  Y15, Y12, Y0
+	VFMADD231PS  Y15, Y13, Y4
+	VFMADD231PS  Y15, Y14, Y8
+	VMOVUPS      224(CX), Y15
+	VFMADD231PS  Y15, Y12, Y1
+	VFMADD231PS  Y15, Y13, Y5
+	VFMADD231PS  Y15, Y14, Y9
+	VMOVUPS      17600(CX), Y15
+	VFMADD231PS  Y15, Y12, Y2
+	VFMADD231PS  Y15, Y13, Y6
+	VFMADD231PS  Y15, Y14, Y10
+	VMOVUPS      17632(CX), Y15
+	VFMADD231PS  Y15, Y12, Y3
+	VFMADD231PS  Y15, Y13, Y7
+	VFMADD231PS  Y15, Y14, Y11
+	ADDQ         $+256, CX
+	ADDQ         $+4, R8
+	TESTQ        $+15, R8
+	JNZ          cols
+	MOVQ         coff+8(FP), R9
+	MOVQ         c+0(FP), R10
+	MOVQ         (R9), R11
+	ADDQ         R10, R11
+	VMOVUPS      (SI), Y12
+	VFMADD213PS  (R11), Y12, Y0
+	VMOVUPS      Y0, (R11)
+	VMOVUPS      32(SI), Y0
+	VFMADD213PS  32(R11), Y0, Y1
+	VMOVUPS      Y1, 32(R11)
+	VMOVUPS      17408(SI), Y0
+	VFMADD213PS  64(R11), Y0, Y2
+	VMOVUPS      Y2, 64(R11)
+	VMOVUPS      17440(SI), Y0
+	VFMADD213PS  96(R11), Y0, Y3
+	VMOVUPS      Y3, 96(R11)
+	MOVQ         8(R9), R11
+	ADDQ         R10, R11
+	VMOVUPS      (SI), Y0
+	VFMADD213PS  (R11), Y0, Y4
+	VMOVUPS      Y4, (R11)
+	VMOVUPS      32(SI), Y0
+	VFMADD213PS  32(R11), Y0, Y5
+	VMOVUPS      Y5, 32(R11)
+	VMOVUPS      17408(SI), Y0
+	VFMADD213PS  64(R11), Y0, Y6
+	VMOVUPS      Y6, 64(R11)
+	VMOVUPS      17440(SI), Y0
+	VFMADD213PS  96(R11), Y0, Y7
+	VMOVUPS      Y7, 96(R11)
+	MOVQ         16(R9), R9
+	ADDQ         R10, R9
+	VMOVUPS      (SI), Y0
+	VFMADD213PS  (R9), Y0, Y8
+	VMOVUPS      Y8, (R9)
+	VMOVUPS      32(SI), Y0
+	VFMADD213PS  32(R9), Y0, Y9
+	VMOVUPS      Y9, 32(R9)
+	VMOVUPS      17408(SI), Y0
+	VFMADD213PS  64(R9), Y0, Y10
+	VMOVUPS      Y10, 64(R9)
+	VMOVUPS      17440(SI), Y0
+	VFMADD213PS  96(R9), Y0, Y11
+	VMOVUPS      Y11, 96(R9)
+	ADDQ         $+64, SI
+	CMPQ         R8, DI
+	JL           block
+	VBROADCASTSS alpha+56(FP), Y11
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y11, Y0
+	VMOVUPS      Y0, (DX)
+	VMULPS       32(DX), Y11, Y1
+	VMOVUPS      Y1, 32(DX)
+	VMULPS       64(DX), Y11, Y2
+	VMOVUPS      Y2, 64(DX)
+	VMULPS       96(DX), Y11, Y3
+	VMOVUPS      Y3, 96(DX)
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y11, Y4
+	VMOVUPS      Y4, (DX)
+	VMULPS       32(DX), Y11, Y5
+	VMOVUPS      Y5, 32(DX)
+	VMULPS       64(DX), Y11, Y6
+	VMOVUPS      Y6, 64(DX)
+	VMULPS       96(DX), Y11, Y7
+	VMOVUPS      Y7, 96(DX)
+	MOVQ         16(AX), AX
+	ADDQ         CX, AX
+	VMULPS       (AX), Y11, Y8
+	VMOVUPS      Y8, (AX)
+	VMULPS       32(AX), Y11, Y9
+	VMOVUPS      Y9, 32(AX)
+	VMULPS       64(AX), Y11, Y10
+	VMOVUPS      Y10, 64(AX)
+	VMULPS       96(AX), Y11, Y11
+	VMOVUPS      Y11, 96(AX)
+	VZEROUPPER
+	RET
+
 // func tile4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 // Requires: AVX, FMA3
 TEXT ·tile4AVX2(SB), NOSPLIT, $0-68
@@ -3073,6 +3765,186 @@ cols1End:
 	VMULPS       Y8, Y6, Y6
 	VMOVUPS      Y6, (AX)
 	VMULPS       Y8, Y7, Y7
+	VMOVUPS      Y7, 32(AX)
+	VZEROUPPER
+	RET
+
+// func scaled4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// Requires: AVX, FMA3
+TEXT ·scaled4AVX2(SB), NOSPLIT, $0-60
+	MOVQ    load+48(FP), AX
+	TESTQ   AX, AX
+	JNZ     begin
+	VXORPS  Y0, Y0, Y0
+	MOVQ    coff+8(FP), AX
+	MOVQ    c+0(FP), CX
+	MOVQ    (AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    8(AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    16(AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    24(AX), AX
+	ADDQ    CX, AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y0, 32(AX)
+
+begin:
+	MOVQ aoff+24(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ (AX), DX
+	ADDQ CX, DX
+	MOVQ 8(AX), BX
+	ADDQ CX, BX
+	MOVQ 16(AX), SI
+	ADDQ CX, SI
+	MOVQ 24(AX), AX
+	ADDQ CX, AX
+	MOVQ b+32(FP), CX
+	LEAQ 16384(CX), DI
+	MOVQ k+40(FP), R8
+	XORQ R9, R9
+
+block:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+cols:
+	VMOVUPS      (CX), Y8
+	VMOVUPS      32(CX), Y9
+	VBROADCASTSS (DX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (BX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (SI)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (AX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	VMOVUPS      64(CX), Y8
+	VMOVUPS      96(CX), Y9
+	VBROADCASTSS 4(DX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 4(BX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 4(SI)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 4(AX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	VMOVUPS      128(CX), Y8
+	VMOVUPS      160(CX), Y9
+	VBROADCASTSS 8(DX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 8(BX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 8(SI)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 8(AX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	VMOVUPS      192(CX), Y8
+	VMOVUPS      224(CX), Y9
+	VBROADCASTSS 12(DX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 12(BX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 12(SI)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 12(AX)(R9*4), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         $+256, CX
+	ADDQ         $+4, R9
+	TESTQ        $+15, R9
+	JNZ          cols
+	MOVQ         coff+8(FP), R10
+	MOVQ         c+0(FP), R11
+	MOVQ         (R10), R12
+	ADDQ         R11, R12
+	VMOVUPS      (DI), Y8
+	VFMADD213PS  (R12), Y8, Y0
+	VMOVUPS      Y0, (R12)
+	VMOVUPS      32(DI), Y0
+	VFMADD213PS  32(R12), Y0, Y1
+	VMOVUPS      Y1, 32(R12)
+	MOVQ         8(R10), R12
+	ADDQ         R11, R12
+	VMOVUPS      (DI), Y0
+	VFMADD213PS  (R12), Y0, Y2
+	VMOVUPS      Y2, (R12)
+	VMOVUPS      32(DI), Y0
+	VFMADD213PS  32(R12), Y0, Y3
+	VMOVUPS      Y3, 32(R12)
+	MOVQ         16(R10), R12
+	ADDQ         R11, R12
+	VMOVUPS      (DI), Y0
+	VFMADD213PS  (R12), Y0, Y4
+	VMOVUPS      Y4, (R12)
+	VMOVUPS      32(DI), Y0
+	VFMADD213PS  32(R12), Y0, Y5
+	VMOVUPS      Y5, 32(R12)
+	MOVQ         24(R10), R10
+	ADDQ         R11, R10
+	VMOVUPS      (DI), Y0
+	VFMADD213PS  (R10), Y0, Y6
+	VMOVUPS      Y6, (R10)
+	VMOVUPS      32(DI), Y0
+	VFMADD213PS  32(R10), Y0, Y7
+	VMOVUPS      Y7, 32(R10)
+	ADDQ         $+64, DI
+	CMPQ         R9, R8
+	JL           block
+	VBROADCASTSS alpha+56(FP), Y7
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y7, Y0
+	VMOVUPS      Y0, (DX)
+	VMULPS       32(DX), Y7, Y1
+	VMOVUPS      Y1, 32(DX)
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y7, Y2
+	VMOVUPS      Y2, (DX)
+	VMULPS       32(DX), Y7, Y3
+	VMOVUPS      Y3, 32(DX)
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y7, Y4
+	VMOVUPS      Y4, (DX)
+	VMULPS       32(DX), Y7, Y5
+	VMOVUPS      Y5, 32(DX)
+	MOVQ         24(AX), AX
+	ADDQ         CX, AX
+	VMULPS       (AX), Y7, Y6
+	VMOVUPS      Y6, (AX)
+	VMULPS       32(AX), Y7, Y7
 	VMOVUPS      Y7, 32(AX)
 	VZEROUPPER
 	RET
@@ -3276,6 +4148,220 @@ cols1End:
 	VMULPS       Y10, Y8, Y8
 	VMOVUPS      Y8, (AX)
 	VMULPS       Y10, Y9, Y9
+	VMOVUPS      Y9, 32(AX)
+	VZEROUPPER
+	RET
+
+// func scaled5AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// Requires: AVX, FMA3
+TEXT ·scaled5AVX2(SB), NOSPLIT, $0-60
+	MOVQ    load+48(FP), AX
+	TESTQ   AX, AX
+	JNZ     begin
+	VXORPS  Y0, Y0, Y0
+	MOVQ    coff+8(FP), AX
+	MOVQ    c+0(FP), CX
+	MOVQ    (AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    8(AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    16(AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    24(AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    32(AX), AX
+	ADDQ    CX, AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y0, 32(AX)
+
+begin:
+	MOVQ aoff+24(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ (AX), DX
+	ADDQ CX, DX
+	MOVQ 8(AX), BX
+	ADDQ CX, BX
+	MOVQ 16(AX), SI
+	ADDQ CX, SI
+	MOVQ 24(AX), DI
+	ADDQ CX, DI
+	MOVQ 32(AX), AX
+	ADDQ CX, AX
+	MOVQ b+32(FP), CX
+	LEAQ 16384(CX), R8
+	MOVQ k+40(FP), R9
+	XORQ R10, R10
+
+block:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+
+cols:
+	VMOVUPS      (CX), Y10
+	VMOVUPS      32(CX), Y11
+	VBROADCASTSS (DX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (BX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (SI)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (DI)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (AX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	VMOVUPS      64(CX), Y10
+	VMOVUPS      96(CX), Y11
+	VBROADCASTSS 4(DX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS 4(BX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 4(SI)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS 4(DI)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS 4(AX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	VMOVUPS      128(CX), Y10
+	VMOVUPS      160(CX), Y11
+	VBROADCASTSS 8(DX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS 8(BX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 8(SI)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS 8(DI)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS 8(AX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	VMOVUPS      192(CX), Y10
+	VMOVUPS      224(CX), Y11
+	VBROADCASTSS 12(DX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS 12(BX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 12(SI)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS 12(DI)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS 12(AX)(R10*4), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         $+256, CX
+	ADDQ         $+4, R10
+	TESTQ        $+15, R10
+	JNZ          cols
+	MOVQ         coff+8(FP), R11
+	MOVQ         c+0(FP), R12
+	MOVQ         (R11), R13
+	ADDQ         R12, R13
+	VMOVUPS      (R8), Y10
+	VFMADD213PS  (R13), Y10, Y0
+	VMOVUPS      Y0, (R13)
+	VMOVUPS      32(R8), Y0
+	VFMADD213PS  32(R13), Y0, Y1
+	VMOVUPS      Y1, 32(R13)
+	MOVQ         8(R11), R13
+	ADDQ         R12, R13
+	VMOVUPS      (R8), Y0
+	VFMADD213PS  (R13), Y0, Y2
+	VMOVUPS      Y2, (R13)
+	VMOVUPS      32(R8), Y0
+	VFMADD213PS  32(R13), Y0, Y3
+	VMOVUPS      Y3, 32(R13)
+	MOVQ         16(R11), R13
+	ADDQ         R12, R13
+	VMOVUPS      (R8), Y0
+	VFMADD213PS  (R13), Y0, Y4
+	VMOVUPS      Y4, (R13)
+	VMOVUPS      32(R8), Y0
+	VFMADD213PS  32(R13), Y0, Y5
+	VMOVUPS      Y5, 32(R13)
+	MOVQ         24(R11), R13
+	ADDQ         R12, R13
+	VMOVUPS      (R8), Y0
+	VFMADD213PS  (R13), Y0, Y6
+	VMOVUPS      Y6, (R13)
+	VMOVUPS      32(R8), Y0
+	VFMADD213PS  32(R13), Y0, Y7
+	VMOVUPS      Y7, 32(R13)
+	MOVQ         32(R11), R11
+	ADDQ         R12, R11
+	VMOVUPS      (R8), Y0
+	VFMADD213PS  (R11), Y0, Y8
+	VMOVUPS      Y8, (R11)
+	VMOVUPS      32(R8), Y0
+	VFMADD213PS  32(R11), Y0, Y9
+	VMOVUPS      Y9, 32(R11)
+	ADDQ         $+64, R8
+	CMPQ         R10, R9
+	JL           block
+	VBROADCASTSS alpha+56(FP), Y9
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y9, Y0
+	VMOVUPS      Y0, (DX)
+	VMULPS       32(DX), Y9, Y1
+	VMOVUPS      Y1, 32(DX)
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y9, Y2
+	VMOVUPS      Y2, (DX)
+	VMULPS       32(DX), Y9, Y3
+	VMOVUPS      Y3, 32(DX)
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y9, Y4
+	VMOVUPS      Y4, (DX)
+	VMULPS       32(DX), Y9, Y5
+	VMOVUPS      Y5, 32(DX)
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y9, Y6
+	VMOVUPS      Y6, (DX)
+	VMULPS       32(DX), Y9, Y7
+	VMOVUPS      Y7, 32(DX)
+	MOVQ         32(AX), AX
+	ADDQ         CX, AX
+	VMULPS       (AX), Y9, Y8
+	VMOVUPS      Y8, (AX)
+	VMULPS       32(AX), Y9, Y9
 	VMOVUPS      Y9, 32(AX)
 	VZEROUPPER
 	RET
@@ -3508,6 +4594,254 @@ cols1End:
 	VMULPS       Y12, Y10, Y10
 	VMOVUPS      Y10, (AX)
 	VMULPS       Y12, Y11, Y11
+	VMOVUPS      Y11, 32(AX)
+	VZEROUPPER
+	RET
+
+// func scaled6AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// Requires: AVX, FMA3
+TEXT ·scaled6AVX2(SB), NOSPLIT, $0-60
+	MOVQ    load+48(FP), AX
+	TESTQ   AX, AX
+	JNZ     begin
+	VXORPS  Y0, Y0, Y0
+	MOVQ    coff+8(FP), AX
+	MOVQ    c+0(FP), CX
+	MOVQ    (AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    8(AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    16(AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    24(AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    32(AX), DX
+	ADDQ    CX, DX
+	VMOVUPS Y0, (DX)
+	VMOVUPS Y0, 32(DX)
+	MOVQ    40(AX), AX
+	ADDQ    CX, AX
+	VMOVUPS Y0, (AX)
+	VMOVUPS Y0, 32(AX)
+
+begin:
+	MOVQ aoff+24(FP), AX
+	MOVQ a+16(FP), CX
+	MOVQ (AX), DX
+	ADDQ CX, DX
+	MOVQ 8(AX), BX
+	ADDQ CX, BX
+	MOVQ 16(AX), SI
+	ADDQ CX, SI
+	MOVQ 24(AX), DI
+	ADDQ CX, DI
+	MOVQ 32(AX), R8
+	ADDQ CX, R8
+	MOVQ 40(AX), AX
+	ADDQ CX, AX
+	MOVQ b+32(FP), CX
+	LEAQ 16384(CX), R9
+	MOVQ k+40(FP), R10
+	XORQ R11, R11
+
+block:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+
+cols:
+	VMOVUPS      (CX), Y12
+	VMOVUPS      32(CX), Y13
+	VBROADCASTSS (DX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (BX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (SI)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DI)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (R8)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (AX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	VMOVUPS      64(CX), Y12
+	VMOVUPS      96(CX), Y13
+	VBROADCASTSS 4(DX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 4(BX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 4(SI)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 4(DI)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 4(R8)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 4(AX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	VMOVUPS      128(CX), Y12
+	VMOVUPS      160(CX), Y13
+	VBROADCASTSS 8(DX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 8(BX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 8(SI)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 8(DI)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 8(R8)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 8(AX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	VMOVUPS      192(CX), Y12
+	VMOVUPS      224(CX), Y13
+	VBROADCASTSS 12(DX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 12(BX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 12(SI)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 12(DI)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 12(R8)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 12(AX)(R11*4), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         $+256, CX
+	ADDQ         $+4, R11
+	TESTQ        $+15, R11
+	JNZ          cols
+	MOVQ         coff+8(FP), R12
+	MOVQ         c+0(FP), R13
+	MOVQ         (R12), R14
+	ADDQ         R13, R14
+	VMOVUPS      (R9), Y12
+	VFMADD213PS  (R14), Y12, Y0
+	VMOVUPS      Y0, (R14)
+	VMOVUPS      32(R9), Y0
+	VFMADD213PS  32(R14), Y0, Y1
+	VMOVUPS      Y1, 32(R14)
+	MOVQ         8(R12), R14
+	ADDQ         R13, R14
+	VMOVUPS      (R9), Y0
+	VFMADD213PS  (R14), Y0, Y2
+	VMOVUPS      Y2, (R14)
+	VMOVUPS      32(R9), Y0
+	VFMADD213PS  32(R14), Y0, Y3
+	VMOVUPS      Y3, 32(R14)
+	MOVQ         16(R12), R14
+	ADDQ         R13, R14
+	VMOVUPS      (R9), Y0
+	VFMADD213PS  (R14), Y0, Y4
+	VMOVUPS      Y4, (R14)
+	VMOVUPS      32(R9), Y0
+	VFMADD213PS  32(R14), Y0, Y5
+	VMOVUPS      Y5, 32(R14)
+	MOVQ         24(R12), R14
+	ADDQ         R13, R14
+	VMOVUPS      (R9), Y0
+	VFMADD213PS  (R14), Y0, Y6
+	VMOVUPS      Y6, (R14)
+	VMOVUPS      32(R9), Y0
+	VFMADD213PS  32(R14), Y0, Y7
+	VMOVUPS      Y7, 32(R14)
+	MOVQ         32(R12), R14
+	ADDQ         R13, R14
+	VMOVUPS      (R9), Y0
+	VFMADD213PS  (R14), Y0, Y8
+	VMOVUPS      Y8, (R14)
+	VMOVUPS      32(R9), Y0
+	VFMADD213PS  32(R14), Y0, Y9
+	VMOVUPS      Y9, 32(R14)
+	MOVQ         40(R12), R12
+	ADDQ         R13, R12
+	VMOVUPS      (R9), Y0
+	VFMADD213PS  (R12), Y0, Y10
+	VMOVUPS      Y10, (R12)
+	VMOVUPS      32(R9), Y0
+	VFMADD213PS  32(R12), Y0, Y11
+	VMOVUPS      Y11, 32(R12)
+	ADDQ         $+64, R9
+	CMPQ         R11, R10
+	JL           block
+	VBROADCASTSS alpha+56(FP), Y11
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y11, Y0
+	VMOVUPS      Y0, (DX)
+	VMULPS       32(DX), Y11, Y1
+	VMOVUPS      Y1, 32(DX)
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y11, Y2
+	VMOVUPS      Y2, (DX)
+	VMULPS       32(DX), Y11, Y3
+	VMOVUPS      Y3, 32(DX)
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y11, Y4
+	VMOVUPS      Y4, (DX)
+	VMULPS       32(DX), Y11, Y5
+	VMOVUPS      Y5, 32(DX)
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y11, Y6
+	VMOVUPS      Y6, (DX)
+	VMULPS       32(DX), Y11, Y7
+	VMOVUPS      Y7, 32(DX)
+	MOVQ         32(AX), DX
+	ADDQ         CX, DX
+	VMULPS       (DX), Y11, Y8
+	VMOVUPS      Y8, (DX)
+	VMULPS       32(DX), Y11, Y9
+	VMOVUPS      Y9, 32(DX)
+	MOVQ         40(AX), AX
+	ADDQ         CX, AX
+	VMULPS       (AX), Y11, Y10
+	VMOVUPS      Y10, (AX)
+	VMULPS       32(AX), Y11, Y11
 	VMOVUPS      Y11, 32(AX)
 	VZEROUPPER
 	RET

@@ -79,80 +79,160 @@ func decodeFP4AVX512(dst *float32, w *byte, k int)
 //go:noescape
 func tile1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled1AVX512 is a tile of 1 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // wide1AVX512 is a tile of 1 rows and 2 panels.
 //
 //go:noescape
 func wide1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+
+// scaledWide1AVX512 is a tile of 1 rows and 2 panels of decoded FP4.
+//
+//go:noescape
+func scaledWide1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // tile2AVX512 is a tile of 2 rows and 1 panels.
 //
 //go:noescape
 func tile2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled2AVX512 is a tile of 2 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // wide2AVX512 is a tile of 2 rows and 2 panels.
 //
 //go:noescape
 func wide2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+
+// scaledWide2AVX512 is a tile of 2 rows and 2 panels of decoded FP4.
+//
+//go:noescape
+func scaledWide2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // tile3AVX512 is a tile of 3 rows and 1 panels.
 //
 //go:noescape
 func tile3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled3AVX512 is a tile of 3 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // wide3AVX512 is a tile of 3 rows and 2 panels.
 //
 //go:noescape
 func wide3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+
+// scaledWide3AVX512 is a tile of 3 rows and 2 panels of decoded FP4.
+//
+//go:noescape
+func scaledWide3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // tile4AVX512 is a tile of 4 rows and 1 panels.
 //
 //go:noescape
 func tile4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled4AVX512 is a tile of 4 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // wide4AVX512 is a tile of 4 rows and 2 panels.
 //
 //go:noescape
 func wide4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+
+// scaledWide4AVX512 is a tile of 4 rows and 2 panels of decoded FP4.
+//
+//go:noescape
+func scaledWide4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // tile5AVX512 is a tile of 5 rows and 1 panels.
 //
 //go:noescape
 func tile5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled5AVX512 is a tile of 5 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // wide5AVX512 is a tile of 5 rows and 2 panels.
 //
 //go:noescape
 func wide5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+
+// scaledWide5AVX512 is a tile of 5 rows and 2 panels of decoded FP4.
+//
+//go:noescape
+func scaledWide5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // tile6AVX512 is a tile of 6 rows and 1 panels.
 //
 //go:noescape
 func tile6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled6AVX512 is a tile of 6 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // wide6AVX512 is a tile of 6 rows and 2 panels.
 //
 //go:noescape
 func wide6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+
+// scaledWide6AVX512 is a tile of 6 rows and 2 panels of decoded FP4.
+//
+//go:noescape
+func scaledWide6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // tile7AVX512 is a tile of 7 rows and 1 panels.
 //
 //go:noescape
 func tile7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled7AVX512 is a tile of 7 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // wide7AVX512 is a tile of 7 rows and 2 panels.
 //
 //go:noescape
 func wide7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+
+// scaledWide7AVX512 is a tile of 7 rows and 2 panels of decoded FP4.
+//
+//go:noescape
+func scaledWide7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // tile8AVX512 is a tile of 8 rows and 1 panels.
 //
 //go:noescape
 func tile8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
 
+// scaled8AVX512 is a tile of 8 rows and 1 panels of decoded FP4.
+//
+//go:noescape
+func scaled8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+
 // wide8AVX512 is a tile of 8 rows and 2 panels.
 //
 //go:noescape
 func wide8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+
+// scaledWide8AVX512 is a tile of 8 rows and 2 panels of decoded FP4.
+//
+//go:noescape
+func scaledWide8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
 
 // quant1AVX512 is a tile of 1 rows of integers.
 //

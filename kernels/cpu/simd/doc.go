@@ -4,7 +4,7 @@
 // gives each of them its own [Scratch].
 //
 // A [Weight] is a matrix [Rows, Cols] packed into panels of 16 output rows
-// ([Pack]). A vector lane is an output row, activations are broadcast, and each
+// ([Pack]). A vector lane is an output row, activations are broadcast, and an
 // output is one chain of float32 fused multiply-adds over the columns in their
 // order. So an output's bits depend on its own row of x and row of the weight
 // alone: not on m, the range of panels, the path taken (a matrix-vector stream
@@ -22,8 +22,9 @@
 //     and 16 dwords of columns 8..15. Global and Input stand in 64 bytes before
 //     the first panel.
 //
-// FP4 weights decode to e2m1·scale, which is exact in float32; Global multiplies
-// the finished sum once. [GemmA4] and [GemmA8] read activations that [QuantA4]
+// FP4 weights sum 16 columns at a time, in a chain that begins at 0; the sum
+// times the columns' scale is fused into the output's sum, and Global multiplies
+// the finished one. [GemmA4] and [GemmA8] read activations that [QuantA4]
 // or [QuantA8] made integers, and sum exact integer dot products of 16 columns,
 // each times the two block scales, in the order of the columns.
 //

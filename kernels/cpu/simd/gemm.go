@@ -58,41 +58,34 @@ func (l *level) stream(f int, dst, x Rows, w Weight, lo, hi int, s *Scratch) {
 func (l *level) panels(f int, dst, x []float32, m int, w Weight, p, n int, s *Scratch) {
 	data, size := w.panel(p, n), panelBytes(w.Format, w.Cols)
 	for k := 0; k < w.Cols; k += blockCols {
-		cols := min(blockCols, w.Cols-k)
-		var b [2]*float32
+		t := tiles{level: l, f: f, n: n, c: &dst[p*Lanes:][0], a: &x[k:][0], cols: min(blockCols, w.Cols-k), alpha: 1}
 		for i := range n {
-			b[i] = l.block(f, data[i*size:(i+1)*size], k, cols, i, s)
+			t.b[i] = l.block(f, data[i*size:(i+1)*size], k, t.cols, i, s)
 		}
-		alpha, load := float32(1), 1
-		if k+cols == w.Cols {
-			alpha = w.Global()
+		if k > 0 {
+			t.load = 1
 		}
-		if k == 0 {
-			load = 0
+		if k+t.cols == w.Cols {
+			t.alpha = w.Global()
 		}
-		a := &x[k:][0]
 		for i := 0; i < m; i += l.rows {
 			rows := min(l.rows, m-i)
-			c := &dst[p*Lanes:][0]
-			switch {
-			case n == 2:
-				l.wide[rows-1](c, &s.y[i], a, &s.x[i], b[0], b[1], 64, cols, load, alpha)
-			case (p+1)*Lanes <= w.Rows:
-				l.tile[rows-1](c, &s.y[i], a, &s.x[i], b[0], 64, cols, load, alpha)
-			default:
-				l.edgeTile(dst, a, b[0], w.Rows, p, i, rows, cols, load, alpha, s)
+			if (p+n)*Lanes <= w.Rows {
+				t.run(rows, &s.y[i], &s.x[i])
+			} else {
+				t.edge(rows, dst[p*Lanes:], w.Rows-p*Lanes, s.y[i:], &s.x[i], s)
 			}
 		}
 	}
 }
 
-// block returns columns [k, k+cols) of a panel as float32 [cols][16].
+// block returns columns [k, k+cols) of a panel as tiles read them.
 func (l *level) block(f int, panel []byte, k, cols, slot int, s *Scratch) *float32 {
 	if l.decode[f] == nil {
 		return (*float32)(unsafe.Pointer(&panel[k*64]))
 	}
-	s.block = grow(&s.block, 2*blockCols*Lanes)
-	b := &s.block[slot*blockCols*Lanes]
+	s.block = grow(&s.block, 2*decodedBlock)
+	b := &s.block[slot*decodedBlock]
 	at := 0
 	switch f {
 	case f32:
@@ -106,17 +99,43 @@ func (l *level) block(f int, panel []byte, k, cols, slot int, s *Scratch) *float
 	return b
 }
 
-// edgeTile is a tile of the last panel when that has fewer rows than lanes.
-func (l *level) edgeTile(dst []float32, a, b *float32, width, p, i, rows, cols, load int, alpha float32, s *Scratch) {
-	n := width - p*Lanes
+// tiles are the products of one block of columns of n panels.
+type tiles struct {
+	*level
+	f, n  int
+	c, a  *float32 // results and inputs, from where rows' offsets count
+	b     [2]*float32
+	cols  int
+	load  int // 0: results begin at 0
+	alpha float32
+}
+
+// run does up to level.rows rows.
+func (t *tiles) run(rows int, coff, aoff *int64) {
+	switch {
+	case t.f == fp4 && t.n == 2:
+		t.scaledWide[rows-1](t.c, coff, t.a, aoff, t.b[0], t.cols, t.load, t.alpha)
+	case t.f == fp4:
+		t.scaled[rows-1](t.c, coff, t.a, aoff, t.b[0], t.cols, t.load, t.alpha)
+	case t.n == 2:
+		t.wide[rows-1](t.c, coff, t.a, aoff, t.b[0], t.b[1], 64, t.cols, t.load, t.alpha)
+	default:
+		t.tile[rows-1](t.c, coff, t.a, aoff, t.b[0], 64, t.cols, t.load, t.alpha)
+	}
+}
+
+// edge does rows of the last panel, when that has only width results for a row.
+func (t *tiles) edge(rows int, dst []float32, width int, coff []int64, aoff *int64, s *Scratch) {
 	for r := range rows {
 		s.edgeAt[r] = int64(r) * Lanes * 4
-		if load == 1 {
-			copy(s.edge[r*Lanes:r*Lanes+n], dst[int(s.y[i+r])/4+p*Lanes:])
+		if t.load == 1 {
+			copy(s.edge[r*Lanes:r*Lanes+width], dst[coff[r]/4:])
 		}
 	}
-	l.tile[rows-1](&s.edge[0], &s.edgeAt[0], a, &s.x[i], b, 64, cols, load, alpha)
+	inner := *t
+	inner.c = &s.edge[0]
+	inner.run(rows, &s.edgeAt[0], aoff)
 	for r := range rows {
-		copy(dst[int(s.y[i+r])/4+p*Lanes:], s.edge[r*Lanes:r*Lanes+n])
+		copy(dst[coff[r]/4:], s.edge[r*Lanes:r*Lanes+width])
 	}
 }

@@ -33,6 +33,9 @@ func goLevel() *level {
 		l.tile[i] = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32) {
 			tileGo(i+1, c, coff, a, aoff, b, ldb, k, load, alpha)
 		}
+		l.scaled[i] = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32) {
+			scaledGo(i+1, c, coff, a, aoff, b, k, load, alpha)
+		}
 		l.quant[i] = func(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32) {
 			quantGo(i+1, c, coff, a, aoff, w, blocks, alpha)
 		}
@@ -81,12 +84,35 @@ func decodePairsGo(dst *float32, w *byte, k int) {
 }
 
 func decodeFP4Go(dst *float32, w *byte, k int) {
-	out, in := view[float32](dst, 0, k*Lanes), view[byte](w, 0, k/16*fp4Block)
+	out, in := view[float32](dst, 0, decodedBlock), view[byte](w, 0, k/16*fp4Block)
 	for j := range k {
 		block := in[j/16*fp4Block:][:fp4Block]
 		for r := range Lanes {
-			out[j*Lanes+r] = e2m1[nibble(block, r, j%16)] * e4m3[block[r]]
+			out[j*Lanes+r] = e2m1[nibble(block, r, j%16)]
+			out[decodedScales+j/16*Lanes+r] = e4m3[block[r]]
 		}
+	}
+}
+
+// scaledGo sums 16 columns at a time.
+func scaledGo(rows int, c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32) {
+	weights := view[float32](b, 0, decodedBlock)
+	for i := range rows {
+		out := view[float32](c, view[int64](coff, 0, rows)[i], Lanes)
+		in := view[float32](a, view[int64](aoff, 0, rows)[i], k)
+		if load == 0 {
+			clear(out)
+		}
+		for j := 0; j < k; j += 16 {
+			for r := range out {
+				sum := float32(0)
+				for n, x := range in[j : j+16] {
+					sum = fma(x, weights[(j+n)*Lanes+r], sum)
+				}
+				out[r] = fma(sum, weights[decodedScales+j/16*Lanes+r], out[r])
+			}
+		}
+		scaleGo(out, alpha)
 	}
 }
 

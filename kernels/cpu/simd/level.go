@@ -5,7 +5,11 @@ import "glmbatch/kernels"
 const (
 	maxTile   = 8   // rows of a tile, at most
 	maxGemv   = 4   // panels that a matrix-vector product has in flight, at most
-	blockCols = 256 // columns decoded at a time: 16 KiB a panel
+	blockCols = 256 // columns decoded at a time
+
+	// Of a decoded block, in float32 values.
+	decodedScales = blockCols * Lanes
+	decodedBlock  = decodedScales + blockCols/16*Lanes
 )
 
 // formats index the loops by number format.
@@ -29,11 +33,12 @@ func formatIndex(f kernels.Format) int {
 }
 
 type (
-	gemvFunc  = func(y, x *float32, w *byte, panel, k int, alpha float32)
-	tileFunc  = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32)
-	wideFunc  = func(c *float32, coff *int64, a *float32, aoff *int64, b, b2 *float32, ldb, k, load int, alpha float32)
-	quantFunc = func(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32)
-	dotsFunc  = func(out *float32, ldo int, q *float32, ldq int, r *float32, ldr int, heads, slots, k int)
+	gemvFunc   = func(y, x *float32, w *byte, panel, k int, alpha float32)
+	tileFunc   = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32)
+	wideFunc   = func(c *float32, coff *int64, a *float32, aoff *int64, b, b2 *float32, ldb, k, load int, alpha float32)
+	scaledFunc = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32)
+	quantFunc  = func(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32)
+	dotsFunc   = func(out *float32, ldo int, q *float32, ldq int, r *float32, ldr int, heads, slots, k int)
 )
 
 // level has the loops of one instruction set. Strides and offsets are in bytes.
@@ -44,13 +49,18 @@ type level struct {
 	// gemv[f][n-1] multiplies x with n panels, panel bytes apart, into y[n*16].
 	// nil: tiles do it.
 	gemv [numFormats][maxGemv]gemvFunc
-	// decode writes k columns of a panel as float32 [k][16]. nil: the panel is that already.
+	// decode writes k columns of a panel as float32 [k][16], and for FP4 their
+	// scales from decodedScales on. nil: the panel is that already.
 	decode [numFormats]func(dst *float32, w *byte, k int)
 	// tile[n-1] computes c[i][0:16] = alpha·(c[i] or, if load is 0, zero + Σ a[i][j]·b[j])
 	// for n rows i, which are at the offsets of coff and aoff; rows j of b are ldb apart.
 	tile [maxTile]tileFunc
 	// wide is tile for two panels: c[i][16:32] comes from b2.
 	wide [maxTile]wideFunc
+	// scaled is tile for a block of decoded FP4, whose columns come in multiples
+	// of 16: the sums of 16 are multiplied with their scales and added to c.
+	// scaledWide takes a second panel's block, right after the first.
+	scaled, scaledWide [maxTile]scaledFunc
 	// quant[n-1] is a tile of integer activations with n rows and one panel of blocks of 16 columns.
 	quant [maxTile]quantFunc
 	// dots computes out[h][s] = Σ q[h][i]·r[s][i] for heads h and slots s, the latter

@@ -26,6 +26,8 @@ func avx2Level() *level {
 	l.decode[bf16], l.decode[fp4] = decodePairsAVX2, decodeFP4AVX2
 	l.tile = [maxTile]tileFunc{tile1AVX2, tile2AVX2, tile3AVX2, tile4AVX2, tile5AVX2, tile6AVX2}
 	l.wide = [maxTile]wideFunc{wide1AVX2, wide2AVX2, wide3AVX2}
+	l.scaled = [maxTile]scaledFunc{scaled1AVX2, scaled2AVX2, scaled3AVX2, scaled4AVX2, scaled5AVX2, scaled6AVX2}
+	l.scaledWide = [maxTile]scaledFunc{scaledWide1AVX2, scaledWide2AVX2, scaledWide3AVX2}
 	l.quant = [maxTile]quantFunc{quant1AVX2, quant2AVX2}
 	l.dots = pairs(dots1AVX2, dots2AVX2)
 	return l
@@ -40,6 +42,8 @@ func avx512Level() *level {
 	l.decode[bf16], l.decode[fp4] = decodePairsAVX512, decodeFP4AVX512
 	l.tile = [maxTile]tileFunc{tile1AVX512, tile2AVX512, tile3AVX512, tile4AVX512, tile5AVX512, tile6AVX512, tile7AVX512, tile8AVX512}
 	l.wide = [maxTile]wideFunc{wide1AVX512, wide2AVX512, wide3AVX512, wide4AVX512, wide5AVX512, wide6AVX512, wide7AVX512, wide8AVX512}
+	l.scaled = [maxTile]scaledFunc{scaled1AVX512, scaled2AVX512, scaled3AVX512, scaled4AVX512, scaled5AVX512, scaled6AVX512, scaled7AVX512, scaled8AVX512}
+	l.scaledWide = [maxTile]scaledFunc{scaledWide1AVX512, scaledWide2AVX512, scaledWide3AVX512, scaledWide4AVX512, scaledWide5AVX512, scaledWide6AVX512, scaledWide7AVX512, scaledWide8AVX512}
 	l.quant = [maxTile]quantFunc{quant1AVX512, quant2AVX512, quant3AVX512, quant4AVX512, quant5AVX512, quant6AVX512, quant7AVX512, quant8AVX512}
 	l.dots = pairs(dots1AVX512, dots2AVX512)
 	return l

@@ -116,9 +116,11 @@ func products(v isa, rows int) {
 	decodeBF16(v)
 	decodeFP4(v)
 	for n := 1; n <= rows; n++ {
-		tile(v, n, 1)
-		if n*2*v.parts() <= 12 || v.wide() {
-			tile(v, n, 2)
+		for panels := 1; panels <= 2; panels++ {
+			if n*panels*v.parts() <= 12 || v.wide() {
+				tile(v, n, panels)
+				scaledTile(v, n, panels)
+			}
 		}
 	}
 	for n := 1; n <= 2 || v.wide() && n <= rows; n++ {

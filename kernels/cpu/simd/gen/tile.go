@@ -55,7 +55,16 @@ func tile(v isa, rows, panels int) {
 	for _, cols := range []int{4, 1} {
 		loop(fmt.Sprintf("cols%d", cols), k, cols, func() {
 			for u := range cols {
-				tileColumn(v, acc, u, b, ldb, ldb3, in, j)
+				tileColumn(v, acc, func(n int) Mem {
+					m := Mem{Base: b[n/v.parts()], Disp: n % v.parts() * v.bytes()}
+					switch u {
+					case 1, 2:
+						m.Index, m.Scale = ldb, uint8(u)
+					case 3:
+						m.Index, m.Scale = ldb3, 1
+					}
+					return m
+				}, func(i int) Mem { return Mem{Base: in[i], Index: j, Scale: 4, Disp: 4 * u} })
 			}
 			for _, p := range b {
 				if cols == 4 {
@@ -78,24 +87,90 @@ func tile(v isa, rows, panels int) {
 	RET()
 }
 
-// tileColumn adds the products of column u after j. Of the factors, the fewer
-// stay in registers: the sums leave room for 4 in AVX2.
-func tileColumn(v isa, acc [][]reg.VecVirtual, u int, b []reg.Register, ldb, ldb3 reg.Register, in []reg.GPVirtual, j reg.GPVirtual) {
-	w := func(n int) reg.VecVirtual {
-		m := Mem{Base: b[n/v.parts()], Disp: n % v.parts() * v.bytes()}
-		switch u {
-		case 1, 2:
-			m.Index, m.Scale = ldb, uint8(u)
-		case 3:
-			m.Index, m.Scale = ldb3, 1
+// scaledTile is tile for decoded FP4: each 16 columns are summed by themselves,
+// and their sums times their scales are added to c. A second panel follows the
+// first in memory.
+func scaledTile(v isa, rows, panels int) {
+	name := "scaled"
+	if panels == 2 {
+		name = "scaledWide"
+	}
+	v.text(fmt.Sprintf("%s%d", name, rows), "(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32)",
+		fmt.Sprintf("is a tile of %d rows and %d panels of decoded FP4.", rows, panels))
+	sum := make([][]reg.VecVirtual, rows)
+	for i := range sum {
+		sum[i] = v.vecs(panels * v.parts())
+	}
+	load := Load(Param("load"), GP64())
+	TESTQ(load, load)
+	JNZ(LabelRef("begin"))
+	zero := v.vec()
+	v.zero(zero)
+	results(v, sum, func(_ reg.VecVirtual, m Mem) { VMOVUPS(zero, m) })
+	Label("begin")
+
+	aoff, base := Load(Param("aoff"), GP64()), Load(Param("a"), GP64())
+	in := make([]reg.GPVirtual, rows)
+	for i := range in {
+		in[i] = GP64()
+		MOVQ(Mem{Base: aoff, Disp: 8 * i}, in[i])
+		ADDQ(base, in[i])
+	}
+	b := Load(Param("b"), GP64())
+	scales := GP64()
+	LEAQ(Mem{Base: b, Disp: decodedScales}, scales)
+	k := Load(Param("k"), GP64()).(reg.GPVirtual)
+	j := GP64()
+	XORQ(j, j)
+	part := func(n int) int { return n/v.parts()*decodedBlock + n%v.parts()*v.bytes() }
+	Label("block")
+	for i := range sum {
+		for _, r := range sum[i] {
+			v.zero(r)
 		}
+	}
+	Label("cols")
+	for u := range 4 {
+		tileColumn(v, sum, func(n int) Mem { return Mem{Base: b, Disp: part(n) + u*64} },
+			func(i int) Mem { return Mem{Base: in[i], Index: j, Scale: 4, Disp: 4 * u} })
+	}
+	ADDQ(I32(256), b)
+	ADDQ(I32(4), j)
+	TESTQ(I32(15), j)
+	JNZ(LabelRef("cols"))
+	results(v, sum, func(r reg.VecVirtual, m Mem) {
+		n := m.Disp / v.bytes()
+		scale := v.vec()
+		VMOVUPS(Mem{Base: scales, Disp: part(n)}, scale)
+		VFMADD213PS(m, scale, r)
+		VMOVUPS(r, m)
+	})
+	ADDQ(I32(64), scales)
+	CMPQ(j, k)
+	JL(LabelRef("block"))
+
+	alpha := v.vec()
+	VBROADCASTSS(param("alpha"), alpha)
+	results(v, sum, func(r reg.VecVirtual, m Mem) {
+		VMULPS(m, alpha, r)
+		VMOVUPS(r, m)
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// tileColumn adds the products of one column: of the factors, the fewer stay in
+// registers, since the sums leave room for 4 in AVX2. weights(n) are those of
+// register n of a row of sums, input(i) is row i's.
+func tileColumn(v isa, acc [][]reg.VecVirtual, weights, input func(n int) Mem) {
+	w := func(n int) reg.VecVirtual {
 		r := v.vec()
-		VMOVUPS(m, r)
+		VMOVUPS(weights(n), r)
 		return r
 	}
 	x := func(i int) reg.VecVirtual {
 		r := v.vec()
-		VBROADCASTSS(Mem{Base: in[i], Index: j, Scale: 4, Disp: 4 * u}, r)
+		VBROADCASTSS(input(i), r)
 		return r
 	}
 	if width := len(acc[0]); len(acc) < width {

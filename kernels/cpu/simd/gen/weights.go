@@ -145,7 +145,7 @@ func gemvBF16(v isa, n int) {
 type fp4 struct {
 	v      isa
 	values reg.VecVirtual // AVX-512: the float32 values; AVX2: their doubles as bytes
-	pick   [4]Op          // AVX2: topByte(0..3)
+	pick   [3]Op          // AVX2: topByte(0..2)
 }
 
 func newFP4(v isa) *fp4 {
@@ -162,8 +162,8 @@ func newFP4(v isa) *fp4 {
 	return d
 }
 
-// scales loads E4M3 scales of a panel's rows from m as float32 times a power of
-// two that makes code values right.
+// scales loads E4M3 scales of a panel's rows from m as float32. In AVX2 they lack
+// 2^25: its values are doubled and stand 24 bits too high.
 func (d *fp4) scales(m Mem) []reg.VecVirtual {
 	if d.v.wide() {
 		r := ZMM()
@@ -171,7 +171,6 @@ func (d *fp4) scales(m Mem) []reg.VecVirtual {
 		VMULPS_BCST(float("two8", 256), r, r)
 		return []reg.VecVirtual{r}
 	}
-	// Code values are doubled and stand 24 bits too high.
 	a, b := d.v.vec(), d.v.vec()
 	e4m3Halves(m, a, b)
 	VMULPS(floats8("two8minus25", 1.0/(1<<17)), a, a)
@@ -205,7 +204,7 @@ func e4m3Halves(m Mem, a, b reg.VecVirtual) {
 type quad struct {
 	codes  reg.VecVirtual // AVX-512: of all 8
 	second int
-	bytes  reg.VecVirtual // AVX2: doubled values
+	bytes  reg.VecVirtual // AVX2: values as in fp4.values
 }
 
 // quad reads codes for AVX2, or for AVX-512 if they are not in registers yet.
@@ -228,8 +227,8 @@ func (d *fp4) quad(m Mem, second int, codes reg.VecVirtual) quad {
 	return q
 }
 
-// column returns column j of the quad as float32, times scale.
-func (d *fp4) column(q quad, j int, scale reg.VecVirtual) reg.VecVirtual {
+// column returns the values of column j of the quad.
+func (d *fp4) column(q quad, j int) reg.VecVirtual {
 	r := d.v.vec()
 	if d.v.wide() {
 		index := q.codes
@@ -238,11 +237,14 @@ func (d *fp4) column(q quad, j int, scale reg.VecVirtual) reg.VecVirtual {
 			VPSRLD(Imm(uint64(shift)), q.codes, index)
 		}
 		VPERMPS(d.values, index, r)
+		return r
+	}
+	if j == 3 { // an and runs on any port, a shuffle does not
+		VPAND(dwords8("topBytes", 0xff000000), q.bytes, r)
 	} else {
 		VPSHUFB(d.pick[j], q.bytes, r)
-		VCVTDQ2PS(r, r)
 	}
-	VMULPS(scale, r, r)
+	VCVTDQ2PS(r, r)
 	return r
 }
 
@@ -252,11 +254,14 @@ func gemvFP4(v isa, n int) {
 	gemv(v, "FP4", n, func(s stream, x, k reg.GPVirtual, acc [][]reg.VecVirtual) {
 		d := newFP4(v)
 		loop("block", k, 16, func() {
-			scales := make([][]reg.VecVirtual, n)
+			sums := make([][]reg.VecVirtual, n) // of the block
 			for i := range acc {
 				PREFETCHT0(s.at(i, ahead))
 				PREFETCHT0(s.at(i, ahead+64))
-				scales[i] = d.scales(s.at(i, 0))
+				sums[i] = v.vecs(v.parts())
+				for _, r := range sums[i] {
+					v.zero(r)
+				}
 			}
 			quads := make([][]quad, n)
 			for col := 0; col < 16; col += 4 {
@@ -275,10 +280,15 @@ func gemvFP4(v isa, n int) {
 					xv := v.vec()
 					VBROADCASTSS(Mem{Base: x, Disp: (col + j) * 4}, xv)
 					for i := range acc {
-						for h, r := range acc[i] {
-							VFMADD231PS(d.column(quads[i][h], j, scales[i][h]), xv, r)
+						for h, r := range sums[i] {
+							VFMADD231PS(d.column(quads[i][h], j), xv, r)
 						}
 					}
+				}
+			}
+			for i := range acc {
+				for h, scale := range d.scales(s.at(i, 0)) {
+					VFMADD231PS(sums[i][h], scale, acc[i][h])
 				}
 			}
 			ADDQ(I32(fp4Block), s.w)
@@ -287,24 +297,36 @@ func gemvFP4(v isa, n int) {
 	})
 }
 
+// A decoded block has 256 columns of 16 values, then the scales of 16 columns
+// each, 16 values again.
+const (
+	decodedScales = 256 * 64
+	decodedBlock  = decodedScales + 16*64
+)
+
 func decodeFP4(v isa) {
 	v.text("decodeFP4", "(dst *float32, w *byte, k int)", "decodes k columns of a panel.")
 	w := Load(Param("w"), GP64())
 	dst := Load(Param("dst"), GP64())
 	k := Load(Param("k"), GP64()).(reg.GPVirtual)
+	scales := GP64()
+	LEAQ(Mem{Base: dst, Disp: decodedScales}, scales)
 	d := newFP4(v)
 	loop("block", k, 16, func() {
-		scales := d.scales(Mem{Base: w})
+		for h, r := range d.scales(Mem{Base: w}) {
+			VMOVUPS(r, Mem{Base: scales, Disp: h * 32})
+		}
 		for col := 0; col < 16; col += 4 {
-			for h, scale := range scales {
+			for h := range v.parts() {
 				q := d.quad(Mem{Base: w, Disp: fp4Codes + col/8*64 + h*32}, col/4%2, nil)
 				for j := range 4 {
-					VMOVUPS(d.column(q, j, scale), Mem{Base: dst, Disp: (col+j)*64 + h*32})
+					VMOVUPS(d.column(q, j), Mem{Base: dst, Disp: (col+j)*64 + h*32})
 				}
 			}
 		}
 		ADDQ(I32(fp4Block), w)
 		ADDQ(I32(1024), dst)
+		ADDQ(I32(64), scales)
 	})
 	VZEROUPPER()
 	RET()

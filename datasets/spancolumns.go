@@ -21,6 +21,11 @@ type SpanColumns struct {
 	Bytes, WireBytes, FLOPs       []int64
 	Correlation, Slots            []int64
 	GridX, BlockX, K              []int32
+
+	// Of a reader that was opened for all columns only; elsewhere zeros.
+	M, N, Heads, TopK, Ranks     []int32
+	GridY, GridZ, BlockY, BlockZ []int32
+	Ctx, Graph                   []int64
 }
 
 // Rows returns the number of rows.
@@ -30,6 +35,7 @@ func (c *SpanColumns) Rows() int { return len(c.Step) }
 type spanColumn struct {
 	name   string
 	must   bool // a timeline without it is refused; others are 0 where they lack
+	detail bool // read only where all columns are asked for
 	wide   func(*SpanColumns) *[]int64
 	narrow func(*SpanColumns) *[]int32
 	text   func(*SpanColumns) *[]int32
@@ -55,6 +61,18 @@ var spanColumns = []spanColumn{
 	{name: "grid_x", narrow: func(c *SpanColumns) *[]int32 { return &c.GridX }},
 	{name: "block_x", narrow: func(c *SpanColumns) *[]int32 { return &c.BlockX }},
 	{name: "k", narrow: func(c *SpanColumns) *[]int32 { return &c.K }},
+
+	{name: "m", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.M }},
+	{name: "n", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.N }},
+	{name: "heads", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.Heads }},
+	{name: "top_k", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.TopK }},
+	{name: "ranks", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.Ranks }},
+	{name: "grid_y", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.GridY }},
+	{name: "grid_z", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.GridZ }},
+	{name: "block_y", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.BlockY }},
+	{name: "block_z", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.BlockZ }},
+	{name: "ctx", detail: true, wide: func(c *SpanColumns) *[]int64 { return &c.Ctx }},
+	{name: "graph", detail: true, wide: func(c *SpanColumns) *[]int64 { return &c.Graph }},
 }
 
 // Names are the distinct texts of a timeline's text columns, numbered in order
@@ -103,8 +121,9 @@ type SpanReader struct {
 // maxGroupRows bounds the rows of a row group: a reader holds one.
 const maxGroupRows = 1 << 24
 
-// OpenSpans opens a timeline. Names may be shared by the readers of one timeline's files.
-func OpenSpans(path string, names *Names) (*SpanReader, error) {
+// OpenSpans opens a timeline. Names may be shared by the readers of one timeline's
+// files. all: also read the columns that only pictures of single calls need.
+func OpenSpans(path string, names *Names, all bool) (*SpanReader, error) {
 	f, err := openParquet(source{path: path})
 	if err != nil {
 		return nil, err
@@ -115,6 +134,9 @@ func OpenSpans(path string, names *Names) (*SpanReader, error) {
 		if err != nil {
 			f.Close()
 			return nil, badFile(path, err)
+		}
+		if c.detail && !all {
+			leaf = -1
 		}
 		r.leaf = append(r.leaf, leaf)
 	}

@@ -61,6 +61,7 @@ func newRootCommand() *cobra.Command {
 		newImportCommand(),
 		newModelCommand(),
 		newReportCommand(),
+		newDiffCommand(),
 		newRunCommand(),
 	)
 	return root

@@ -8,7 +8,7 @@
 //
 // For each step and rank, in integer nanoseconds and without exception:
 //
-//		wall = Σ self(class) + overlap + host + launch + peers + unexplained
+//		wall = Σ self(class) + overlap + host + launch + peers + profiler + unexplained
 //
 //	  - wall: from the earlier of the envelope's start and the first device start to
 //	    the later of the envelope's end and the last device end. Device work that a
@@ -22,8 +22,8 @@
 //	  - peers: it had ended its part of the step while another rank had not.
 //	  - unexplained: the rest.
 //
-// An idle stretch belongs to the first that fits, in the order launch by
-// evidence, host, peers, launch by length.
+// An idle stretch belongs to the first that fits, in the order profiler,
+// launch by evidence, host, peers, launch by length.
 //
 // # Waiting inside collectives
 //

@@ -27,12 +27,13 @@ const (
 	Host
 	Launch
 	Peers
+	Profiler
 	Unexplained
 	numEntries
 )
 
 // entryNames are what the entries are called in reports.
-var entryNames = [numEntries]string{"overlap", "gap.host", "gap.launch", "gap.peers", "unexplained"}
+var entryNames = [numEntries]string{"overlap", "gap.host", "gap.launch", "gap.peers", "gap.profiler", "unexplained"}
 
 func (e Entry) String() string { return entryNames[e] }
 
@@ -51,9 +52,10 @@ func (l *Ledger) Sum() int64 {
 // rankStep is one rank's share of a step while it is worked on.
 type rankStep struct {
 	rank     int32
-	device   []timeline.Event // by start
-	phases   []timeline.Interval
-	launched map[int64]int64 // correlation -> end of the launch
+	device   []timeline.Event    // by start
+	phases   []timeline.Interval // what the host did
+	profiler []timeline.Interval // while a profiler held it up
+	launched map[int64]int64     // correlation -> end of the launch
 	window   timeline.Interval
 	first    int64 // first device start
 	last     int64 // last device end
@@ -62,7 +64,7 @@ type rankStep struct {
 var nothing = timeline.Interval{Start: math.MaxInt64, End: math.MinInt64}
 
 func (r *rankStep) reset(rank int32) {
-	r.rank, r.device, r.phases, r.window = rank, r.device[:0], r.phases[:0], nothing
+	r.rank, r.device, r.phases, r.profiler, r.window = rank, r.device[:0], r.phases[:0], r.profiler[:0], nothing
 	clear(r.launched)
 }
 
@@ -110,7 +112,9 @@ func (s *splitter) split(rows []timeline.Event) (ranks []*rankStep, kind int32) 
 		switch e.Role {
 		case timeline.Device:
 			r.device = append(r.device, *e)
-		case timeline.Phase:
+		case timeline.Profiler:
+			r.profiler = append(r.profiler, timeline.Interval{Start: e.Start, End: e.End})
+		case timeline.Phase, timeline.Call:
 			r.phases = append(r.phases, timeline.Interval{Start: e.Start, End: e.End})
 		case timeline.Launch:
 			r.launched[e.Correlation] = max(e.End, r.launched[e.Correlation])
@@ -141,12 +145,14 @@ func (s *splitter) share() []*rankStep {
 		}
 		if all != nil {
 			r.phases = append(r.phases, all.phases...)
+			r.profiler = append(r.profiler, all.profiler...)
 			if r.window == nothing {
 				r.window = all.window
 			}
 		}
 		widen(&r.window, r.first, r.last)
 		r.phases = timeline.Union(r.phases)
+		r.profiler = timeline.Union(r.profiler)
 	}
 	return ranks
 }
@@ -163,13 +169,18 @@ func (g *gaps) add(start, end int64) {
 	if start >= end {
 		return
 	}
-	if g.launchedLate(start, end) {
-		g.into[Launch] += end - start
-		return
-	}
-	timeline.Cut(timeline.Interval{Start: start, End: end}, g.r.phases,
-		func(v timeline.Interval) { g.into[Host] += v.End - v.Start },
-		func(v timeline.Interval) { g.quiet(v, end-start) })
+	late := g.launchedLate(start, end)
+	timeline.Cut(timeline.Interval{Start: start, End: end}, g.r.profiler,
+		func(v timeline.Interval) { g.into[Profiler] += v.End - v.Start },
+		func(v timeline.Interval) {
+			if late {
+				g.into[Launch] += v.End - v.Start
+				return
+			}
+			timeline.Cut(v, g.r.phases,
+				func(v timeline.Interval) { g.into[Host] += v.End - v.Start },
+				func(v timeline.Interval) { g.quiet(v, end-start) })
+		})
 }
 
 // launchedLate reports whether what ended the gap was launched after it began.

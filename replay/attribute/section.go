@@ -30,8 +30,9 @@ type Section struct {
 
 // Amount is an entry of a ledger.
 type Amount struct {
-	Name string
-	NS   int64
+	Name    string
+	NS      int64
+	PerStep Stat // in one step: the mean over its ranks
 }
 
 // Row is the cost of one class, kernel, layer, rank or call.
@@ -89,6 +90,7 @@ type section struct {
 	keys       []cost
 	classSelf  samples
 	keySelf    samples
+	otherSelf  samples
 	walls      []int64
 	spans      []int64
 	comm       Comm
@@ -129,12 +131,14 @@ func (s *samples) total(i int) int64 {
 // close adds a step that all ranks have been attributed of.
 func (s *section) close(ledgers []Ledger, classSum, keySum []int64, by By) {
 	var wall, span int64
+	var other [numEntries]int64
 	for i := range ledgers {
 		l := &ledgers[i]
 		wall += l.Wall
 		span += l.Span
 		for e, ns := range l.Other {
 			s.other[e] += ns
+			other[e] += ns
 		}
 		s.rankSteps[l.Rank]++
 	}
@@ -143,6 +147,7 @@ func (s *section) close(ledgers []Ledger, classSum, keySum []int64, by By) {
 	if by == ByRank {
 		of = 1
 	}
+	s.otherSelf.add(s.steps, other[:], n)
 	s.wall += wall
 	s.span += span
 	s.walls = append(s.walls, wall/n)
@@ -197,10 +202,10 @@ func (a *Attribution) result(s *section) Section {
 		sec.Rows = a.rows(s, &a.keys, s.keys, &s.keySelf)
 	}
 	for _, c := range sec.Classes {
-		sec.Ledger = append(sec.Ledger, Amount{c.Label, c.Self})
+		sec.Ledger = append(sec.Ledger, Amount{c.Label, c.Self, c.PerStep})
 	}
 	for e, ns := range s.other {
-		sec.Ledger = append(sec.Ledger, Amount{Entry(e).String(), ns})
+		sec.Ledger = append(sec.Ledger, Amount{Entry(e).String(), ns, MedianOf(s.otherSelf.of(e, s.steps))})
 	}
 	return sec
 }

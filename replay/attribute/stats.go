@@ -85,8 +85,23 @@ func binomialTail(n, need int, p float64) float64 {
 // Apart says whether two medians differ for sure: their intervals do not overlap
 // and each has enough values to have one.
 func (s Stat) Apart(o Stat) bool {
-	return s.N >= minSteps && o.N >= minSteps && (s.Hi < o.Lo || o.Hi < s.Lo)
+	if s.N < minSteps || o.N < minSteps {
+		return false
+	}
+	s, o = s.widened(), o.widened()
+	return s.Hi < o.Lo || o.Hi < s.Lo
 }
 
 // minSteps is the least number of steps from which a difference can be told.
 const minSteps = 3
+
+// slack is the share of their range by which the interval of a few values is
+// widened at both ends: so few lie too close together for 95 %, and Student's
+// interval of normal values is about that much wider.
+var slack = map[int]float64{3: 1, 4: 0.3, 5: 0.05}
+
+func (s Stat) widened() Stat {
+	by := int64(slack[s.N] * float64(s.Hi-s.Lo))
+	s.Lo, s.Hi = s.Lo-by, s.Hi+by
+	return s
+}

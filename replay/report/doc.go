@@ -24,7 +24,8 @@
 //	                wire_bytes, flops, gb_per_s, gflop_per_s (of a rank; of the machine
 //	                where ranks share it), bound_ns (roofline; 0: unknown)
 //	ledger          {class or entry: ns}; adds up to wall_ns. Entries that are no
-//	                class: overlap, gap.host, gap.launch, gap.peers, unexplained
+//	                class: overlap, gap.host, gap.launch, gap.peers, gap.profiler,
+//	                unexplained
 //	findings[]      code, kind, text: what stands out, the most important first
 //	warnings[]      what was left out or cannot be told
 //	kinds[]         kind (prefill, mixed, decode, step), and for its steps: steps,

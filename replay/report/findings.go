@@ -13,7 +13,7 @@ import (
 
 // Bounds above which something is worth saying.
 const (
-	launchBound      = 0.4  // of the wall, in launch and host gaps
+	launchBound      = 0.5  // of the wall without the profiler's time, in launch and host gaps
 	waitBound        = 0.1  // of the device span, waiting in collectives
 	peersBound       = 0.05 // of the wall
 	unexplainedBound = 0.02 // of the wall
@@ -134,12 +134,13 @@ func attended(s *attribute.Section) int64 {
 func (r *Report) launches(s *attribute.Section) (code, text string) {
 	late := amount(s, attribute.Launch)
 	idle := late + amount(s, attribute.Host)
-	if share(idle, s.Wall) < launchBound {
+	wall := s.Wall - amount(s, attribute.Profiler)
+	if share(idle, wall) < launchBound {
 		return "", ""
 	}
-	busy := s.Wall - idle - amount(s, attribute.Peers) - amount(s, attribute.Unexplained)
+	busy := wall - idle - amount(s, attribute.Peers) - amount(s, attribute.Unexplained)
 	return "launch-bound", fmt.Sprintf("launch-bound: %s ms of kernels in a %s of %s ms; for %s of it the device waits for the host (%s ms for launches, %s ms in host phases)",
-		ms(mean(s, busy)), stepName(s.Kind), ms(mean(s, s.Wall)), percent(share(idle, s.Wall)), ms(mean(s, late)), ms(mean(s, idle-late)))
+		ms(mean(s, busy)), stepName(s.Kind), ms(mean(s, wall)), percent(share(idle, wall)), ms(mean(s, late)), ms(mean(s, idle-late)))
 }
 
 // dominant says which class takes most, and how near it is to the machine's best.

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -15,6 +16,30 @@ type table struct {
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 func (t *table) rule()               { t.rows = append(t.rows, nil) }
+
+// compact leaves out the columns that have no cell.
+func (t table) compact() table {
+	var keep []int
+	for i := range t.head {
+		if i == 0 || slices.ContainsFunc(t.rows, func(r []string) bool { return i < len(r) && r[i] != "" }) {
+			keep = append(keep, i)
+		}
+	}
+	pick := func(row []string) []string {
+		var out []string
+		for _, i := range keep {
+			if i < len(row) {
+				out = append(out, row[i])
+			}
+		}
+		return out
+	}
+	c := table{head: pick(t.head)}
+	for _, r := range t.rows {
+		c.rows = append(c.rows, pick(r))
+	}
+	return c
+}
 
 // text writes the table no wider than width; the first column gives way.
 func (t *table) text(w io.Writer, width int, bold func(string) string) error {
@@ -60,14 +85,38 @@ func (t *table) text(w io.Writer, width int, bold func(string) string) error {
 	return nil
 }
 
-// shorten cuts the middle out of a long name: kernels' names tell most at both ends.
+// shorten cuts what tells least from a kernel's long name: its parameters, common
+// namespaces, and then a part before the end.
 func shorten(s string, n int) string {
+	if utf8.RuneCountInString(s) > n {
+		s = plainName(s)
+	}
 	if utf8.RuneCountInString(s) <= n {
 		return s
 	}
 	r := []rune(s)
-	tail := n / 3
+	tail := n / 4
 	return string(r[:n-tail-1]) + "…" + string(r[len(r)-tail:])
+}
+
+var noise = strings.NewReplacer("void ", "", "(anonymous namespace)::", "", "<unnamed>::", "", "at::native::", "", "c10::", "", "std::", "", "unsigned ", "u")
+
+func plainName(s string) string {
+	s = noise.Replace(s)
+	if strings.HasSuffix(s, ")") {
+		depth := 0
+		for i := len(s) - 1; i > 0; i-- {
+			switch s[i] {
+			case ')':
+				depth++
+			case '(':
+				if depth--; depth == 0 {
+					return s[:i]
+				}
+			}
+		}
+	}
+	return s
 }
 
 func (t *table) markdown(w io.Writer) error {

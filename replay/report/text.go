@@ -63,6 +63,7 @@ func (p *printer) bold(s string) string {
 }
 
 func (p *printer) table(t table) {
+	t = t.compact()
 	if p.err == nil {
 		p.err = t.text(p.w, p.style.Width, p.bold)
 	}
@@ -120,6 +121,9 @@ func (r *Report) costs(s *attribute.Section) table {
 		t.add(r.cells(s, &s.Classes[i])...)
 	}
 	for _, a := range s.Ledger[len(s.Classes):] {
+		if a.NS == 0 && a.Name == attribute.Profiler.String() {
+			continue
+		}
 		t.add(a.Name, "", ms(mean(s, a.NS)), "", "", percentCell(share(a.NS, s.Wall)))
 	}
 	t.rule()
@@ -210,6 +214,7 @@ func (r *Report) markdown(w io.Writer, _ Style) error {
 		for _, t := range tables {
 			p.line("")
 			if p.err == nil {
+				t = t.compact()
 				p.err = t.markdown(w)
 			}
 		}

@@ -21,6 +21,14 @@ type Event struct {
 	Groups              int32
 	GridX, BlockX, K    int32
 	Role                Role
+	Detail              *Detail // nil where the reader was not asked for it
+}
+
+// Detail is the rest of a row, for pictures of single calls.
+type Detail struct {
+	M, N, Heads, TopK, Ranks     int32
+	GridY, GridZ, BlockY, BlockZ int32
+	Ctx, Graph                   int64
 }
 
 // Role is what an event is for attribution.
@@ -29,12 +37,12 @@ type Role uint8
 // The roles of events.
 const (
 	Device   Role = iota
-	Phase         // a phase of the driving thread, which may explain a gap
+	Phase         // a phase of the driving thread
 	Beside        // a phase of another goroutine
 	Envelope      // the whole step
 	Launch        // a call that starts device work
-	Sync          // the host waits for a device
-	Other         // profiler overhead, other driver calls
+	Call          // another call of a driver; the host waits for a device, say
+	Profiler      // time that a profiler took
 )
 
 // Steps is a range of steps, both ends included.
@@ -52,6 +60,7 @@ type Reader struct {
 	Rows     int64 // rows read so far
 	Findings []datasets.Finding
 
+	detail bool
 	files  []*datasets.SpanReader
 	roles  rolesOf
 	held   map[int64][]Event
@@ -64,13 +73,18 @@ type Reader struct {
 const maxHeld = 1 << 25
 
 // Open opens the files of one timeline.
-func Open(files []string) (*Reader, error) {
+func Open(files []string) (*Reader, error) { return open(files, false) }
+
+// OpenDetail opens the files of one timeline; its events have their details.
+func OpenDetail(files []string) (*Reader, error) { return open(files, true) }
+
+func open(files []string, detail bool) (*Reader, error) {
 	if len(files) == 0 {
 		return nil, errors.New("no timeline files")
 	}
-	r := &Reader{held: map[int64][]Event{}}
+	r := &Reader{detail: detail, held: map[int64][]Event{}}
 	for _, path := range files {
-		s, err := datasets.OpenSpans(path, &r.Names)
+		s, err := datasets.OpenSpans(path, &r.Names, detail)
 		if err != nil {
 			r.Close()
 			return nil, err
@@ -190,12 +204,17 @@ func (r *Reader) read(file *datasets.SpanReader, steps Steps, f func(int64, []Ev
 }
 
 func (r *Reader) event(c *datasets.SpanColumns, i int) Event {
-	return Event{
+	e := Event{
 		Start: c.StartNS[i], End: c.EndNS[i], Bytes: c.Bytes[i], Wire: c.WireBytes[i], FLOPs: c.FLOPs[i],
 		Correlation: c.Correlation[i], Slots: c.Slots[i], Rank: c.Rank[i], Layer: c.Layer[i], Call: c.Call[i],
 		Lane: c.Lane[i], Kernel: c.Kernel[i], Class: c.Class[i], Groups: c.Groups[i],
 		GridX: c.GridX[i], BlockX: c.BlockX[i], K: c.K[i], Role: r.roles.of(c.Lane[i], c.Evidence[i]),
 	}
+	if r.detail {
+		e.Detail = &Detail{M: c.M[i], N: c.N[i], Heads: c.Heads[i], TopK: c.TopK[i], Ranks: c.Ranks[i],
+			GridY: c.GridY[i], GridZ: c.GridZ[i], BlockY: c.BlockY[i], BlockZ: c.BlockZ[i], Ctx: c.Ctx[i], Graph: c.Graph[i]}
+	}
+	return e
 }
 
 func (r *Reader) keep(step int64, rows []Event) {
@@ -239,7 +258,7 @@ type rolesOf struct {
 	evidence []Role // Device where it says nothing
 }
 
-var roleNames = map[string]Role{RoleStep: Envelope, RoleLaunch: Launch, RoleSync: Sync, RoleOverhead: Other, RoleAPI: Other}
+var roleNames = map[string]Role{RoleStep: Envelope, RoleLaunch: Launch, RoleSync: Call, RoleAPI: Call, RoleOverhead: Profiler}
 
 // learn takes in the names that have come since.
 func (o *rolesOf) learn(n *datasets.Names) {

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"glmbatch/replay/report"
+)
+
+func newDiffCommand() *cobra.Command {
+	var format, kind string
+	c := &cobra.Command{
+		Use:   "diff A B",
+		Short: "Compare what the steps of two timelines cost, kernel by kernel",
+		Long: `Diff compares two timelines: output folders of runs or timeline files of glmbatch import,
+in any mix. Classes and gaps are compared first, and add up to the change of the wall time;
+then kernels, matched by name, grid and class. Times are per step. A change counts only when
+the 95 % bootstrap intervals of the two medians do not overlap and each side has at least three
+steps; otherwise the verdict is "cannot tell".`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return withCode(exitInput, fmt.Errorf("%s needs two timelines, got %d arguments (see '%s --help')", c.CommandPath(), len(args), c.CommandPath()))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return withCode(exitInput, runDiff(args[0], args[1], kind, format, c.OutOrStdout()))
+		},
+	}
+	c.Flags().StringVar(&format, "format", report.DiffFormats[0], strings.Join(report.DiffFormats, ", "))
+	c.Flags().StringVar(&kind, "kind", "", "only prefill, decode, mixed or step (unknown) steps")
+	return c
+}
+
+func runDiff(pathA, pathB, kind, format string, stdout io.Writer) error {
+	var sides [2]*report.Report
+	for i, path := range []string{pathA, pathB} {
+		r, err := report.Load(path, report.DiffOptions(kind))
+		if err != nil {
+			return err
+		}
+		sides[i] = r
+	}
+	d, err := report.Compare(sides[0], sides[1])
+	if err != nil {
+		return err
+	}
+	return d.Write(stdout, format, styleOf(stdout))
+}

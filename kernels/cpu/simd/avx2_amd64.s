@@ -2034,6 +2034,8 @@ begin:
 	LEAQ 16384(CX), DX
 	MOVQ k+40(FP), BX
 	XORQ SI, SI
+	MOVQ c+0(FP), DI
+	MOVQ coff+8(FP), R8
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -2064,16 +2066,13 @@ cols:
 	ADDQ         $+4, SI
 	TESTQ        $+15, SI
 	JNZ          cols
-	MOVQ         coff+8(FP), DI
-	MOVQ         c+0(FP), R8
-	MOVQ         (DI), DI
-	ADDQ         R8, DI
 	VMOVUPS      (DX), Y2
-	VFMADD213PS  (DI), Y2, Y0
-	VMOVUPS      Y0, (DI)
-	VMOVUPS      32(DX), Y0
-	VFMADD213PS  32(DI), Y0, Y1
-	VMOVUPS      Y1, 32(DI)
+	VMOVUPS      32(DX), Y3
+	MOVQ         (R8), R9
+	VFMADD213PS  (DI)(R9*1), Y2, Y0
+	VMOVUPS      Y0, (DI)(R9*1)
+	VFMADD213PS  32(DI)(R9*1), Y3, Y1
+	VMOVUPS      Y1, 32(DI)(R9*1)
 	ADDQ         $+64, DX
 	CMPQ         SI, BX
 	JL           block
@@ -2232,6 +2231,8 @@ begin:
 	LEAQ 16384(CX), DX
 	MOVQ k+40(FP), BX
 	XORQ SI, SI
+	MOVQ c+0(FP), DI
+	MOVQ coff+8(FP), R8
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -2280,22 +2281,19 @@ cols:
 	ADDQ         $+4, SI
 	TESTQ        $+15, SI
 	JNZ          cols
-	MOVQ         coff+8(FP), DI
-	MOVQ         c+0(FP), R8
-	MOVQ         (DI), DI
-	ADDQ         R8, DI
 	VMOVUPS      (DX), Y4
-	VFMADD213PS  (DI), Y4, Y0
-	VMOVUPS      Y0, (DI)
-	VMOVUPS      32(DX), Y0
-	VFMADD213PS  32(DI), Y0, Y1
-	VMOVUPS      Y1, 32(DI)
-	VMOVUPS      17408(DX), Y0
-	VFMADD213PS  64(DI), Y0, Y2
-	VMOVUPS      Y2, 64(DI)
-	VMOVUPS      17440(DX), Y0
-	VFMADD213PS  96(DI), Y0, Y3
-	VMOVUPS      Y3, 96(DI)
+	VMOVUPS      32(DX), Y5
+	VMOVUPS      17408(DX), Y6
+	VMOVUPS      17440(DX), Y7
+	MOVQ         (R8), R9
+	VFMADD213PS  (DI)(R9*1), Y4, Y0
+	VMOVUPS      Y0, (DI)(R9*1)
+	VFMADD213PS  32(DI)(R9*1), Y5, Y1
+	VMOVUPS      Y1, 32(DI)(R9*1)
+	VFMADD213PS  64(DI)(R9*1), Y6, Y2
+	VMOVUPS      Y2, 64(DI)(R9*1)
+	VFMADD213PS  96(DI)(R9*1), Y7, Y3
+	VMOVUPS      Y3, 96(DI)(R9*1)
 	ADDQ         $+64, DX
 	CMPQ         SI, BX
 	JL           block
@@ -2460,6 +2458,8 @@ begin:
 	LEAQ 16384(CX), BX
 	MOVQ k+40(FP), SI
 	XORQ DI, DI
+	MOVQ c+0(FP), R8
+	MOVQ coff+8(FP), R9
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -2504,24 +2504,18 @@ cols:
 	ADDQ         $+4, DI
 	TESTQ        $+15, DI
 	JNZ          cols
-	MOVQ         coff+8(FP), R8
-	MOVQ         c+0(FP), R9
-	MOVQ         (R8), R10
-	ADDQ         R9, R10
 	VMOVUPS      (BX), Y4
-	VFMADD213PS  (R10), Y4, Y0
-	VMOVUPS      Y0, (R10)
-	VMOVUPS      32(BX), Y0
-	VFMADD213PS  32(R10), Y0, Y1
-	VMOVUPS      Y1, 32(R10)
-	MOVQ         8(R8), R8
-	ADDQ         R9, R8
-	VMOVUPS      (BX), Y0
-	VFMADD213PS  (R8), Y0, Y2
-	VMOVUPS      Y2, (R8)
-	VMOVUPS      32(BX), Y0
-	VFMADD213PS  32(R8), Y0, Y3
-	VMOVUPS      Y3, 32(R8)
+	VMOVUPS      32(BX), Y5
+	MOVQ         (R9), R10
+	VFMADD213PS  (R8)(R10*1), Y4, Y0
+	VMOVUPS      Y0, (R8)(R10*1)
+	VFMADD213PS  32(R8)(R10*1), Y5, Y1
+	VMOVUPS      Y1, 32(R8)(R10*1)
+	MOVQ         8(R9), R10
+	VFMADD213PS  (R8)(R10*1), Y4, Y2
+	VMOVUPS      Y2, (R8)(R10*1)
+	VFMADD213PS  32(R8)(R10*1), Y5, Y3
+	VMOVUPS      Y3, 32(R8)(R10*1)
 	ADDQ         $+64, BX
 	CMPQ         DI, SI
 	JL           block
@@ -2741,6 +2735,8 @@ begin:
 	LEAQ 16384(CX), BX
 	MOVQ k+40(FP), SI
 	XORQ DI, DI
+	MOVQ c+0(FP), R8
+	MOVQ coff+8(FP), R9
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -2813,36 +2809,28 @@ cols:
 	ADDQ         $+4, DI
 	TESTQ        $+15, DI
 	JNZ          cols
-	MOVQ         coff+8(FP), R8
-	MOVQ         c+0(FP), R9
-	MOVQ         (R8), R10
-	ADDQ         R9, R10
 	VMOVUPS      (BX), Y8
-	VFMADD213PS  (R10), Y8, Y0
-	VMOVUPS      Y0, (R10)
-	VMOVUPS      32(BX), Y0
-	VFMADD213PS  32(R10), Y0, Y1
-	VMOVUPS      Y1, 32(R10)
-	VMOVUPS      17408(BX), Y0
-	VFMADD213PS  64(R10), Y0, Y2
-	VMOVUPS      Y2, 64(R10)
-	VMOVUPS      17440(BX), Y0
-	VFMADD213PS  96(R10), Y0, Y3
-	VMOVUPS      Y3, 96(R10)
-	MOVQ         8(R8), R8
-	ADDQ         R9, R8
-	VMOVUPS      (BX), Y0
-	VFMADD213PS  (R8), Y0, Y4
-	VMOVUPS      Y4, (R8)
-	VMOVUPS      32(BX), Y0
-	VFMADD213PS  32(R8), Y0, Y5
-	VMOVUPS      Y5, 32(R8)
-	VMOVUPS      17408(BX), Y0
-	VFMADD213PS  64(R8), Y0, Y6
-	VMOVUPS      Y6, 64(R8)
-	VMOVUPS      17440(BX), Y0
-	VFMADD213PS  96(R8), Y0, Y7
-	VMOVUPS      Y7, 96(R8)
+	VMOVUPS      32(BX), Y9
+	VMOVUPS      17408(BX), Y10
+	VMOVUPS      17440(BX), Y11
+	MOVQ         (R9), R10
+	VFMADD213PS  (R8)(R10*1), Y8, Y0
+	VMOVUPS      Y0, (R8)(R10*1)
+	VFMADD213PS  32(R8)(R10*1), Y9, Y1
+	VMOVUPS      Y1, 32(R8)(R10*1)
+	VFMADD213PS  64(R8)(R10*1), Y10, Y2
+	VMOVUPS      Y2, 64(R8)(R10*1)
+	VFMADD213PS  96(R8)(R10*1), Y11, Y3
+	VMOVUPS      Y3, 96(R8)(R10*1)
+	MOVQ         8(R9), R10
+	VFMADD213PS  (R8)(R10*1), Y8, Y4
+	VMOVUPS      Y4, (R8)(R10*1)
+	VFMADD213PS  32(R8)(R10*1), Y9, Y5
+	VMOVUPS      Y5, 32(R8)(R10*1)
+	VFMADD213PS  64(R8)(R10*1), Y10, Y6
+	VMOVUPS      Y6, 64(R8)(R10*1)
+	VFMADD213PS  96(R8)(R10*1), Y11, Y7
+	VMOVUPS      Y7, 96(R8)(R10*1)
 	ADDQ         $+64, BX
 	CMPQ         DI, SI
 	JL           block
@@ -3052,6 +3040,8 @@ begin:
 	LEAQ 16384(CX), SI
 	MOVQ k+40(FP), DI
 	XORQ R8, R8
+	MOVQ c+0(FP), R9
+	MOVQ coff+8(FP), R10
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -3110,32 +3100,23 @@ cols:
 	ADDQ         $+4, R8
 	TESTQ        $+15, R8
 	JNZ          cols
-	MOVQ         coff+8(FP), R9
-	MOVQ         c+0(FP), R10
-	MOVQ         (R9), R11
-	ADDQ         R10, R11
 	VMOVUPS      (SI), Y6
-	VFMADD213PS  (R11), Y6, Y0
-	VMOVUPS      Y0, (R11)
-	VMOVUPS      32(SI), Y0
-	VFMADD213PS  32(R11), Y0, Y1
-	VMOVUPS      Y1, 32(R11)
-	MOVQ         8(R9), R11
-	ADDQ         R10, R11
-	VMOVUPS      (SI), Y0
-	VFMADD213PS  (R11), Y0, Y2
-	VMOVUPS      Y2, (R11)
-	VMOVUPS      32(SI), Y0
-	VFMADD213PS  32(R11), Y0, Y3
-	VMOVUPS      Y3, 32(R11)
-	MOVQ         16(R9), R9
-	ADDQ         R10, R9
-	VMOVUPS      (SI), Y0
-	VFMADD213PS  (R9), Y0, Y4
-	VMOVUPS      Y4, (R9)
-	VMOVUPS      32(SI), Y0
-	VFMADD213PS  32(R9), Y0, Y5
-	VMOVUPS      Y5, 32(R9)
+	VMOVUPS      32(SI), Y7
+	MOVQ         (R10), R11
+	VFMADD213PS  (R9)(R11*1), Y6, Y0
+	VMOVUPS      Y0, (R9)(R11*1)
+	VFMADD213PS  32(R9)(R11*1), Y7, Y1
+	VMOVUPS      Y1, 32(R9)(R11*1)
+	MOVQ         8(R10), R11
+	VFMADD213PS  (R9)(R11*1), Y6, Y2
+	VMOVUPS      Y2, (R9)(R11*1)
+	VFMADD213PS  32(R9)(R11*1), Y7, Y3
+	VMOVUPS      Y3, 32(R9)(R11*1)
+	MOVQ         16(R10), R11
+	VFMADD213PS  (R9)(R11*1), Y6, Y4
+	VMOVUPS      Y4, (R9)(R11*1)
+	VFMADD213PS  32(R9)(R11*1), Y7, Y5
+	VMOVUPS      Y5, 32(R9)(R11*1)
 	ADDQ         $+64, SI
 	CMPQ         R8, DI
 	JL           block
@@ -3416,6 +3397,8 @@ begin:
 	LEAQ 16384(CX), SI
 	MOVQ k+40(FP), DI
 	XORQ R8, R8
+	MOVQ c+0(FP), R9
+	MOVQ coff+8(FP), R10
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -3512,50 +3495,37 @@ cols:
 	ADDQ         $+4, R8
 	TESTQ        $+15, R8
 	JNZ          cols
-	MOVQ         coff+8(FP), R9
-	MOVQ         c+0(FP), R10
-	MOVQ         (R9), R11
-	ADDQ         R10, R11
 	VMOVUPS      (SI), Y12
-	VFMADD213PS  (R11), Y12, Y0
-	VMOVUPS      Y0, (R11)
-	VMOVUPS      32(SI), Y0
-	VFMADD213PS  32(R11), Y0, Y1
-	VMOVUPS      Y1, 32(R11)
-	VMOVUPS      17408(SI), Y0
-	VFMADD213PS  64(R11), Y0, Y2
-	VMOVUPS      Y2, 64(R11)
-	VMOVUPS      17440(SI), Y0
-	VFMADD213PS  96(R11), Y0, Y3
-	VMOVUPS      Y3, 96(R11)
-	MOVQ         8(R9), R11
-	ADDQ         R10, R11
-	VMOVUPS      (SI), Y0
-	VFMADD213PS  (R11), Y0, Y4
-	VMOVUPS      Y4, (R11)
-	VMOVUPS      32(SI), Y0
-	VFMADD213PS  32(R11), Y0, Y5
-	VMOVUPS      Y5, 32(R11)
-	VMOVUPS      17408(SI), Y0
-	VFMADD213PS  64(R11), Y0, Y6
-	VMOVUPS      Y6, 64(R11)
-	VMOVUPS      17440(SI), Y0
-	VFMADD213PS  96(R11), Y0, Y7
-	VMOVUPS      Y7, 96(R11)
-	MOVQ         16(R9), R9
-	ADDQ         R10, R9
-	VMOVUPS      (SI), Y0
-	VFMADD213PS  (R9), Y0, Y8
-	VMOVUPS      Y8, (R9)
-	VMOVUPS      32(SI), Y0
-	VFMADD213PS  32(R9), Y0, Y9
-	VMOVUPS      Y9, 32(R9)
-	VMOVUPS      17408(SI), Y0
-	VFMADD213PS  64(R9), Y0, Y10
-	VMOVUPS      Y10, 64(R9)
-	VMOVUPS      17440(SI), Y0
-	VFMADD213PS  96(R9), Y0, Y11
-	VMOVUPS      Y11, 96(R9)
+	VMOVUPS      32(SI), Y13
+	VMOVUPS      17408(SI), Y14
+	VMOVUPS      17440(SI), Y15
+	MOVQ         (R10), R11
+	VFMADD213PS  (R9)(R11*1), Y12, Y0
+	VMOVUPS      Y0, (R9)(R11*1)
+	VFMADD213PS  32(R9)(R11*1), Y13, Y1
+	VMOVUPS      Y1, 32(R9)(R11*1)
+	VFMADD213PS  64(R9)(R11*1), Y14, Y2
+	VMOVUPS      Y2, 64(R9)(R11*1)
+	VFMADD213PS  96(R9)(R11*1), Y15, Y3
+	VMOVUPS      Y3, 96(R9)(R11*1)
+	MOVQ         8(R10), R11
+	VFMADD213PS  (R9)(R11*1), Y12, Y4
+	VMOVUPS      Y4, (R9)(R11*1)
+	VFMADD213PS  32(R9)(R11*1), Y13, Y5
+	VMOVUPS      Y5, 32(R9)(R11*1)
+	VFMADD213PS  64(R9)(R11*1), Y14, Y6
+	VMOVUPS      Y6, 64(R9)(R11*1)
+	VFMADD213PS  96(R9)(R11*1), Y15, Y7
+	VMOVUPS      Y7, 96(R9)(R11*1)
+	MOVQ         16(R10), R11
+	VFMADD213PS  (R9)(R11*1), Y12, Y8
+	VMOVUPS      Y8, (R9)(R11*1)
+	VFMADD213PS  32(R9)(R11*1), Y13, Y9
+	VMOVUPS      Y9, 32(R9)(R11*1)
+	VFMADD213PS  64(R9)(R11*1), Y14, Y10
+	VMOVUPS      Y10, 64(R9)(R11*1)
+	VFMADD213PS  96(R9)(R11*1), Y15, Y11
+	VMOVUPS      Y11, 96(R9)(R11*1)
 	ADDQ         $+64, SI
 	CMPQ         R8, DI
 	JL           block
@@ -3810,6 +3780,8 @@ begin:
 	LEAQ 16384(CX), DI
 	MOVQ k+40(FP), R8
 	XORQ R9, R9
+	MOVQ c+0(FP), R10
+	MOVQ coff+8(FP), R11
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -3882,40 +3854,28 @@ cols:
 	ADDQ         $+4, R9
 	TESTQ        $+15, R9
 	JNZ          cols
-	MOVQ         coff+8(FP), R10
-	MOVQ         c+0(FP), R11
-	MOVQ         (R10), R12
-	ADDQ         R11, R12
 	VMOVUPS      (DI), Y8
-	VFMADD213PS  (R12), Y8, Y0
-	VMOVUPS      Y0, (R12)
-	VMOVUPS      32(DI), Y0
-	VFMADD213PS  32(R12), Y0, Y1
-	VMOVUPS      Y1, 32(R12)
-	MOVQ         8(R10), R12
-	ADDQ         R11, R12
-	VMOVUPS      (DI), Y0
-	VFMADD213PS  (R12), Y0, Y2
-	VMOVUPS      Y2, (R12)
-	VMOVUPS      32(DI), Y0
-	VFMADD213PS  32(R12), Y0, Y3
-	VMOVUPS      Y3, 32(R12)
-	MOVQ         16(R10), R12
-	ADDQ         R11, R12
-	VMOVUPS      (DI), Y0
-	VFMADD213PS  (R12), Y0, Y4
-	VMOVUPS      Y4, (R12)
-	VMOVUPS      32(DI), Y0
-	VFMADD213PS  32(R12), Y0, Y5
-	VMOVUPS      Y5, 32(R12)
-	MOVQ         24(R10), R10
-	ADDQ         R11, R10
-	VMOVUPS      (DI), Y0
-	VFMADD213PS  (R10), Y0, Y6
-	VMOVUPS      Y6, (R10)
-	VMOVUPS      32(DI), Y0
-	VFMADD213PS  32(R10), Y0, Y7
-	VMOVUPS      Y7, 32(R10)
+	VMOVUPS      32(DI), Y9
+	MOVQ         (R11), R12
+	VFMADD213PS  (R10)(R12*1), Y8, Y0
+	VMOVUPS      Y0, (R10)(R12*1)
+	VFMADD213PS  32(R10)(R12*1), Y9, Y1
+	VMOVUPS      Y1, 32(R10)(R12*1)
+	MOVQ         8(R11), R12
+	VFMADD213PS  (R10)(R12*1), Y8, Y2
+	VMOVUPS      Y2, (R10)(R12*1)
+	VFMADD213PS  32(R10)(R12*1), Y9, Y3
+	VMOVUPS      Y3, 32(R10)(R12*1)
+	MOVQ         16(R11), R12
+	VFMADD213PS  (R10)(R12*1), Y8, Y4
+	VMOVUPS      Y4, (R10)(R12*1)
+	VFMADD213PS  32(R10)(R12*1), Y9, Y5
+	VMOVUPS      Y5, 32(R10)(R12*1)
+	MOVQ         24(R11), R12
+	VFMADD213PS  (R10)(R12*1), Y8, Y6
+	VMOVUPS      Y6, (R10)(R12*1)
+	VFMADD213PS  32(R10)(R12*1), Y9, Y7
+	VMOVUPS      Y7, 32(R10)(R12*1)
 	ADDQ         $+64, DI
 	CMPQ         R9, R8
 	JL           block
@@ -4199,6 +4159,8 @@ begin:
 	LEAQ 16384(CX), R8
 	MOVQ k+40(FP), R9
 	XORQ R10, R10
+	MOVQ c+0(FP), R11
+	MOVQ coff+8(FP), R12
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -4285,48 +4247,33 @@ cols:
 	ADDQ         $+4, R10
 	TESTQ        $+15, R10
 	JNZ          cols
-	MOVQ         coff+8(FP), R11
-	MOVQ         c+0(FP), R12
-	MOVQ         (R11), R13
-	ADDQ         R12, R13
 	VMOVUPS      (R8), Y10
-	VFMADD213PS  (R13), Y10, Y0
-	VMOVUPS      Y0, (R13)
-	VMOVUPS      32(R8), Y0
-	VFMADD213PS  32(R13), Y0, Y1
-	VMOVUPS      Y1, 32(R13)
-	MOVQ         8(R11), R13
-	ADDQ         R12, R13
-	VMOVUPS      (R8), Y0
-	VFMADD213PS  (R13), Y0, Y2
-	VMOVUPS      Y2, (R13)
-	VMOVUPS      32(R8), Y0
-	VFMADD213PS  32(R13), Y0, Y3
-	VMOVUPS      Y3, 32(R13)
-	MOVQ         16(R11), R13
-	ADDQ         R12, R13
-	VMOVUPS      (R8), Y0
-	VFMADD213PS  (R13), Y0, Y4
-	VMOVUPS      Y4, (R13)
-	VMOVUPS      32(R8), Y0
-	VFMADD213PS  32(R13), Y0, Y5
-	VMOVUPS      Y5, 32(R13)
-	MOVQ         24(R11), R13
-	ADDQ         R12, R13
-	VMOVUPS      (R8), Y0
-	VFMADD213PS  (R13), Y0, Y6
-	VMOVUPS      Y6, (R13)
-	VMOVUPS      32(R8), Y0
-	VFMADD213PS  32(R13), Y0, Y7
-	VMOVUPS      Y7, 32(R13)
-	MOVQ         32(R11), R11
-	ADDQ         R12, R11
-	VMOVUPS      (R8), Y0
-	VFMADD213PS  (R11), Y0, Y8
-	VMOVUPS      Y8, (R11)
-	VMOVUPS      32(R8), Y0
-	VFMADD213PS  32(R11), Y0, Y9
-	VMOVUPS      Y9, 32(R11)
+	VMOVUPS      32(R8), Y11
+	MOVQ         (R12), R13
+	VFMADD213PS  (R11)(R13*1), Y10, Y0
+	VMOVUPS      Y0, (R11)(R13*1)
+	VFMADD213PS  32(R11)(R13*1), Y11, Y1
+	VMOVUPS      Y1, 32(R11)(R13*1)
+	MOVQ         8(R12), R13
+	VFMADD213PS  (R11)(R13*1), Y10, Y2
+	VMOVUPS      Y2, (R11)(R13*1)
+	VFMADD213PS  32(R11)(R13*1), Y11, Y3
+	VMOVUPS      Y3, 32(R11)(R13*1)
+	MOVQ         16(R12), R13
+	VFMADD213PS  (R11)(R13*1), Y10, Y4
+	VMOVUPS      Y4, (R11)(R13*1)
+	VFMADD213PS  32(R11)(R13*1), Y11, Y5
+	VMOVUPS      Y5, 32(R11)(R13*1)
+	MOVQ         24(R12), R13
+	VFMADD213PS  (R11)(R13*1), Y10, Y6
+	VMOVUPS      Y6, (R11)(R13*1)
+	VFMADD213PS  32(R11)(R13*1), Y11, Y7
+	VMOVUPS      Y7, 32(R11)(R13*1)
+	MOVQ         32(R12), R13
+	VFMADD213PS  (R11)(R13*1), Y10, Y8
+	VMOVUPS      Y8, (R11)(R13*1)
+	VFMADD213PS  32(R11)(R13*1), Y11, Y9
+	VMOVUPS      Y9, 32(R11)(R13*1)
 	ADDQ         $+64, R8
 	CMPQ         R10, R9
 	JL           block
@@ -4651,6 +4598,8 @@ begin:
 	LEAQ 16384(CX), R9
 	MOVQ k+40(FP), R10
 	XORQ R11, R11
+	MOVQ c+0(FP), R12
+	MOVQ coff+8(FP), R13
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -4751,56 +4700,38 @@ cols:
 	ADDQ         $+4, R11
 	TESTQ        $+15, R11
 	JNZ          cols
-	MOVQ         coff+8(FP), R12
-	MOVQ         c+0(FP), R13
-	MOVQ         (R12), R14
-	ADDQ         R13, R14
 	VMOVUPS      (R9), Y12
-	VFMADD213PS  (R14), Y12, Y0
-	VMOVUPS      Y0, (R14)
-	VMOVUPS      32(R9), Y0
-	VFMADD213PS  32(R14), Y0, Y1
-	VMOVUPS      Y1, 32(R14)
-	MOVQ         8(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Y0
-	VFMADD213PS  (R14), Y0, Y2
-	VMOVUPS      Y2, (R14)
-	VMOVUPS      32(R9), Y0
-	VFMADD213PS  32(R14), Y0, Y3
-	VMOVUPS      Y3, 32(R14)
-	MOVQ         16(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Y0
-	VFMADD213PS  (R14), Y0, Y4
-	VMOVUPS      Y4, (R14)
-	VMOVUPS      32(R9), Y0
-	VFMADD213PS  32(R14), Y0, Y5
-	VMOVUPS      Y5, 32(R14)
-	MOVQ         24(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Y0
-	VFMADD213PS  (R14), Y0, Y6
-	VMOVUPS      Y6, (R14)
-	VMOVUPS      32(R9), Y0
-	VFMADD213PS  32(R14), Y0, Y7
-	VMOVUPS      Y7, 32(R14)
-	MOVQ         32(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Y0
-	VFMADD213PS  (R14), Y0, Y8
-	VMOVUPS      Y8, (R14)
-	VMOVUPS      32(R9), Y0
-	VFMADD213PS  32(R14), Y0, Y9
-	VMOVUPS      Y9, 32(R14)
-	MOVQ         40(R12), R12
-	ADDQ         R13, R12
-	VMOVUPS      (R9), Y0
-	VFMADD213PS  (R12), Y0, Y10
-	VMOVUPS      Y10, (R12)
-	VMOVUPS      32(R9), Y0
-	VFMADD213PS  32(R12), Y0, Y11
-	VMOVUPS      Y11, 32(R12)
+	VMOVUPS      32(R9), Y13
+	MOVQ         (R13), R14
+	VFMADD213PS  (R12)(R14*1), Y12, Y0
+	VMOVUPS      Y0, (R12)(R14*1)
+	VFMADD213PS  32(R12)(R14*1), Y13, Y1
+	VMOVUPS      Y1, 32(R12)(R14*1)
+	MOVQ         8(R13), R14
+	VFMADD213PS  (R12)(R14*1), Y12, Y2
+	VMOVUPS      Y2, (R12)(R14*1)
+	VFMADD213PS  32(R12)(R14*1), Y13, Y3
+	VMOVUPS      Y3, 32(R12)(R14*1)
+	MOVQ         16(R13), R14
+	VFMADD213PS  (R12)(R14*1), Y12, Y4
+	VMOVUPS      Y4, (R12)(R14*1)
+	VFMADD213PS  32(R12)(R14*1), Y13, Y5
+	VMOVUPS      Y5, 32(R12)(R14*1)
+	MOVQ         24(R13), R14
+	VFMADD213PS  (R12)(R14*1), Y12, Y6
+	VMOVUPS      Y6, (R12)(R14*1)
+	VFMADD213PS  32(R12)(R14*1), Y13, Y7
+	VMOVUPS      Y7, 32(R12)(R14*1)
+	MOVQ         32(R13), R14
+	VFMADD213PS  (R12)(R14*1), Y12, Y8
+	VMOVUPS      Y8, (R12)(R14*1)
+	VFMADD213PS  32(R12)(R14*1), Y13, Y9
+	VMOVUPS      Y9, 32(R12)(R14*1)
+	MOVQ         40(R13), R14
+	VFMADD213PS  (R12)(R14*1), Y12, Y10
+	VMOVUPS      Y10, (R12)(R14*1)
+	VFMADD213PS  32(R12)(R14*1), Y13, Y11
+	VMOVUPS      Y11, 32(R12)(R14*1)
 	ADDQ         $+64, R9
 	CMPQ         R11, R10
 	JL           block

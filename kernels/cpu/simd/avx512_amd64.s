@@ -1763,6 +1763,8 @@ begin:
 	LEAQ 16384(CX), DX
 	MOVQ k+40(FP), BX
 	XORQ SI, SI
+	MOVQ c+0(FP), DI
+	MOVQ coff+8(FP), R8
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -1784,13 +1786,10 @@ cols:
 	ADDQ         $+4, SI
 	TESTQ        $+15, SI
 	JNZ          cols
-	MOVQ         coff+8(FP), DI
-	MOVQ         c+0(FP), R8
-	MOVQ         (DI), DI
-	ADDQ         R8, DI
 	VMOVUPS      (DX), Z1
-	VFMADD213PS  (DI), Z1, Z0
-	VMOVUPS      Z0, (DI)
+	MOVQ         (R8), R9
+	VFMADD213PS  (DI)(R9*1), Z1, Z0
+	VMOVUPS      Z0, (DI)(R9*1)
 	ADDQ         $+64, DX
 	CMPQ         SI, BX
 	JL           block
@@ -1917,6 +1916,8 @@ begin:
 	LEAQ 16384(CX), DX
 	MOVQ k+40(FP), BX
 	XORQ SI, SI
+	MOVQ c+0(FP), DI
+	MOVQ coff+8(FP), R8
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -1947,16 +1948,13 @@ cols:
 	ADDQ         $+4, SI
 	TESTQ        $+15, SI
 	JNZ          cols
-	MOVQ         coff+8(FP), DI
-	MOVQ         c+0(FP), R8
-	MOVQ         (DI), DI
-	ADDQ         R8, DI
 	VMOVUPS      (DX), Z2
-	VFMADD213PS  (DI), Z2, Z0
-	VMOVUPS      Z0, (DI)
-	VMOVUPS      17408(DX), Z2
-	VFMADD213PS  64(DI), Z2, Z1
-	VMOVUPS      Z1, 64(DI)
+	VMOVUPS      17408(DX), Z3
+	MOVQ         (R8), R9
+	VFMADD213PS  (DI)(R9*1), Z2, Z0
+	VMOVUPS      Z0, (DI)(R9*1)
+	VFMADD213PS  64(DI)(R9*1), Z3, Z1
+	VMOVUPS      Z1, 64(DI)(R9*1)
 	ADDQ         $+64, DX
 	CMPQ         SI, BX
 	JL           block
@@ -2092,6 +2090,8 @@ begin:
 	LEAQ 16384(CX), BX
 	MOVQ k+40(FP), SI
 	XORQ DI, DI
+	MOVQ c+0(FP), R8
+	MOVQ coff+8(FP), R9
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -2122,18 +2122,13 @@ cols:
 	ADDQ         $+4, DI
 	TESTQ        $+15, DI
 	JNZ          cols
-	MOVQ         coff+8(FP), R8
-	MOVQ         c+0(FP), R9
-	MOVQ         (R8), R10
-	ADDQ         R9, R10
 	VMOVUPS      (BX), Z2
-	VFMADD213PS  (R10), Z2, Z0
-	VMOVUPS      Z0, (R10)
-	MOVQ         8(R8), R8
-	ADDQ         R9, R8
-	VMOVUPS      (BX), Z2
-	VFMADD213PS  (R8), Z2, Z1
-	VMOVUPS      Z1, (R8)
+	MOVQ         (R9), R10
+	VFMADD213PS  (R8)(R10*1), Z2, Z0
+	VMOVUPS      Z0, (R8)(R10*1)
+	MOVQ         8(R9), R10
+	VFMADD213PS  (R8)(R10*1), Z2, Z1
+	VMOVUPS      Z1, (R8)(R10*1)
 	ADDQ         $+64, BX
 	CMPQ         DI, SI
 	JL           block
@@ -2299,6 +2294,8 @@ begin:
 	LEAQ 16384(CX), BX
 	MOVQ k+40(FP), SI
 	XORQ DI, DI
+	MOVQ c+0(FP), R8
+	MOVQ coff+8(FP), R9
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -2343,24 +2340,18 @@ cols:
 	ADDQ         $+4, DI
 	TESTQ        $+15, DI
 	JNZ          cols
-	MOVQ         coff+8(FP), R8
-	MOVQ         c+0(FP), R9
-	MOVQ         (R8), R10
-	ADDQ         R9, R10
 	VMOVUPS      (BX), Z4
-	VFMADD213PS  (R10), Z4, Z0
-	VMOVUPS      Z0, (R10)
-	VMOVUPS      17408(BX), Z4
-	VFMADD213PS  64(R10), Z4, Z1
-	VMOVUPS      Z1, 64(R10)
-	MOVQ         8(R8), R8
-	ADDQ         R9, R8
-	VMOVUPS      (BX), Z4
-	VFMADD213PS  (R8), Z4, Z2
-	VMOVUPS      Z2, (R8)
-	VMOVUPS      17408(BX), Z4
-	VFMADD213PS  64(R8), Z4, Z3
-	VMOVUPS      Z3, 64(R8)
+	VMOVUPS      17408(BX), Z5
+	MOVQ         (R9), R10
+	VFMADD213PS  (R8)(R10*1), Z4, Z0
+	VMOVUPS      Z0, (R8)(R10*1)
+	VFMADD213PS  64(R8)(R10*1), Z5, Z1
+	VMOVUPS      Z1, 64(R8)(R10*1)
+	MOVQ         8(R9), R10
+	VFMADD213PS  (R8)(R10*1), Z4, Z2
+	VMOVUPS      Z2, (R8)(R10*1)
+	VFMADD213PS  64(R8)(R10*1), Z5, Z3
+	VMOVUPS      Z3, 64(R8)(R10*1)
 	ADDQ         $+64, BX
 	CMPQ         DI, SI
 	JL           block
@@ -2527,6 +2518,8 @@ begin:
 	LEAQ 16384(CX), SI
 	MOVQ k+40(FP), DI
 	XORQ R8, R8
+	MOVQ c+0(FP), R9
+	MOVQ coff+8(FP), R10
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -2566,23 +2559,16 @@ cols:
 	ADDQ         $+4, R8
 	TESTQ        $+15, R8
 	JNZ          cols
-	MOVQ         coff+8(FP), R9
-	MOVQ         c+0(FP), R10
-	MOVQ         (R9), R11
-	ADDQ         R10, R11
 	VMOVUPS      (SI), Z3
-	VFMADD213PS  (R11), Z3, Z0
-	VMOVUPS      Z0, (R11)
-	MOVQ         8(R9), R11
-	ADDQ         R10, R11
-	VMOVUPS      (SI), Z3
-	VFMADD213PS  (R11), Z3, Z1
-	VMOVUPS      Z1, (R11)
-	MOVQ         16(R9), R9
-	ADDQ         R10, R9
-	VMOVUPS      (SI), Z3
-	VFMADD213PS  (R9), Z3, Z2
-	VMOVUPS      Z2, (R9)
+	MOVQ         (R10), R11
+	VFMADD213PS  (R9)(R11*1), Z3, Z0
+	VMOVUPS      Z0, (R9)(R11*1)
+	MOVQ         8(R10), R11
+	VFMADD213PS  (R9)(R11*1), Z3, Z1
+	VMOVUPS      Z1, (R9)(R11*1)
+	MOVQ         16(R10), R11
+	VFMADD213PS  (R9)(R11*1), Z3, Z2
+	VMOVUPS      Z2, (R9)(R11*1)
 	ADDQ         $+64, SI
 	CMPQ         R8, DI
 	JL           block
@@ -2787,6 +2773,8 @@ begin:
 	LEAQ 16384(CX), SI
 	MOVQ k+40(FP), DI
 	XORQ R8, R8
+	MOVQ c+0(FP), R9
+	MOVQ coff+8(FP), R10
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -2845,32 +2833,23 @@ cols:
 	ADDQ         $+4, R8
 	TESTQ        $+15, R8
 	JNZ          cols
-	MOVQ         coff+8(FP), R9
-	MOVQ         c+0(FP), R10
-	MOVQ         (R9), R11
-	ADDQ         R10, R11
 	VMOVUPS      (SI), Z6
-	VFMADD213PS  (R11), Z6, Z0
-	VMOVUPS      Z0, (R11)
-	VMOVUPS      17408(SI), Z6
-	VFMADD213PS  64(R11), Z6, Z1
-	VMOVUPS      Z1, 64(R11)
-	MOVQ         8(R9), R11
-	ADDQ         R10, R11
-	VMOVUPS      (SI), Z6
-	VFMADD213PS  (R11), Z6, Z2
-	VMOVUPS      Z2, (R11)
-	VMOVUPS      17408(SI), Z6
-	VFMADD213PS  64(R11), Z6, Z3
-	VMOVUPS      Z3, 64(R11)
-	MOVQ         16(R9), R9
-	ADDQ         R10, R9
-	VMOVUPS      (SI), Z6
-	VFMADD213PS  (R9), Z6, Z4
-	VMOVUPS      Z4, (R9)
-	VMOVUPS      17408(SI), Z6
-	VFMADD213PS  64(R9), Z6, Z5
-	VMOVUPS      Z5, 64(R9)
+	VMOVUPS      17408(SI), Z7
+	MOVQ         (R10), R11
+	VFMADD213PS  (R9)(R11*1), Z6, Z0
+	VMOVUPS      Z0, (R9)(R11*1)
+	VFMADD213PS  64(R9)(R11*1), Z7, Z1
+	VMOVUPS      Z1, 64(R9)(R11*1)
+	MOVQ         8(R10), R11
+	VFMADD213PS  (R9)(R11*1), Z6, Z2
+	VMOVUPS      Z2, (R9)(R11*1)
+	VFMADD213PS  64(R9)(R11*1), Z7, Z3
+	VMOVUPS      Z3, 64(R9)(R11*1)
+	MOVQ         16(R10), R11
+	VFMADD213PS  (R9)(R11*1), Z6, Z4
+	VMOVUPS      Z4, (R9)(R11*1)
+	VFMADD213PS  64(R9)(R11*1), Z7, Z5
+	VMOVUPS      Z5, 64(R9)(R11*1)
 	ADDQ         $+64, SI
 	CMPQ         R8, DI
 	JL           block
@@ -3068,6 +3047,8 @@ begin:
 	LEAQ 16384(CX), DI
 	MOVQ k+40(FP), R8
 	XORQ R9, R9
+	MOVQ c+0(FP), R10
+	MOVQ coff+8(FP), R11
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -3116,28 +3097,19 @@ cols:
 	ADDQ         $+4, R9
 	TESTQ        $+15, R9
 	JNZ          cols
-	MOVQ         coff+8(FP), R10
-	MOVQ         c+0(FP), R11
-	MOVQ         (R10), R12
-	ADDQ         R11, R12
 	VMOVUPS      (DI), Z4
-	VFMADD213PS  (R12), Z4, Z0
-	VMOVUPS      Z0, (R12)
-	MOVQ         8(R10), R12
-	ADDQ         R11, R12
-	VMOVUPS      (DI), Z4
-	VFMADD213PS  (R12), Z4, Z1
-	VMOVUPS      Z1, (R12)
-	MOVQ         16(R10), R12
-	ADDQ         R11, R12
-	VMOVUPS      (DI), Z4
-	VFMADD213PS  (R12), Z4, Z2
-	VMOVUPS      Z2, (R12)
-	MOVQ         24(R10), R10
-	ADDQ         R11, R10
-	VMOVUPS      (DI), Z4
-	VFMADD213PS  (R10), Z4, Z3
-	VMOVUPS      Z3, (R10)
+	MOVQ         (R11), R12
+	VFMADD213PS  (R10)(R12*1), Z4, Z0
+	VMOVUPS      Z0, (R10)(R12*1)
+	MOVQ         8(R11), R12
+	VFMADD213PS  (R10)(R12*1), Z4, Z1
+	VMOVUPS      Z1, (R10)(R12*1)
+	MOVQ         16(R11), R12
+	VFMADD213PS  (R10)(R12*1), Z4, Z2
+	VMOVUPS      Z2, (R10)(R12*1)
+	MOVQ         24(R11), R12
+	VFMADD213PS  (R10)(R12*1), Z4, Z3
+	VMOVUPS      Z3, (R10)(R12*1)
 	ADDQ         $+64, DI
 	CMPQ         R9, R8
 	JL           block
@@ -3381,6 +3353,8 @@ begin:
 	LEAQ 16384(CX), DI
 	MOVQ k+40(FP), R8
 	XORQ R9, R9
+	MOVQ c+0(FP), R10
+	MOVQ coff+8(FP), R11
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -3453,40 +3427,28 @@ cols:
 	ADDQ         $+4, R9
 	TESTQ        $+15, R9
 	JNZ          cols
-	MOVQ         coff+8(FP), R10
-	MOVQ         c+0(FP), R11
-	MOVQ         (R10), R12
-	ADDQ         R11, R12
 	VMOVUPS      (DI), Z8
-	VFMADD213PS  (R12), Z8, Z0
-	VMOVUPS      Z0, (R12)
-	VMOVUPS      17408(DI), Z8
-	VFMADD213PS  64(R12), Z8, Z1
-	VMOVUPS      Z1, 64(R12)
-	MOVQ         8(R10), R12
-	ADDQ         R11, R12
-	VMOVUPS      (DI), Z8
-	VFMADD213PS  (R12), Z8, Z2
-	VMOVUPS      Z2, (R12)
-	VMOVUPS      17408(DI), Z8
-	VFMADD213PS  64(R12), Z8, Z3
-	VMOVUPS      Z3, 64(R12)
-	MOVQ         16(R10), R12
-	ADDQ         R11, R12
-	VMOVUPS      (DI), Z8
-	VFMADD213PS  (R12), Z8, Z4
-	VMOVUPS      Z4, (R12)
-	VMOVUPS      17408(DI), Z8
-	VFMADD213PS  64(R12), Z8, Z5
-	VMOVUPS      Z5, 64(R12)
-	MOVQ         24(R10), R10
-	ADDQ         R11, R10
-	VMOVUPS      (DI), Z8
-	VFMADD213PS  (R10), Z8, Z6
-	VMOVUPS      Z6, (R10)
-	VMOVUPS      17408(DI), Z8
-	VFMADD213PS  64(R10), Z8, Z7
-	VMOVUPS      Z7, 64(R10)
+	VMOVUPS      17408(DI), Z9
+	MOVQ         (R11), R12
+	VFMADD213PS  (R10)(R12*1), Z8, Z0
+	VMOVUPS      Z0, (R10)(R12*1)
+	VFMADD213PS  64(R10)(R12*1), Z9, Z1
+	VMOVUPS      Z1, 64(R10)(R12*1)
+	MOVQ         8(R11), R12
+	VFMADD213PS  (R10)(R12*1), Z8, Z2
+	VMOVUPS      Z2, (R10)(R12*1)
+	VFMADD213PS  64(R10)(R12*1), Z9, Z3
+	VMOVUPS      Z3, 64(R10)(R12*1)
+	MOVQ         16(R11), R12
+	VFMADD213PS  (R10)(R12*1), Z8, Z4
+	VMOVUPS      Z4, (R10)(R12*1)
+	VFMADD213PS  64(R10)(R12*1), Z9, Z5
+	VMOVUPS      Z5, 64(R10)(R12*1)
+	MOVQ         24(R11), R12
+	VFMADD213PS  (R10)(R12*1), Z8, Z6
+	VMOVUPS      Z6, (R10)(R12*1)
+	VFMADD213PS  64(R10)(R12*1), Z9, Z7
+	VMOVUPS      Z7, 64(R10)(R12*1)
 	ADDQ         $+64, DI
 	CMPQ         R9, R8
 	JL           block
@@ -3715,6 +3677,8 @@ begin:
 	LEAQ 16384(CX), R8
 	MOVQ k+40(FP), R9
 	XORQ R10, R10
+	MOVQ c+0(FP), R11
+	MOVQ coff+8(FP), R12
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -3772,33 +3736,22 @@ cols:
 	ADDQ         $+4, R10
 	TESTQ        $+15, R10
 	JNZ          cols
-	MOVQ         coff+8(FP), R11
-	MOVQ         c+0(FP), R12
-	MOVQ         (R11), R13
-	ADDQ         R12, R13
 	VMOVUPS      (R8), Z5
-	VFMADD213PS  (R13), Z5, Z0
-	VMOVUPS      Z0, (R13)
-	MOVQ         8(R11), R13
-	ADDQ         R12, R13
-	VMOVUPS      (R8), Z5
-	VFMADD213PS  (R13), Z5, Z1
-	VMOVUPS      Z1, (R13)
-	MOVQ         16(R11), R13
-	ADDQ         R12, R13
-	VMOVUPS      (R8), Z5
-	VFMADD213PS  (R13), Z5, Z2
-	VMOVUPS      Z2, (R13)
-	MOVQ         24(R11), R13
-	ADDQ         R12, R13
-	VMOVUPS      (R8), Z5
-	VFMADD213PS  (R13), Z5, Z3
-	VMOVUPS      Z3, (R13)
-	MOVQ         32(R11), R11
-	ADDQ         R12, R11
-	VMOVUPS      (R8), Z5
-	VFMADD213PS  (R11), Z5, Z4
-	VMOVUPS      Z4, (R11)
+	MOVQ         (R12), R13
+	VFMADD213PS  (R11)(R13*1), Z5, Z0
+	VMOVUPS      Z0, (R11)(R13*1)
+	MOVQ         8(R12), R13
+	VFMADD213PS  (R11)(R13*1), Z5, Z1
+	VMOVUPS      Z1, (R11)(R13*1)
+	MOVQ         16(R12), R13
+	VFMADD213PS  (R11)(R13*1), Z5, Z2
+	VMOVUPS      Z2, (R11)(R13*1)
+	MOVQ         24(R12), R13
+	VFMADD213PS  (R11)(R13*1), Z5, Z3
+	VMOVUPS      Z3, (R11)(R13*1)
+	MOVQ         32(R12), R13
+	VFMADD213PS  (R11)(R13*1), Z5, Z4
+	VMOVUPS      Z4, (R11)(R13*1)
 	ADDQ         $+64, R8
 	CMPQ         R10, R9
 	JL           block
@@ -4081,6 +4034,8 @@ begin:
 	LEAQ 16384(CX), R8
 	MOVQ k+40(FP), R9
 	XORQ R10, R10
+	MOVQ c+0(FP), R11
+	MOVQ coff+8(FP), R12
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -4167,48 +4122,33 @@ cols:
 	ADDQ         $+4, R10
 	TESTQ        $+15, R10
 	JNZ          cols
-	MOVQ         coff+8(FP), R11
-	MOVQ         c+0(FP), R12
-	MOVQ         (R11), R13
-	ADDQ         R12, R13
 	VMOVUPS      (R8), Z10
-	VFMADD213PS  (R13), Z10, Z0
-	VMOVUPS      Z0, (R13)
-	VMOVUPS      17408(R8), Z10
-	VFMADD213PS  64(R13), Z10, Z1
-	VMOVUPS      Z1, 64(R13)
-	MOVQ         8(R11), R13
-	ADDQ         R12, R13
-	VMOVUPS      (R8), Z10
-	VFMADD213PS  (R13), Z10, Z2
-	VMOVUPS      Z2, (R13)
-	VMOVUPS      17408(R8), Z10
-	VFMADD213PS  64(R13), Z10, Z3
-	VMOVUPS      Z3, 64(R13)
-	MOVQ         16(R11), R13
-	ADDQ         R12, R13
-	VMOVUPS      (R8), Z10
-	VFMADD213PS  (R13), Z10, Z4
-	VMOVUPS      Z4, (R13)
-	VMOVUPS      17408(R8), Z10
-	VFMADD213PS  64(R13), Z10, Z5
-	VMOVUPS      Z5, 64(R13)
-	MOVQ         24(R11), R13
-	ADDQ         R12, R13
-	VMOVUPS      (R8), Z10
-	VFMADD213PS  (R13), Z10, Z6
-	VMOVUPS      Z6, (R13)
-	VMOVUPS      17408(R8), Z10
-	VFMADD213PS  64(R13), Z10, Z7
-	VMOVUPS      Z7, 64(R13)
-	MOVQ         32(R11), R11
-	ADDQ         R12, R11
-	VMOVUPS      (R8), Z10
-	VFMADD213PS  (R11), Z10, Z8
-	VMOVUPS      Z8, (R11)
-	VMOVUPS      17408(R8), Z10
-	VFMADD213PS  64(R11), Z10, Z9
-	VMOVUPS      Z9, 64(R11)
+	VMOVUPS      17408(R8), Z11
+	MOVQ         (R12), R13
+	VFMADD213PS  (R11)(R13*1), Z10, Z0
+	VMOVUPS      Z0, (R11)(R13*1)
+	VFMADD213PS  64(R11)(R13*1), Z11, Z1
+	VMOVUPS      Z1, 64(R11)(R13*1)
+	MOVQ         8(R12), R13
+	VFMADD213PS  (R11)(R13*1), Z10, Z2
+	VMOVUPS      Z2, (R11)(R13*1)
+	VFMADD213PS  64(R11)(R13*1), Z11, Z3
+	VMOVUPS      Z3, 64(R11)(R13*1)
+	MOVQ         16(R12), R13
+	VFMADD213PS  (R11)(R13*1), Z10, Z4
+	VMOVUPS      Z4, (R11)(R13*1)
+	VFMADD213PS  64(R11)(R13*1), Z11, Z5
+	VMOVUPS      Z5, 64(R11)(R13*1)
+	MOVQ         24(R12), R13
+	VFMADD213PS  (R11)(R13*1), Z10, Z6
+	VMOVUPS      Z6, (R11)(R13*1)
+	VFMADD213PS  64(R11)(R13*1), Z11, Z7
+	VMOVUPS      Z7, 64(R11)(R13*1)
+	MOVQ         32(R12), R13
+	VFMADD213PS  (R11)(R13*1), Z10, Z8
+	VMOVUPS      Z8, (R11)(R13*1)
+	VFMADD213PS  64(R11)(R13*1), Z11, Z9
+	VMOVUPS      Z9, 64(R11)(R13*1)
 	ADDQ         $+64, R8
 	CMPQ         R10, R9
 	JL           block
@@ -4468,6 +4408,8 @@ begin:
 	LEAQ 16384(CX), R9
 	MOVQ k+40(FP), R10
 	XORQ R11, R11
+	MOVQ c+0(FP), R12
+	MOVQ coff+8(FP), R13
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -4534,38 +4476,25 @@ cols:
 	ADDQ         $+4, R11
 	TESTQ        $+15, R11
 	JNZ          cols
-	MOVQ         coff+8(FP), R12
-	MOVQ         c+0(FP), R13
-	MOVQ         (R12), R14
-	ADDQ         R13, R14
 	VMOVUPS      (R9), Z6
-	VFMADD213PS  (R14), Z6, Z0
-	VMOVUPS      Z0, (R14)
-	MOVQ         8(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Z6
-	VFMADD213PS  (R14), Z6, Z1
-	VMOVUPS      Z1, (R14)
-	MOVQ         16(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Z6
-	VFMADD213PS  (R14), Z6, Z2
-	VMOVUPS      Z2, (R14)
-	MOVQ         24(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Z6
-	VFMADD213PS  (R14), Z6, Z3
-	VMOVUPS      Z3, (R14)
-	MOVQ         32(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Z6
-	VFMADD213PS  (R14), Z6, Z4
-	VMOVUPS      Z4, (R14)
-	MOVQ         40(R12), R12
-	ADDQ         R13, R12
-	VMOVUPS      (R9), Z6
-	VFMADD213PS  (R12), Z6, Z5
-	VMOVUPS      Z5, (R12)
+	MOVQ         (R13), R14
+	VFMADD213PS  (R12)(R14*1), Z6, Z0
+	VMOVUPS      Z0, (R12)(R14*1)
+	MOVQ         8(R13), R14
+	VFMADD213PS  (R12)(R14*1), Z6, Z1
+	VMOVUPS      Z1, (R12)(R14*1)
+	MOVQ         16(R13), R14
+	VFMADD213PS  (R12)(R14*1), Z6, Z2
+	VMOVUPS      Z2, (R12)(R14*1)
+	MOVQ         24(R13), R14
+	VFMADD213PS  (R12)(R14*1), Z6, Z3
+	VMOVUPS      Z3, (R12)(R14*1)
+	MOVQ         32(R13), R14
+	VFMADD213PS  (R12)(R14*1), Z6, Z4
+	VMOVUPS      Z4, (R12)(R14*1)
+	MOVQ         40(R13), R14
+	VFMADD213PS  (R12)(R14*1), Z6, Z5
+	VMOVUPS      Z5, (R12)(R14*1)
 	ADDQ         $+64, R9
 	CMPQ         R11, R10
 	JL           block
@@ -4887,6 +4816,8 @@ begin:
 	LEAQ 16384(CX), R9
 	MOVQ k+40(FP), R10
 	XORQ R11, R11
+	MOVQ c+0(FP), R12
+	MOVQ coff+8(FP), R13
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -4987,56 +4918,38 @@ cols:
 	ADDQ         $+4, R11
 	TESTQ        $+15, R11
 	JNZ          cols
-	MOVQ         coff+8(FP), R12
-	MOVQ         c+0(FP), R13
-	MOVQ         (R12), R14
-	ADDQ         R13, R14
 	VMOVUPS      (R9), Z12
-	VFMADD213PS  (R14), Z12, Z0
-	VMOVUPS      Z0, (R14)
-	VMOVUPS      17408(R9), Z12
-	VFMADD213PS  64(R14), Z12, Z1
-	VMOVUPS      Z1, 64(R14)
-	MOVQ         8(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Z12
-	VFMADD213PS  (R14), Z12, Z2
-	VMOVUPS      Z2, (R14)
-	VMOVUPS      17408(R9), Z12
-	VFMADD213PS  64(R14), Z12, Z3
-	VMOVUPS      Z3, 64(R14)
-	MOVQ         16(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Z12
-	VFMADD213PS  (R14), Z12, Z4
-	VMOVUPS      Z4, (R14)
-	VMOVUPS      17408(R9), Z12
-	VFMADD213PS  64(R14), Z12, Z5
-	VMOVUPS      Z5, 64(R14)
-	MOVQ         24(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Z12
-	VFMADD213PS  (R14), Z12, Z6
-	VMOVUPS      Z6, (R14)
-	VMOVUPS      17408(R9), Z12
-	VFMADD213PS  64(R14), Z12, Z7
-	VMOVUPS      Z7, 64(R14)
-	MOVQ         32(R12), R14
-	ADDQ         R13, R14
-	VMOVUPS      (R9), Z12
-	VFMADD213PS  (R14), Z12, Z8
-	VMOVUPS      Z8, (R14)
-	VMOVUPS      17408(R9), Z12
-	VFMADD213PS  64(R14), Z12, Z9
-	VMOVUPS      Z9, 64(R14)
-	MOVQ         40(R12), R12
-	ADDQ         R13, R12
-	VMOVUPS      (R9), Z12
-	VFMADD213PS  (R12), Z12, Z10
-	VMOVUPS      Z10, (R12)
-	VMOVUPS      17408(R9), Z12
-	VFMADD213PS  64(R12), Z12, Z11
-	VMOVUPS      Z11, 64(R12)
+	VMOVUPS      17408(R9), Z13
+	MOVQ         (R13), R14
+	VFMADD213PS  (R12)(R14*1), Z12, Z0
+	VMOVUPS      Z0, (R12)(R14*1)
+	VFMADD213PS  64(R12)(R14*1), Z13, Z1
+	VMOVUPS      Z1, 64(R12)(R14*1)
+	MOVQ         8(R13), R14
+	VFMADD213PS  (R12)(R14*1), Z12, Z2
+	VMOVUPS      Z2, (R12)(R14*1)
+	VFMADD213PS  64(R12)(R14*1), Z13, Z3
+	VMOVUPS      Z3, 64(R12)(R14*1)
+	MOVQ         16(R13), R14
+	VFMADD213PS  (R12)(R14*1), Z12, Z4
+	VMOVUPS      Z4, (R12)(R14*1)
+	VFMADD213PS  64(R12)(R14*1), Z13, Z5
+	VMOVUPS      Z5, 64(R12)(R14*1)
+	MOVQ         24(R13), R14
+	VFMADD213PS  (R12)(R14*1), Z12, Z6
+	VMOVUPS      Z6, (R12)(R14*1)
+	VFMADD213PS  64(R12)(R14*1), Z13, Z7
+	VMOVUPS      Z7, 64(R12)(R14*1)
+	MOVQ         32(R13), R14
+	VFMADD213PS  (R12)(R14*1), Z12, Z8
+	VMOVUPS      Z8, (R12)(R14*1)
+	VFMADD213PS  64(R12)(R14*1), Z13, Z9
+	VMOVUPS      Z9, 64(R12)(R14*1)
+	MOVQ         40(R13), R14
+	VFMADD213PS  (R12)(R14*1), Z12, Z10
+	VMOVUPS      Z10, (R12)(R14*1)
+	VFMADD213PS  64(R12)(R14*1), Z13, Z11
+	VMOVUPS      Z11, 64(R12)(R14*1)
 	ADDQ         $+64, R9
 	CMPQ         R11, R10
 	JL           block
@@ -5327,6 +5240,8 @@ begin:
 	LEAQ 16384(CX), R10
 	MOVQ k+40(FP), R11
 	XORQ R12, R12
+	MOVQ c+0(FP), R13
+	MOVQ coff+8(FP), R14
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -5402,43 +5317,28 @@ cols:
 	ADDQ         $+4, R12
 	TESTQ        $+15, R12
 	JNZ          cols
-	MOVQ         coff+8(FP), R13
-	MOVQ         c+0(FP), R14
-	MOVQ         (R13), R15
-	ADDQ         R14, R15
 	VMOVUPS      (R10), Z7
-	VFMADD213PS  (R15), Z7, Z0
-	VMOVUPS      Z0, (R15)
-	MOVQ         8(R13), R15
-	ADDQ         R14, R15
-	VMOVUPS      (R10), Z7
-	VFMADD213PS  (R15), Z7, Z1
-	VMOVUPS      Z1, (R15)
-	MOVQ         16(R13), R15
-	ADDQ         R14, R15
-	VMOVUPS      (R10), Z7
-	VFMADD213PS  (R15), Z7, Z2
-	VMOVUPS      Z2, (R15)
-	MOVQ         24(R13), R15
-	ADDQ         R14, R15
-	VMOVUPS      (R10), Z7
-	VFMADD213PS  (R15), Z7, Z3
-	VMOVUPS      Z3, (R15)
-	MOVQ         32(R13), R15
-	ADDQ         R14, R15
-	VMOVUPS      (R10), Z7
-	VFMADD213PS  (R15), Z7, Z4
-	VMOVUPS      Z4, (R15)
-	MOVQ         40(R13), R15
-	ADDQ         R14, R15
-	VMOVUPS      (R10), Z7
-	VFMADD213PS  (R15), Z7, Z5
-	VMOVUPS      Z5, (R15)
-	MOVQ         48(R13), R13
-	ADDQ         R14, R13
-	VMOVUPS      (R10), Z7
-	VFMADD213PS  (R13), Z7, Z6
-	VMOVUPS      Z6, (R13)
+	MOVQ         (R14), R15
+	VFMADD213PS  (R13)(R15*1), Z7, Z0
+	VMOVUPS      Z0, (R13)(R15*1)
+	MOVQ         8(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z7, Z1
+	VMOVUPS      Z1, (R13)(R15*1)
+	MOVQ         16(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z7, Z2
+	VMOVUPS      Z2, (R13)(R15*1)
+	MOVQ         24(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z7, Z3
+	VMOVUPS      Z3, (R13)(R15*1)
+	MOVQ         32(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z7, Z4
+	VMOVUPS      Z4, (R13)(R15*1)
+	MOVQ         40(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z7, Z5
+	VMOVUPS      Z5, (R13)(R15*1)
+	MOVQ         48(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z7, Z6
+	VMOVUPS      Z6, (R13)(R15*1)
 	ADDQ         $+64, R10
 	CMPQ         R12, R11
 	JL           block
@@ -5799,6 +5699,8 @@ begin:
 	LEAQ 16384(CX), R10
 	MOVQ k+40(FP), R11
 	XORQ R12, R12
+	MOVQ c+0(FP), R13
+	MOVQ coff+8(FP), R14
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -5913,64 +5815,43 @@ cols:
 	ADDQ         $+4, R12
 	TESTQ        $+15, R12
 	JNZ          cols
-	MOVQ         coff+8(FP), R13
-	MOVQ         c+0(FP), R14
-	MOVQ         (R13), R15
-	ADDQ         R14, R15
 	VMOVUPS      (R10), Z14
-	VFMADD213PS  (R15), Z14, Z0
-	VMOVUPS      Z0, (R15)
-	VMOVUPS      17408(R10), Z14
-	VFMADD213PS  64(R15), Z14, Z1
-	VMOVUPS      Z1, 64(R15)
-	MOVQ         8(R13), R15
-	ADDQ         R14, R15
-	VMOVUPS      (R10), Z14
-	VFMADD213PS  (R15), Z14, Z2
-	VMOVUPS      Z2, (R15)
-	VMOVUPS      17408(R10), Z14
-	VFMADD213PS  64(R15), Z14, Z3
-	VMOVUPS      Z3, 64(R15)
-	MOVQ         16(R13), R15
-	ADDQ         R14, R15
-	VMOVUPS      (R10), Z14
-	VFMADD213PS  (R15), Z14, Z4
-	VMOVUPS      Z4, (R15)
-	VMOVUPS      17408(R10), Z14
-	VFMADD213PS  64(R15), Z14, Z5
-	VMOVUPS      Z5, 64(R15)
-	MOVQ         24(R13), R15
-	ADDQ         R14, R15
-	VMOVUPS      (R10), Z14
-	VFMADD213PS  (R15), Z14, Z6
-	VMOVUPS      Z6, (R15)
-	VMOVUPS      17408(R10), Z14
-	VFMADD213PS  64(R15), Z14, Z7
-	VMOVUPS      Z7, 64(R15)
-	MOVQ         32(R13), R15
-	ADDQ         R14, R15
-	VMOVUPS      (R10), Z14
-	VFMADD213PS  (R15), Z14, Z8
-	VMOVUPS      Z8, (R15)
-	VMOVUPS      17408(R10), Z14
-	VFMADD213PS  64(R15), Z14, Z9
-	VMOVUPS      Z9, 64(R15)
-	MOVQ         40(R13), R15
-	ADDQ         R14, R15
-	VMOVUPS      (R10), Z14
-	VFMADD213PS  (R15), Z14, Z10
-	VMOVUPS      Z10, (R15)
-	VMOVUPS      17408(R10), Z14
-	VFMADD213PS  64(R15), Z14, Z11
-	VMOVUPS      Z11, 64(R15)
-	MOVQ         48(R13), R13
-	ADDQ         R14, R13
-	VMOVUPS      (R10), Z14
-	VFMADD213PS  (R13), Z14, Z12
-	VMOVUPS      Z12, (R13)
-	VMOVUPS      17408(R10), Z14
-	VFMADD213PS  64(R13), Z14, Z13
-	VMOVUPS      Z13, 64(R13)
+	VMOVUPS      17408(R10), Z15
+	MOVQ         (R14), R15
+	VFMADD213PS  (R13)(R15*1), Z14, Z0
+	VMOVUPS      Z0, (R13)(R15*1)
+	VFMADD213PS  64(R13)(R15*1), Z15, Z1
+	VMOVUPS      Z1, 64(R13)(R15*1)
+	MOVQ         8(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z14, Z2
+	VMOVUPS      Z2, (R13)(R15*1)
+	VFMADD213PS  64(R13)(R15*1), Z15, Z3
+	VMOVUPS      Z3, 64(R13)(R15*1)
+	MOVQ         16(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z14, Z4
+	VMOVUPS      Z4, (R13)(R15*1)
+	VFMADD213PS  64(R13)(R15*1), Z15, Z5
+	VMOVUPS      Z5, 64(R13)(R15*1)
+	MOVQ         24(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z14, Z6
+	VMOVUPS      Z6, (R13)(R15*1)
+	VFMADD213PS  64(R13)(R15*1), Z15, Z7
+	VMOVUPS      Z7, 64(R13)(R15*1)
+	MOVQ         32(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z14, Z8
+	VMOVUPS      Z8, (R13)(R15*1)
+	VFMADD213PS  64(R13)(R15*1), Z15, Z9
+	VMOVUPS      Z9, 64(R13)(R15*1)
+	MOVQ         40(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z14, Z10
+	VMOVUPS      Z10, (R13)(R15*1)
+	VFMADD213PS  64(R13)(R15*1), Z15, Z11
+	VMOVUPS      Z11, 64(R13)(R15*1)
+	MOVQ         48(R14), R15
+	VFMADD213PS  (R13)(R15*1), Z14, Z12
+	VMOVUPS      Z12, (R13)(R15*1)
+	VFMADD213PS  64(R13)(R15*1), Z15, Z13
+	VMOVUPS      Z13, 64(R13)(R15*1)
 	ADDQ         $+64, R10
 	CMPQ         R12, R11
 	JL           block
@@ -6292,6 +6173,8 @@ begin:
 	LEAQ 16384(CX), R11
 	MOVQ k+40(FP), R12
 	XORQ R13, R13
+	MOVQ c+0(FP), R14
+	MOVQ coff+8(FP), R15
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -6376,48 +6259,31 @@ cols:
 	ADDQ         $+4, R13
 	TESTQ        $+15, R13
 	JNZ          cols
-	MOVQ         coff+8(FP), R14
-	MOVQ         c+0(FP), R15
-	MOVQ         (R14), BP
-	ADDQ         R15, BP
 	VMOVUPS      (R11), Z8
-	VFMADD213PS  (BP), Z8, Z0
-	VMOVUPS      Z0, (BP)
-	MOVQ         8(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z8
-	VFMADD213PS  (BP), Z8, Z1
-	VMOVUPS      Z1, (BP)
-	MOVQ         16(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z8
-	VFMADD213PS  (BP), Z8, Z2
-	VMOVUPS      Z2, (BP)
-	MOVQ         24(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z8
-	VFMADD213PS  (BP), Z8, Z3
-	VMOVUPS      Z3, (BP)
-	MOVQ         32(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z8
-	VFMADD213PS  (BP), Z8, Z4
-	VMOVUPS      Z4, (BP)
-	MOVQ         40(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z8
-	VFMADD213PS  (BP), Z8, Z5
-	VMOVUPS      Z5, (BP)
-	MOVQ         48(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z8
-	VFMADD213PS  (BP), Z8, Z6
-	VMOVUPS      Z6, (BP)
-	MOVQ         56(R14), R14
-	ADDQ         R15, R14
-	VMOVUPS      (R11), Z8
-	VFMADD213PS  (R14), Z8, Z7
-	VMOVUPS      Z7, (R14)
+	MOVQ         (R15), BP
+	VFMADD213PS  (R14)(BP*1), Z8, Z0
+	VMOVUPS      Z0, (R14)(BP*1)
+	MOVQ         8(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z8, Z1
+	VMOVUPS      Z1, (R14)(BP*1)
+	MOVQ         16(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z8, Z2
+	VMOVUPS      Z2, (R14)(BP*1)
+	MOVQ         24(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z8, Z3
+	VMOVUPS      Z3, (R14)(BP*1)
+	MOVQ         32(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z8, Z4
+	VMOVUPS      Z4, (R14)(BP*1)
+	MOVQ         40(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z8, Z5
+	VMOVUPS      Z5, (R14)(BP*1)
+	MOVQ         48(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z8, Z6
+	VMOVUPS      Z6, (R14)(BP*1)
+	MOVQ         56(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z8, Z7
+	VMOVUPS      Z7, (R14)(BP*1)
 	ADDQ         $+64, R11
 	CMPQ         R13, R12
 	JL           block
@@ -6817,6 +6683,8 @@ begin:
 	LEAQ 16384(CX), R11
 	MOVQ k+40(FP), R12
 	XORQ R13, R13
+	MOVQ c+0(FP), R14
+	MOVQ coff+8(FP), R15
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -6945,72 +6813,48 @@ cols:
 	ADDQ         $+4, R13
 	TESTQ        $+15, R13
 	JNZ          cols
-	MOVQ         coff+8(FP), R14
-	MOVQ         c+0(FP), R15
-	MOVQ         (R14), BP
-	ADDQ         R15, BP
 	VMOVUPS      (R11), Z16
-	VFMADD213PS  (BP), Z16, Z0
-	VMOVUPS      Z0, (BP)
-	VMOVUPS      17408(R11), Z16
-	VFMADD213PS  64(BP), Z16, Z1
-	VMOVUPS      Z1, 64(BP)
-	MOVQ         8(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z16
-	VFMADD213PS  (BP), Z16, Z2
-	VMOVUPS      Z2, (BP)
-	VMOVUPS      17408(R11), Z16
-	VFMADD213PS  64(BP), Z16, Z3
-	VMOVUPS      Z3, 64(BP)
-	MOVQ         16(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z16
-	VFMADD213PS  (BP), Z16, Z4
-	VMOVUPS      Z4, (BP)
-	VMOVUPS      17408(R11), Z16
-	VFMADD213PS  64(BP), Z16, Z5
-	VMOVUPS      Z5, 64(BP)
-	MOVQ         24(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z16
-	VFMADD213PS  (BP), Z16, Z6
-	VMOVUPS      Z6, (BP)
-	VMOVUPS      17408(R11), Z16
-	VFMADD213PS  64(BP), Z16, Z7
-	VMOVUPS      Z7, 64(BP)
-	MOVQ         32(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z16
-	VFMADD213PS  (BP), Z16, Z8
-	VMOVUPS      Z8, (BP)
-	VMOVUPS      17408(R11), Z16
-	VFMADD213PS  64(BP), Z16, Z9
-	VMOVUPS      Z9, 64(BP)
-	MOVQ         40(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z16
-	VFMADD213PS  (BP), Z16, Z10
-	VMOVUPS      Z10, (BP)
-	VMOVUPS      17408(R11), Z16
-	VFMADD213PS  64(BP), Z16, Z11
-	VMOVUPS      Z11, 64(BP)
-	MOVQ         48(R14), BP
-	ADDQ         R15, BP
-	VMOVUPS      (R11), Z16
-	VFMADD213PS  (BP), Z16, Z12
-	VMOVUPS      Z12, (BP)
-	VMOVUPS      17408(R11), Z16
-	VFMADD213PS  64(BP), Z16, Z13
-	VMOVUPS      Z13, 64(BP)
-	MOVQ         56(R14), R14
-	ADDQ         R15, R14
-	VMOVUPS      (R11), Z16
-	VFMADD213PS  (R14), Z16, Z14
-	VMOVUPS      Z14, (R14)
-	VMOVUPS      17408(R11), Z16
-	VFMADD213PS  64(R14), Z16, Z15
-	VMOVUPS      Z15, 64(R14)
+	VMOVUPS      17408(R11), Z17
+	MOVQ         (R15), BP
+	VFMADD213PS  (R14)(BP*1), Z16, Z0
+	VMOVUPS      Z0, (R14)(BP*1)
+	VFMADD213PS  64(R14)(BP*1), Z17, Z1
+	VMOVUPS      Z1, 64(R14)(BP*1)
+	MOVQ         8(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z16, Z2
+	VMOVUPS      Z2, (R14)(BP*1)
+	VFMADD213PS  64(R14)(BP*1), Z17, Z3
+	VMOVUPS      Z3, 64(R14)(BP*1)
+	MOVQ         16(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z16, Z4
+	VMOVUPS      Z4, (R14)(BP*1)
+	VFMADD213PS  64(R14)(BP*1), Z17, Z5
+	VMOVUPS      Z5, 64(R14)(BP*1)
+	MOVQ         24(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z16, Z6
+	VMOVUPS      Z6, (R14)(BP*1)
+	VFMADD213PS  64(R14)(BP*1), Z17, Z7
+	VMOVUPS      Z7, 64(R14)(BP*1)
+	MOVQ         32(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z16, Z8
+	VMOVUPS      Z8, (R14)(BP*1)
+	VFMADD213PS  64(R14)(BP*1), Z17, Z9
+	VMOVUPS      Z9, 64(R14)(BP*1)
+	MOVQ         40(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z16, Z10
+	VMOVUPS      Z10, (R14)(BP*1)
+	VFMADD213PS  64(R14)(BP*1), Z17, Z11
+	VMOVUPS      Z11, 64(R14)(BP*1)
+	MOVQ         48(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z16, Z12
+	VMOVUPS      Z12, (R14)(BP*1)
+	VFMADD213PS  64(R14)(BP*1), Z17, Z13
+	VMOVUPS      Z13, 64(R14)(BP*1)
+	MOVQ         56(R15), BP
+	VFMADD213PS  (R14)(BP*1), Z16, Z14
+	VMOVUPS      Z14, (R14)(BP*1)
+	VFMADD213PS  64(R14)(BP*1), Z17, Z15
+	VMOVUPS      Z15, 64(R14)(BP*1)
 	ADDQ         $+64, R11
 	CMPQ         R13, R12
 	JL           block

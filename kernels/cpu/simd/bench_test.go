@@ -3,6 +3,7 @@ package simd
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -29,45 +30,69 @@ func best(b *testing.B, work float64, unit string, f func()) {
 	b.ReportMetric(0, "ns/op") // of repeat calls: of no use
 }
 
+// piece is what a sample of the streaming benchmarks reads, of 256 MiB that no
+// cache holds.
+const piece, whole = 2 << 20, 256 << 20
+
 // BenchmarkRead is the plain read loop that matrix-vector products are compared
-// with: 256 MiB of 64-byte lines, a sum of float32 squares in four registers.
+// with: a sum of float32 squares in four registers.
 func BenchmarkRead(b *testing.B) {
-	data := make([]float32, 64<<20)
+	data := make([]float32, whole/4)
 	for i := range data {
 		data[i] = 1
 	}
-	best(b, 4*float64(len(data)), "GB/s", func() { active.sumSquares(data) })
+	at := 0
+	stream(b, piece, func() {
+		active.sumSquares(data[at : at+piece/4])
+		at = (at + piece/4) % len(data)
+	})
 }
 
-// BenchmarkGemv streams one matrix of 256 MiB, in calls of 4 panels.
+// BenchmarkGemv streams one matrix in calls of 4 panels.
 func BenchmarkGemv(b *testing.B) {
+	const cols = 6144
+	x, s := make([]float32, cols), new(Scratch)
+	q := make([]byte, QuantBytes(cols))
 	for _, f := range weightFormats {
-		const cols = 6144
-		rows := Lanes * int(256<<20/PackedBytes(f, Lanes, cols))
+		rows := 64 * int(whole/PackedBytes(f, 64, cols))
 		w := Weight{Format: f, Rows: rows, Cols: cols, Data: make([]byte, PackedBytes(f, rows, cols))}
 		for i := range w.Data {
 			w.Data[i] = 0x3c
 		}
-		x, y, s := make([]float32, cols), make([]float32, rows), new(Scratch)
-		b.Run(string(f), func(b *testing.B) {
-			best(b, float64(len(w.Data)), "GB/s", func() {
-				for p := 0; p < w.Panels(); p += 4 {
-					Gemm(Rows{Data: y}, Rows{Data: x}, 1, w, p, min(p+4, w.Panels()), s)
+		y, p, calls := make([]float32, rows), 0, int(piece/PackedBytes(f, 64, cols))
+		bytes := calls * int(PackedBytes(f, 64, cols))
+		next := func(call func(lo, hi int)) func() {
+			return func() {
+				for range calls {
+					call(p, p+4)
+					p = (p + 4) % w.Panels()
 				}
-			})
-		})
-		if f != kernels.FP4 {
-			continue
+			}
 		}
-		q := make([]byte, QuantBytes(cols))
-		b.Run("fp4a8", func(b *testing.B) {
-			best(b, float64(len(w.Data)), "GB/s", func() {
-				for p := 0; p < w.Panels(); p += 4 {
-					GemmA8(Rows{Data: y}, QuantRows{Data: q}, 1, w, p, min(p+4, w.Panels()), s)
-				}
-			})
+		b.Run(string(f), func(b *testing.B) {
+			stream(b, bytes, next(func(lo, hi int) { Gemm(Rows{Data: y}, Rows{Data: x}, 1, w, lo, hi, s) }))
 		})
+		if f == kernels.FP4 {
+			b.Run("fp4a8", func(b *testing.B) {
+				stream(b, bytes, next(func(lo, hi int) { GemmA8(Rows{Data: y}, QuantRows{Data: q}, 1, w, lo, hi, s) }))
+			})
+		}
 	}
+}
+
+// stream times f, which reads so many bytes, and reports the rates of the
+// fastest and of the median sample.
+func stream(b *testing.B, bytes int, f func()) {
+	var times []time.Duration
+	for b.Loop() {
+		start := time.Now()
+		f()
+		times = append(times, time.Since(start))
+	}
+	slices.Sort(times)
+	b.ReportMetric(float64(bytes)/float64(times[0].Nanoseconds()), "best-GB/s")
+	b.ReportMetric(float64(bytes)/float64(times[len(times)/2].Nanoseconds()), "median-GB/s")
+	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkGemm has products of large shards and of the tiny ones that many

@@ -122,6 +122,7 @@ func scaledTile(v isa, rows, panels int) {
 	k := Load(Param("k"), GP64()).(reg.GPVirtual)
 	j := GP64()
 	XORQ(j, j)
+	c, coff := Load(Param("c"), GP64()), Load(Param("coff"), GP64())
 	part := func(n int) int { return n/v.parts()*decodedBlock + n%v.parts()*v.bytes() }
 	Label("block")
 	for i := range sum {
@@ -138,13 +139,20 @@ func scaledTile(v isa, rows, panels int) {
 	ADDQ(I32(4), j)
 	TESTQ(I32(15), j)
 	JNZ(LabelRef("cols"))
-	results(v, sum, func(r reg.VecVirtual, m Mem) {
-		n := m.Disp / v.bytes()
-		scale := v.vec()
-		VMOVUPS(Mem{Base: scales, Disp: part(n)}, scale)
-		VFMADD213PS(m, scale, r)
-		VMOVUPS(r, m)
-	})
+	scale := make([]reg.VecVirtual, len(sum[0]))
+	for n := range scale {
+		scale[n] = v.vec()
+		VMOVUPS(Mem{Base: scales, Disp: part(n)}, scale[n])
+	}
+	for i := range sum {
+		off := GP64()
+		MOVQ(Mem{Base: coff, Disp: 8 * i}, off)
+		for n, r := range sum[i] {
+			m := Mem{Base: c, Index: off, Scale: 1, Disp: n * v.bytes()}
+			VFMADD213PS(m, scale[n], r)
+			VMOVUPS(r, m)
+		}
+	}
 	ADDQ(I32(64), scales)
 	CMPQ(j, k)
 	JL(LabelRef("block"))

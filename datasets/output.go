@@ -3,6 +3,8 @@ package datasets
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 
@@ -76,6 +78,9 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 		return nil, err
 	}
 	options := []parquet.WriterOption{o.schema, parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes), createdBy}
+	if len(o.schema.Columns()) <= maxPageFiles {
+		options = append(options, parquet.ColumnPageBuffers(parquet.NewFileBufferPool(filepath.Dir(path), pageFiles(path))))
+	}
 	for _, m := range []map[string]string{o.meta, meta} {
 		for k, v := range m {
 			options = append(options, parquet.KeyValueMetadata(k, v))
@@ -155,14 +160,28 @@ func (p *Part) Close() error {
 		err = guard(p.w.Close)
 	}
 	if err != nil {
-		p.file.abort()
+		p.Abort()
 		return fmt.Errorf("writing %s: %w", p.file.path, err)
 	}
 	return p.file.commit()
 }
 
 // Abort drops the file.
-func (p *Part) Abort() { p.file.abort() }
+func (p *Part) Abort() {
+	p.file.abort()
+	left, _ := filepath.Glob(filepath.Join(filepath.Dir(p.file.path), pageFiles(p.file.path))) // the pattern is ours
+	for _, f := range left {
+		os.Remove(f)
+	}
+}
+
+// maxPageFiles bounds the open files of a part: one a column. The pages of the
+// row group at hand lie in them, so that memory does not grow with row groups;
+// tables with more columns keep theirs in memory.
+const maxPageFiles = 256
+
+// pageFiles is the pattern of a part's page files.
+func pageFiles(path string) string { return "." + filepath.Base(path) + ".*.tmp" }
 
 // keptMetadata leaves out what describes the old file's columns and would hide
 // or contradict the new ones.

@@ -15,7 +15,7 @@ const (
 )
 
 const (
-	groupRows  = 50_000   // most rows of a row group
+	groupRows  = 50_000
 	groupBytes = 64 << 20 // most bytes of a row group, before compression
 )
 

@@ -21,7 +21,7 @@
 //
 // Left as the library has them: arithmetic on mixed types, comparisons of
 // different types, attributes of undefined values (undefined again, where Jinja2
-// raises an error).
+// raises an error), and tuples, which print as lists.
 //
 // A template cannot run away: loop turns and macro calls, their depth, the text
 // that is printed and each value that is kept are bounded, and passing a bound

@@ -196,6 +196,7 @@ func (e *exprRewriter) until(closer string) (string, error) {
 	}
 	var parts []string
 	divided := false
+	value := false // the last part is an operand
 	for e.at < len(e.tokens) {
 		t := e.peek()
 		switch {
@@ -216,9 +217,10 @@ func (e *exprRewriter) until(closer string) (string, error) {
 			parts[len(parts)-1] += e.call("times") + "(" + right + ")"
 		case t.kind == tokenOp && t.text == "|" || t.kind == tokenOp && t.text == ".":
 			return "", fmt.Errorf("unexpected %q", t.text)
-		case t.kind == tokenOp && t.text != "(" && t.text != "[" && t.text != "{",
+		case t.kind == tokenOp && brackets[t.text] == "" && (value || t.text != "-" && t.text != "+"),
 			e.isName("and", "or", "not", "in", "if", "else"):
 			divided = t.text == "/" || t.text == "//" || t.text == "%"
+			value = false
 			parts = append(parts, t.text)
 			e.at++
 		default:
@@ -227,6 +229,7 @@ func (e *exprRewriter) until(closer string) (string, error) {
 				return "", err
 			}
 			parts = append(parts, code)
+			value = true
 		}
 	}
 	if closer != "" {
@@ -254,6 +257,9 @@ func (e *exprRewriter) operand() (string, error) {
 		return "", err
 	}
 	for err == nil {
+		if sign != "" && (e.isOp("|") || e.isName("is")) { // the sign belongs to their operand
+			code, sign = "("+sign+code+")", ""
+		}
 		switch {
 		case e.isOp("."):
 			code, err = e.attribute(code)
@@ -344,6 +350,9 @@ func (e *exprRewriter) attribute(code string) (string, error) {
 		return "", fmt.Errorf(`unexpected %q after "."`, t.text)
 	}
 	e.at++
+	if isDigit(t.text[0]) {
+		return code + "[" + t.text + "]", nil
+	}
 	if e.isOp("(") && helpers[helperPrefix+"method_"+t.text] != nil {
 		return code + e.call("method_"+t.text), nil
 	}

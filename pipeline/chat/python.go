@@ -240,7 +240,7 @@ func (j *jsonStyle) quote(b *strings.Builder, s string) {
 			escaped = `\b`
 		case r == '\f':
 			escaped = `\f`
-		case r < ' ' || j.ascii && 0x7f < r && r < 0x10000:
+		case r < ' ' || j.ascii && 0x7e < r && r < 0x10000:
 			escaped = `\u` + hex(r, 4)
 		case j.ascii && r >= 0x10000:
 			r -= 0x10000

@@ -62,6 +62,7 @@ func newRootCommand() *cobra.Command {
 		newModelCommand(),
 		newReportCommand(),
 		newDiffCommand(),
+		newExportCommand(),
 		newRunCommand(),
 	)
 	return root

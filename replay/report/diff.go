@@ -55,6 +55,7 @@ type Verdict string
 const (
 	Faster     Verdict = "faster"
 	Slower     Verdict = "slower"
+	Same       Verdict = "same" // to the nanosecond
 	CannotTell Verdict = "cannot tell"
 	OnlyA      Verdict = "only in A"
 	OnlyB      Verdict = "only in B"
@@ -172,6 +173,9 @@ func paired(a, b *attribute.Section, x, y *attribute.Row) Change {
 
 func change(name string, a, b float64, sa, sb attribute.Stat) Change {
 	c := Change{Name: name, A: a, B: b, Delta: b - a, StatA: sa, StatB: sb, Verdict: CannotTell}
+	if a == b && sa == sb {
+		c.Verdict = Same
+	}
 	if sa.Apart(sb) {
 		c.Verdict = Faster
 		if sb.Median > sa.Median {
@@ -189,6 +193,9 @@ func (k *KindDiff) sentence() string {
 	if c.Verdict == CannotTell && k.Span.Verdict != CannotTell {
 		c = &k.Span
 	}
+	if c.Verdict == Same {
+		return fmt.Sprintf("the %s is the same in A and B", stepName(k.Kind))
+	}
 	if c.Verdict == CannotTell {
 		return fmt.Sprintf("cannot tell whether the %s changed: its %s is %s ms in A and %s ms in B, and the 95 %% intervals overlap or rest on too few steps",
 			stepName(k.Kind), c.Name, ms(c.A), ms(c.B))
@@ -200,7 +207,7 @@ func (k *KindDiff) sentence() string {
 	text := fmt.Sprintf("the %s's %s is %s ms (%s) %s in B: %s ms instead of %s ms", stepName(k.Kind), c.Name, ms(abs(c.Delta)),
 		percent(abs(c.Delta)/max(c.A, 1)), word, ms(c.B), ms(c.A))
 	for _, l := range k.Ledger {
-		if l.Verdict != CannotTell && l.Delta*c.Delta > 0 {
+		if l.Verdict != CannotTell && l.Verdict != Same && l.Delta*c.Delta > 0 {
 			return text + fmt.Sprintf("; %s makes %s ms of it (%s ms to %s ms)", l.Name, ms(abs(l.Delta)), ms(l.A), ms(l.B))
 		}
 	}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"glmbatch/replay/report"
+	"glmbatch/replay/timeline"
+)
+
+func newExportCommand() *cobra.Command {
+	var out, steps string
+	var names, help []string
+	for _, v := range report.Viewers {
+		names = append(names, v.Name)
+		help = append(help, fmt.Sprintf("  %-9s %s", v.Name, v.Help))
+	}
+	c := &cobra.Command{
+		Use:   "export " + strings.Join(names, "|") + " OUT|TIMELINE --out FILE",
+		Short: "Write steps of a timeline for a trace viewer",
+		Long: `Export writes the timeline of a run's output folder, or a timeline file, for a viewer:
+` + strings.Join(help, "\n") + `
+
+Times are exact to the nanosecond, relative to the first span. A process is a rank, a thread a
+lane. Spans of one lane that cross each other (programmatic launch) go to further lanes named
+"(overlap 1)" and so on, as viewers drop what does not nest. A FILE ending in .gz is compressed.`,
+		Args: func(c *cobra.Command, args []string) error {
+			if len(args) != 2 || !slices.Contains(names, args[0]) {
+				return withCode(exitInput, fmt.Errorf("%s needs %s and then an output folder or a timeline file (see '%s --help')", c.CommandPath(), strings.Join(names, " or "), c.CommandPath()))
+			}
+			if out == "" {
+				return withCode(exitInput, fmt.Errorf("%s needs --out FILE", c.CommandPath()))
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return withCode(exitInput, runExport(args[1], out, args[0], steps, c.OutOrStdout()))
+		},
+	}
+	c.Flags().StringVar(&out, "out", "", "file to write")
+	c.Flags().StringVar(&steps, "steps", "", "only step a, or steps a..b")
+	return c
+}
+
+func runExport(path, out, viewer, steps string, stdout io.Writer) error {
+	r, err := stepRange(steps)
+	if err != nil {
+		return err
+	}
+	n, err := report.Export(path, out, viewer, r)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%d spans written to %s\n", n, out)
+	return err
+}
+
+// stepRange reads "a", "a..b", "a.." or "" for all.
+func stepRange(s string) (timeline.Steps, error) {
+	if s == "" {
+		return timeline.AllSteps, nil
+	}
+	from, to, isRange := strings.Cut(s, "..")
+	bad := fmt.Errorf("--steps takes a step or a range a..b, not %q", s)
+	a, err := strconv.ParseInt(from, 10, 64)
+	if err != nil || a < 0 {
+		return timeline.Steps{}, bad
+	}
+	b := a
+	if isRange {
+		b = math.MaxInt64
+		if to != "" {
+			if b, err = strconv.ParseInt(to, 10, 64); err != nil || b < a {
+				return timeline.Steps{}, bad
+			}
+		}
+	}
+	return timeline.Steps{From: a, To: b}, nil
+}

@@ -90,7 +90,7 @@ func (l *level) entry(dst []float32, c Cache, slot int) {
 	dst = dst[:c.Latent+c.Rope]
 	switch c.Format {
 	case kernels.F32:
-		copyF32(dst, src)
+		l.decodeF32(dst, src)
 	case kernels.BF16:
 		l.decodeBF16(dst, src)
 	case kernels.FP8:

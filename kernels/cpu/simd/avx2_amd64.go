@@ -194,6 +194,16 @@ func encodeRowBF16AVX2(dst *byte, src *float32, n int)
 //go:noescape
 func encodeRowE4M3AVX2(dst *byte, src *float32, n int, scale float32)
 
+// quantA4AVX2 quantises blocks of 16 values to E2M1.
+//
+//go:noescape
+func quantA4AVX2(dst *byte, x *float32, blocks int, input float32)
+
+// quantA8AVX2 quantises blocks of 16 values to signed bytes.
+//
+//go:noescape
+func quantA8AVX2(dst *byte, x *float32, blocks int)
+
 // sumSquaresAVX2 is Σ x².
 //
 //go:noescape

@@ -5506,6 +5506,208 @@ DATA byteMagnitude<>+24(SB)/4, $0x007f007f
 DATA byteMagnitude<>+28(SB)/4, $0x007f007f
 GLOBL byteMagnitude<>(SB), RODATA|NOPTR, $32
 
+// func quantA4AVX2(dst *byte, x *float32, blocks int, input float32)
+// Requires: AVX, AVX2
+TEXT ·quantA4AVX2(SB), NOSPLIT, $0-28
+	VBROADCASTSS input+24(FP), Y0
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         blocks+16(FP), DX
+	CMPQ         DX, $+1
+	JL           blockEnd
+
+block:
+	VMOVUPS      (CX), Y1
+	VMOVUPS      32(CX), Y2
+	VMOVUPS      magnitude<>+0(SB), Y4
+	VANDPS       Y1, Y4, Y3
+	VANDPS       Y2, Y4, Y4
+	VMAXPS       Y4, Y3, Y3
+	VPERM2F128   $0x01, Y3, Y3, Y4
+	VMAXPS       Y4, Y3, Y3
+	VPSHUFD      $0x4e, Y3, Y4
+	VMAXPS       Y4, Y3, Y3
+	VPSHUFD      $0xb1, Y3, Y4
+	VMAXPS       Y4, Y3, Y3
+	VDIVPS       six<>+0(SB), Y3, Y3
+	VDIVPS       Y0, Y3, Y3
+	VMINPS       maxE4M3<>+0(SB), Y3, Y3
+	VANDPS       exponent<>+0(SB), Y3, Y4
+	VMAXPS       minE4M3<>+0(SB), Y4, Y4
+	VMULPS       two20<>+0(SB), Y4, Y4
+	VADDPS       Y4, Y3, Y3
+	VSUBPS       Y4, Y3, Y3
+	VMULPS       Y0, Y3, Y4
+	VXORPS       Y5, Y5, Y5
+	VCMPPS       $0x04, Y5, Y4, Y5
+	VDIVPS       Y4, Y1, Y1
+	VANDPS       signBits<>+0(SB), Y1, Y6
+	VANDPS       magnitude<>+0(SB), Y1, Y1
+	VMINPS       six<>+0(SB), Y1, Y1
+	VANDPS       exponent<>+0(SB), Y1, Y7
+	VMAXPS       ones<>+0(SB), Y7, Y7
+	VMULPS       two22<>+0(SB), Y7, Y7
+	VADDPS       Y7, Y1, Y1
+	VSUBPS       Y7, Y1, Y1
+	VORPS        Y6, Y1, Y1
+	VANDPS       Y5, Y1, Y1
+	VADDPS       Y1, Y1, Y1
+	VCVTPS2DQ    Y1, Y1
+	VDIVPS       Y4, Y2, Y2
+	VANDPS       signBits<>+0(SB), Y2, Y4
+	VANDPS       magnitude<>+0(SB), Y2, Y2
+	VMINPS       six<>+0(SB), Y2, Y2
+	VANDPS       exponent<>+0(SB), Y2, Y6
+	VMAXPS       ones<>+0(SB), Y6, Y6
+	VMULPS       two22<>+0(SB), Y6, Y6
+	VADDPS       Y6, Y2, Y2
+	VSUBPS       Y6, Y2, Y2
+	VORPS        Y4, Y2, Y2
+	VANDPS       Y5, Y2, Y2
+	VADDPS       Y2, Y2, Y2
+	VCVTPS2DQ    Y2, Y2
+	VPACKSSDW    Y2, Y1, Y1
+	VPERMQ       $0xd8, Y1, Y1
+	VEXTRACTI128 $0x01, Y1, X2
+	VPACKSSWB    X2, X1, X1
+	VMOVUPS      X1, (AX)
+	VMOVSS       X3, 16(AX)
+	VPXOR        signBytes<>+0(SB), X1, X1
+	VPXOR        X2, X2, X2
+	VPSADBW      X2, X1, X1
+	VPSHUFD      $0x4e, X1, X2
+	VPADDD       X2, X1, X1
+	VMOVD        X1, BX
+	IMUL3L       $-12, BX, BX
+	ADDL         $+24576, BX
+	MOVL         BX, 20(AX)
+	ADDQ         $+64, CX
+	ADDQ         $+24, AX
+	SUBQ         $+1, DX
+	CMPQ         DX, $+1
+	JGE          block
+
+blockEnd:
+	VZEROUPPER
+	RET
+
+DATA six<>+0(SB)/4, $0x40c00000
+DATA six<>+4(SB)/4, $0x40c00000
+DATA six<>+8(SB)/4, $0x40c00000
+DATA six<>+12(SB)/4, $0x40c00000
+DATA six<>+16(SB)/4, $0x40c00000
+DATA six<>+20(SB)/4, $0x40c00000
+DATA six<>+24(SB)/4, $0x40c00000
+DATA six<>+28(SB)/4, $0x40c00000
+GLOBL six<>(SB), RODATA|NOPTR, $32
+
+DATA ones<>+0(SB)/4, $0x3f800000
+DATA ones<>+4(SB)/4, $0x3f800000
+DATA ones<>+8(SB)/4, $0x3f800000
+DATA ones<>+12(SB)/4, $0x3f800000
+DATA ones<>+16(SB)/4, $0x3f800000
+DATA ones<>+20(SB)/4, $0x3f800000
+DATA ones<>+24(SB)/4, $0x3f800000
+DATA ones<>+28(SB)/4, $0x3f800000
+GLOBL ones<>(SB), RODATA|NOPTR, $32
+
+DATA two22<>+0(SB)/4, $0x4a800000
+DATA two22<>+4(SB)/4, $0x4a800000
+DATA two22<>+8(SB)/4, $0x4a800000
+DATA two22<>+12(SB)/4, $0x4a800000
+DATA two22<>+16(SB)/4, $0x4a800000
+DATA two22<>+20(SB)/4, $0x4a800000
+DATA two22<>+24(SB)/4, $0x4a800000
+DATA two22<>+28(SB)/4, $0x4a800000
+GLOBL two22<>(SB), RODATA|NOPTR, $32
+
+DATA signBytes<>+0(SB)/4, $0x80808080
+DATA signBytes<>+4(SB)/4, $0x80808080
+DATA signBytes<>+8(SB)/4, $0x80808080
+DATA signBytes<>+12(SB)/4, $0x80808080
+DATA signBytes<>+16(SB)/4, $0x80808080
+DATA signBytes<>+20(SB)/4, $0x80808080
+DATA signBytes<>+24(SB)/4, $0x80808080
+DATA signBytes<>+28(SB)/4, $0x80808080
+GLOBL signBytes<>(SB), RODATA|NOPTR, $32
+
+// func quantA8AVX2(dst *byte, x *float32, blocks int)
+// Requires: AVX, AVX2
+TEXT ·quantA8AVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ blocks+16(FP), DX
+	CMPQ DX, $+1
+	JL   blockEnd
+
+block:
+	VMOVUPS      (CX), Y0
+	VMOVUPS      32(CX), Y1
+	VMOVUPS      magnitude<>+0(SB), Y3
+	VANDPS       Y0, Y3, Y2
+	VANDPS       Y1, Y3, Y3
+	VMAXPS       Y3, Y2, Y2
+	VPERM2F128   $0x01, Y2, Y2, Y3
+	VMAXPS       Y3, Y2, Y2
+	VPSHUFD      $0x4e, Y2, Y3
+	VMAXPS       Y3, Y2, Y2
+	VPSHUFD      $0xb1, Y2, Y3
+	VMAXPS       Y3, Y2, Y2
+	VDIVPS       maxInt8<>+0(SB), Y2, Y2
+	VMOVUPS      ones<>+0(SB), Y3
+	VDIVPS       Y2, Y3, Y3
+	VMOVUPS      minNormal<>+0(SB), Y4
+	VCMPPS       $0x02, Y2, Y4, Y4
+	VANDPS       Y4, Y3, Y3
+	VMULPS       Y3, Y0, Y0
+	VCVTPS2DQ    Y0, Y0
+	VMULPS       Y3, Y1, Y1
+	VCVTPS2DQ    Y1, Y1
+	VPACKSSDW    Y1, Y0, Y0
+	VPERMQ       $0xd8, Y0, Y0
+	VEXTRACTI128 $0x01, Y0, X1
+	VPACKSSWB    X1, X0, X0
+	VMOVUPS      X0, (AX)
+	VMOVSS       X2, 16(AX)
+	VPXOR        signBytes<>+0(SB), X0, X0
+	VPXOR        X1, X1, X1
+	VPSADBW      X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPADDD       X1, X0, X0
+	VMOVD        X0, BX
+	IMUL3L       $-12, BX, BX
+	ADDL         $+24576, BX
+	MOVL         BX, 20(AX)
+	ADDQ         $+64, CX
+	ADDQ         $+24, AX
+	SUBQ         $+1, DX
+	CMPQ         DX, $+1
+	JGE          block
+
+blockEnd:
+	VZEROUPPER
+	RET
+
+DATA maxInt8<>+0(SB)/4, $0x42fe0000
+DATA maxInt8<>+4(SB)/4, $0x42fe0000
+DATA maxInt8<>+8(SB)/4, $0x42fe0000
+DATA maxInt8<>+12(SB)/4, $0x42fe0000
+DATA maxInt8<>+16(SB)/4, $0x42fe0000
+DATA maxInt8<>+20(SB)/4, $0x42fe0000
+DATA maxInt8<>+24(SB)/4, $0x42fe0000
+DATA maxInt8<>+28(SB)/4, $0x42fe0000
+GLOBL maxInt8<>(SB), RODATA|NOPTR, $32
+
+DATA minNormal<>+0(SB)/4, $0x00800000
+DATA minNormal<>+4(SB)/4, $0x00800000
+DATA minNormal<>+8(SB)/4, $0x00800000
+DATA minNormal<>+12(SB)/4, $0x00800000
+DATA minNormal<>+16(SB)/4, $0x00800000
+DATA minNormal<>+20(SB)/4, $0x00800000
+DATA minNormal<>+24(SB)/4, $0x00800000
+DATA minNormal<>+28(SB)/4, $0x00800000
+GLOBL minNormal<>(SB), RODATA|NOPTR, $32
+
 // func sumSquaresAVX2(x *float32, n int) float32
 // Requires: AVX, FMA3, SSE
 TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-20
@@ -5886,16 +6088,6 @@ DATA expC0<>+20(SB)/4, $0x3f000000
 DATA expC0<>+24(SB)/4, $0x3f000000
 DATA expC0<>+28(SB)/4, $0x3f000000
 GLOBL expC0<>(SB), RODATA|NOPTR, $32
-
-DATA ones<>+0(SB)/4, $0x3f800000
-DATA ones<>+4(SB)/4, $0x3f800000
-DATA ones<>+8(SB)/4, $0x3f800000
-DATA ones<>+12(SB)/4, $0x3f800000
-DATA ones<>+16(SB)/4, $0x3f800000
-DATA ones<>+20(SB)/4, $0x3f800000
-DATA ones<>+24(SB)/4, $0x3f800000
-DATA ones<>+28(SB)/4, $0x3f800000
-GLOBL ones<>(SB), RODATA|NOPTR, $32
 
 DATA ln2Hi<>+0(SB)/4, $0x3f318000
 DATA ln2Hi<>+4(SB)/4, $0x3f318000

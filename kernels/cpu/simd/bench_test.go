@@ -147,8 +147,8 @@ func BenchmarkAttend(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, d := range []struct{ latent, rope, heads int }{{512, 64, 8}, {512, 64, 64}, {64, 16, 1}, {64, 16, 8}} {
 		for _, f := range cacheFormats {
-			c, _ := latentCache(rng, f, d.latent, d.rope, 2048)
-			slots := make([]int32, 2048)
+			c, _ := latentCache(rng, f, d.latent, d.rope, 256)
+			slots := make([]int32, 256)
 			for i, v := range rng.Perm(len(slots)) {
 				slots[i] = int32(v)
 			}

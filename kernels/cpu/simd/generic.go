@@ -14,10 +14,13 @@ func goLevel() *level {
 		dots: dotsGo,
 
 		decode:     [numFormats]func(*float32, *byte, int){decodeF32Go, decodePairsGo, decodeFP4Go},
+		decodeF32:  copyF32,
 		decodeBF16: decodeBF16Go,
 		decodeE4M3: decodeE4M3Go,
 		encodeBF16: encodeBF16Go,
 		encodeE4M3: encodeE4M3Go,
+		quantA4:    quantA4Go,
+		quantA8:    quantA8Go,
 		sumSquares: sumSquaresGo,
 		scaleMul:   scaleMulGo,
 		siluMul:    siluMulGo,
@@ -168,6 +171,12 @@ func fold8(a []float32) float32 {
 	return ((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7]))
 }
 
+func copyF32(dst []float32, src []byte) {
+	for i := range dst {
+		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[i*4:]))
+	}
+}
+
 func decodeBF16Go(dst []float32, src []byte) {
 	for i := range dst {
 		dst[i] = fromBF16(binary.LittleEndian.Uint16(src[i*2:]))
@@ -280,4 +289,50 @@ func expSumGo(dst, x []float32, shift float32) float32 {
 		rest += v
 	}
 	return fold8(a[:]) + rest
+}
+
+func quantA4Go(dst []byte, x []float32, input float32) {
+	for b := range len(x) / 16 {
+		in, out := x[b*16:b*16+16], dst[b*quantBlock:(b+1)*quantBlock]
+		sf := e4m3[toE4M3(absMaxGo(in)/6/input)]
+		den := sf * input
+		sum := int32(0)
+		for j, v := range in {
+			q := int8(0)
+			if den != 0 {
+				v /= den
+				q = int8(2 * e2m1[toE2M1(float32(math.Abs(float64(v))))])
+				if v < 0 {
+					q = -q
+				}
+			}
+			out[j] = byte(q)
+			sum += int32(q)
+		}
+		seal(out, sf, sum)
+	}
+}
+
+func quantA8Go(dst []byte, x []float32) {
+	for b := range len(x) / 16 {
+		in, out := x[b*16:b*16+16], dst[b*quantBlock:(b+1)*quantBlock]
+		sf := absMaxGo(in) / 127
+		inv := float32(0)
+		if sf >= 0x1p-126 {
+			inv = 1 / sf
+		}
+		sum := int32(0)
+		for j, v := range in {
+			q := int32(math.RoundToEven(float64(v * inv)))
+			out[j] = byte(q)
+			sum += q
+		}
+		seal(out, sf, sum)
+	}
+}
+
+// seal writes what follows a block's integers.
+func seal(out []byte, sf float32, sum int32) {
+	binary.LittleEndian.PutUint32(out[16:], math.Float32bits(sf))
+	binary.LittleEndian.PutUint32(out[20:], uint32(-12*sum))
 }

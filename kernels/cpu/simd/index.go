@@ -42,7 +42,7 @@ func (l *level) key(dst []float32, f kernels.Format, cache []byte, slot int) {
 	size := kernels.IndexEntry(f, dim)
 	switch f {
 	case kernels.F32:
-		copyF32(dst, cache[slot*size:(slot+1)*size])
+		l.decodeF32(dst, cache[slot*size:(slot+1)*size])
 	case kernels.BF16:
 		l.decodeBF16(dst, cache[slot*size:(slot+1)*size])
 	case kernels.FP8:

@@ -67,10 +67,13 @@ type level struct {
 	// a multiple of 4; k is a multiple of 16.
 	dots dotsFunc
 
+	decodeF32  func(dst []float32, src []byte)
 	decodeBF16 func(dst []float32, src []byte)
 	decodeE4M3 func(dst []float32, src []byte, scale float32)
 	encodeBF16 func(dst []byte, src []float32)
 	encodeE4M3 func(dst []byte, src []float32, scale float32)
+	quantA4    func(dst []byte, x []float32, input float32)
+	quantA8    func(dst []byte, x []float32)
 
 	sumSquares func(x []float32) float32
 	scaleMul   func(dst, x, w []float32, a float32)

@@ -67,6 +67,11 @@ func pairs(one, two func(out *float32, ldo int, q *float32, ldq int, r *float32,
 func rowLevel() *level {
 	l := goLevel()
 	l.decode[f32] = nil
+	l.decodeF32 = func(dst []float32, src []byte) {
+		if len(dst) > 0 {
+			copy(view[byte](&dst[0], 0, 4*len(dst)), src)
+		}
+	}
 	l.decodeBF16 = func(dst []float32, src []byte) {
 		n := len(dst) &^ 7
 		if n > 0 {
@@ -94,6 +99,16 @@ func rowLevel() *level {
 			encodeRowE4M3AVX2(&dst[0], &src[0], n, scale)
 		}
 		encodeE4M3Go(dst[n:], src[n:], scale)
+	}
+	l.quantA4 = func(dst []byte, x []float32, input float32) {
+		if len(x) > 0 {
+			quantA4AVX2(&dst[0], &x[0], len(x)/16, input)
+		}
+	}
+	l.quantA8 = func(dst []byte, x []float32) {
+		if len(x) > 0 {
+			quantA8AVX2(&dst[0], &x[0], len(x)/16)
+		}
 	}
 	l.sumSquares = func(x []float32) float32 {
 		n := len(x) &^ 7

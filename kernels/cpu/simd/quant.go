@@ -1,10 +1,5 @@
 package simd
 
-import (
-	"encoding/binary"
-	"math"
-)
-
 // A quantised row has 24 bytes for 16 columns: 16 signed integers, the float32
 // factor of the block and -12·(their sum) as an int32, which takes out the 12
 // that is added to weights to make them unsigned.
@@ -25,9 +20,7 @@ func (q QuantRows) offset(i, n int) int {
 	if q.Index != nil {
 		i = int(q.Index[i])
 	}
-	off := i * q.Stride
-	_ = q.Data[off : off+n]
-	return off
+	return checked(len(q.Data), i*q.Stride, n)
 }
 
 // QuantA4 makes E2M1 values of x, in multiples of 16, with an E4M3 factor for
@@ -35,59 +28,16 @@ func (q QuantRows) offset(i, n int) int {
 // to x / (factor·input), ties to the even code. The integers are doubled values.
 // A row with a value that is not finite gives unspecified numbers.
 func QuantA4(dst []byte, x []float32, input float32) {
-	for b := range len(x) / 16 {
-		in, out := x[b*16:b*16+16], dst[b*quantBlock:(b+1)*quantBlock]
-		sf := e4m3[toE4M3(blockMax(in)/6/input)]
-		den := sf * input
-		sum := int32(0)
-		for j, v := range in {
-			q := int8(0)
-			if den != 0 {
-				v /= den
-				q = int8(2 * e2m1[toE2M1(float32(math.Abs(float64(v))))])
-				if v < 0 {
-					q = -q
-				}
-			}
-			out[j] = byte(q)
-			sum += int32(q)
-		}
-		seal(out, sf, sum)
-	}
+	n := len(x) / 16
+	active.quantA4(dst[:n*quantBlock], x[:n*16], input)
 }
 
 // QuantA8 makes integers of -127..127 of x, in multiples of 16, with the factor
-// max|x| / 127 for each 16; ties go to the even integer.
+// max|x| / 127 for each 16; ties go to the even integer. Where the factor would
+// be subnormal all are 0.
 func QuantA8(dst []byte, x []float32) {
-	for b := range len(x) / 16 {
-		in, out := x[b*16:b*16+16], dst[b*quantBlock:(b+1)*quantBlock]
-		sf := blockMax(in) / 127
-		inv := float32(0)
-		if sf > 0 {
-			inv = 1 / sf
-		}
-		sum := int32(0)
-		for j, v := range in {
-			q := int32(math.RoundToEven(float64(v * inv)))
-			q = max(-127, min(127, q)) // the factor may be subnormal
-			out[j] = byte(q)
-			sum += q
-		}
-		seal(out, sf, sum)
-	}
-}
-
-func blockMax(x []float32) float32 {
-	m := float32(0)
-	for _, v := range x {
-		m = max(m, float32(math.Abs(float64(v))))
-	}
-	return m
-}
-
-func seal(out []byte, sf float32, sum int32) {
-	binary.LittleEndian.PutUint32(out[16:], math.Float32bits(sf))
-	binary.LittleEndian.PutUint32(out[20:], uint32(-12*sum))
+	n := len(x) / 16
+	active.quantA8(dst[:n*quantBlock], x[:n*16])
 }
 
 // GemmA4 is [Gemm] of FP4 weights with activations of [QuantA4], whose input

@@ -1,6 +1,7 @@
 package simd
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
@@ -26,6 +27,10 @@ func dequant(row []byte) (q []int, factor []float32, bias []int32) {
 
 // TestQuantA4 checks each value against all E2M1 values: none is nearer.
 func TestQuantA4(t *testing.T) {
+	eachLevel(t, testQuantA4)
+}
+
+func testQuantA4(t *testing.T, l *level) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
 		x, input := normal(rng, 64), float32(math.Exp(rng.NormFloat64()*6))
@@ -37,7 +42,12 @@ func TestQuantA4(t *testing.T) {
 		}
 		clear(x[48:60])
 		row := make([]byte, QuantBytes(64))
-		QuantA4(row, x, input)
+		l.quantA4(row, x, input)
+		best := make([]byte, len(row))
+		active.quantA4(best, x, input)
+		if !bytes.Equal(row, best) {
+			t.Fatalf("the best level gives %x, this one %x", best, row)
+		}
 		q, factor, bias := dequant(row)
 		for b := range factor {
 			top, sum := 0., 0
@@ -72,15 +82,25 @@ func TestQuantA4(t *testing.T) {
 }
 
 func TestQuantA8(t *testing.T) {
+	eachLevel(t, testQuantA8)
+}
+
+func testQuantA8(t *testing.T, l *level) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	x := normal(rng, 160)
+	x := normal(rng, 1600)
+	x[100], x[200] = 50, -3e38 // a value of most steps, and all others near 0
 	clear(x[16:32])
 	x[40] = 1e-42
 	for i := 48; i < 64; i++ {
 		x[i] = 1e-44 // the factor is subnormal, or zero
 	}
 	row := make([]byte, QuantBytes(len(x)))
-	QuantA8(row, x)
+	l.quantA8(row, x)
+	best := make([]byte, len(row))
+	active.quantA8(best, x)
+	if !bytes.Equal(row, best) {
+		t.Fatalf("the best level gives %x, this one %x", best, row)
+	}
 	q, factor, _ := dequant(row)
 	for i, v := range x {
 		f := float64(factor[i/16])

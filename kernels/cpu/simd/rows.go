@@ -13,8 +13,15 @@ func (r Rows) offset(i, n int) int {
 	if r.Index != nil {
 		i = int(r.Index[i])
 	}
-	off := i * r.Stride
-	_ = r.Data[off : off+n]
+	return checked(len(r.Data), i*r.Stride, n)
+}
+
+// checked returns off, and panics unless [off, off+n) lies within size. Slicing
+// would check the capacity only.
+func checked(size, off, n int) int {
+	if off < 0 || n < 0 || off > size-n {
+		panic("simd: a row lies outside of its slice")
+	}
 	return off
 }
 

@@ -1,9 +1,6 @@
 package simd
 
-import (
-	"encoding/binary"
-	"math"
-)
+import "math"
 
 // RMSNorm computes dst = x / sqrt(mean(x²) + eps) · w; dst may be x.
 func RMSNorm(dst, x, w []float32, eps float32) {
@@ -59,10 +56,4 @@ func EncodeE4M3(dst []byte, src []float32, scale float32) {
 // DecodeE4M3 computes dst = src·scale.
 func DecodeE4M3(dst []float32, src []byte, scale float32) {
 	active.decodeE4M3(dst, src[:len(dst)], scale)
-}
-
-func copyF32(dst []float32, src []byte) {
-	for i := range dst {
-		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[i*4:]))
-	}
 }

@@ -51,7 +51,8 @@ func (w Weight) panel(p, n int) []byte {
 	if w.Format == kernels.FP4 {
 		off = fp4Header
 	}
-	return w.Data[off+p*size : off+(p+n)*size]
+	off = checked(len(w.Data), off+p*size, n*size)
+	return w.Data[off : off+n*size]
 }
 
 func panelBytes(f kernels.Format, cols int) int {

@@ -14,6 +14,7 @@ func vectors() {
 	decodeRowE4M3(v)
 	encodeRowBF16(v)
 	encodeRowE4M3(v)
+	quantRows(v)
 
 	v.text("sumSquares", "(x *float32, n int) float32", "is Σ x².")
 	reduce(v, "x", 0, func(x Mem, acc reg.VecVirtual) {
@@ -287,18 +288,13 @@ func encodeRowE4M3(v isa) {
 	scale := YMM()
 	VBROADCASTSS(param("scale"), scale)
 	loop("values", n, 8, func() {
-		x, a, nan, magic := YMM(), YMM(), YMM(), YMM()
+		x, a, nan := YMM(), YMM(), YMM()
 		VMOVUPS(Mem{Base: src}, x)
 		VDIVPS(scale, x, x)
 		VCMPPS(Imm(3), x, x, nan)
 		VANDPS(dwords8("magnitude", 0x7fffffff), x, a)
 		VMINPS(floats8("maxE4M3", 448), a, a) // the rows of nan are set below
-		// A number whose last bit is the step at a: adding it rounds.
-		VANDPS(dwords8("exponent", 0x7f800000), a, magic)
-		VMAXPS(floats8("minE4M3", 1.0/64), magic, magic)
-		VMULPS(floats8("two20", 1<<20), magic, magic)
-		VADDPS(magic, a, a)
-		VSUBPS(magic, a, a)
+		roundTo(a, "minE4M3", 1.0/64, "two20", 1<<20)
 		VBLENDVPS(nan, floats8("nanE4M3", 480), a, a)
 		VANDPS(dwords8("signBits", 0x80000000), x, x)
 		VORPS(a, x, x)

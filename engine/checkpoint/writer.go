@@ -76,7 +76,7 @@ func NewWriter(out string, entries []Entry, shardSize int64) (*Writer, error) {
 		need += s.size
 	}
 	if free, ok := freeBytes(parent); ok && need > free {
-		return nil, fmt.Errorf("%s would have %d bytes, its disk has %d free", out, need, free)
+		return nil, fmt.Errorf("%s would take %.2f GB, its disk has %.2f GB free", out, float64(need)/1e9, float64(free)/1e9)
 	}
 	var err error
 	if w.aside, err = os.MkdirTemp(parent, "."+filepath.Base(out)+".partial-"); err != nil {

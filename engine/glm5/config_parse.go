@@ -207,7 +207,7 @@ func (f *fields) eos(vocab int) []int32 {
 		return nil
 	}
 	for _, id := range ids {
-		if id < 0 || int(id) >= vocab {
+		if id < 0 || vocab > 0 && int(id) >= vocab {
 			f.fault("eos_token_id %d is outside the vocabulary of %d", id, vocab)
 			return nil
 		}

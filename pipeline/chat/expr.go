@@ -205,7 +205,7 @@ func (e *exprRewriter) until(closer string) (string, error) {
 				return "", fmt.Errorf("unexpected %q", t.text)
 			}
 			return strings.Join(parts, " "), nil
-		case t.kind == tokenOp && t.text == "*" && len(parts) > 0:
+		case t.kind == tokenOp && t.text == "*" && value:
 			if divided {
 				return "", errors.New(`"*" after a division: put one of them in parentheses`)
 			}

@@ -11,10 +11,10 @@ import (
 // What one render may do at most. A long conversation takes some thousands of
 // turns and a few megabytes.
 const (
-	maxTurns     = 4 << 20  // loop turns and macro calls
+	maxTurns     = 1 << 20  // loop turns and macro calls
 	maxDepth     = 200      // of macro calls in macro calls, and of values in values
 	maxNested    = 1 << 20  // the sum of the depths of values that become part of others
-	maxBytes     = 64 << 20 // that are printed, in all
+	maxBytes     = 61 << 20 // that are printed, in all
 	maxValue     = 16 << 20 // of a string or items of a list that is made
 	helperPrefix = "gb_"
 )

@@ -19,6 +19,9 @@ func decode(data []byte) (jinja.Value, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
 	v, err := decodeValue(d, 0)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
 	if err != nil {
 		return v, err
 	}
@@ -35,9 +38,6 @@ func decodeValue(d *json.Decoder, depth int) (jinja.Value, error) {
 	}
 	token, err := d.Token()
 	if err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
 		return none, err
 	}
 	switch token := token.(type) {

@@ -69,7 +69,7 @@ func BenchmarkDecode(b *testing.B) {
 }
 
 func BenchmarkLoad(b *testing.B) {
-	data := gunzip(b, "tiny.json.gz")
+	data := tinyFile(b)
 	if name := os.Getenv("GLMBATCH_BENCH_TOKENIZER"); name != "" {
 		var err error
 		if data, err = os.ReadFile(name); err != nil {

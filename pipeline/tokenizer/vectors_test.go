@@ -60,11 +60,21 @@ func stream(t *Tokenizer, ids []int32, skip bool) string {
 
 func tiny(t testing.TB) *Tokenizer {
 	t.Helper()
-	tok, err := Load(gunzip(t, "tiny.json.gz"))
+	tok, err := Load(tinyFile(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tok
+}
+
+// tinyFile is the tokenizer.json of the demo model.
+func tinyFile(t testing.TB) []byte {
+	t.Helper()
+	data, err := os.ReadFile("../../datasets/demo/model/tokenizer.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 func tinyVectors(t testing.TB) []vector {

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"strconv"
 	"unicode/utf8"
 )
@@ -13,6 +14,7 @@ type event struct {
 	name     []byte
 	ts, dur  int64 // ns, relative to the file's base
 	hasTS    bool
+	fraction bool // ts has a decimal point
 	badTime  bool // ts or dur is no finite number
 	pid, tid int64
 	args     eventArgs
@@ -84,6 +86,7 @@ func readEvent(c *cursor, e *event) outcome {
 					e.badTime = true
 				} else if key[0] == 't' {
 					e.ts, e.hasTS = ns, true
+					e.fraction = bytes.IndexByte(text, '.') >= 0
 				} else {
 					e.dur = ns
 				}

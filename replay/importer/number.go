@@ -93,7 +93,7 @@ func decimal(text []byte, shift int) (int64, bool) {
 		}
 	default:
 		// A 19th digit still fits: use it before multiplying.
-		if restSeen && digits <= (math.MaxInt64-9)/10 {
+		if restSeen && digits <= math.MaxInt64/10 {
 			digits = digits*10 + uint64(rest)
 			exponent--
 		}

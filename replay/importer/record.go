@@ -72,7 +72,7 @@ type proc struct {
 	rank     int32 // -1: unknown
 	pid      int64
 	epoch    int64 // ns to add to the records' times for absolute ones; already added
-	coarse   bool  // times are whole microseconds
+	coarse   bool  // no time has a fraction of a microsecond
 	parts    counters
 	launches map[int64]int32 // correlation -> index of the API record that begins first
 }

@@ -134,8 +134,9 @@ var tritonClasses = []struct{ piece, class string }{
 }
 
 func tritonClass(name string) string {
+	name += "_"
 	for _, c := range tritonClasses {
-		if strings.Contains(name, c.piece) {
+		if strings.Contains(name, "_"+c.piece+"_") {
 			return c.class
 		}
 	}

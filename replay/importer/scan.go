@@ -48,7 +48,7 @@ func (c *cursor) blank() {
 }
 
 // str scans a string from its opening quote and returns what is between the
-// quotes, escapes as they are.
+// quotes, escapes as they are. Keys are never read leniently.
 func (c *cursor) str(key bool) ([]byte, outcome) {
 	if c.i >= len(c.b) {
 		return nil, short
@@ -63,8 +63,8 @@ func (c *cursor) str(key bool) ([]byte, outcome) {
 			return nil, short
 		}
 		j += i
-		if c.lenient {
-			if !closes(c.b[j+1:], key) {
+		if c.lenient && !key {
+			if !closes(c.b[j+1:]) {
 				i = j + 1
 				continue
 			}
@@ -86,19 +86,18 @@ func (c *cursor) str(key bool) ([]byte, outcome) {
 	}
 }
 
-// closes reports whether rest can follow a string.
-func closes(rest []byte, key bool) bool {
+// closes reports whether rest can follow a string that is a value.
+func closes(rest []byte) bool {
 	d := cursor{b: rest}
 	d.blank()
 	if d.i == len(rest) {
 		return true
 	}
-	switch c := rest[d.i]; {
-	case key:
-		return c == ':'
-	case c == '}' || c == ']':
+	switch rest[d.i] {
+	case '}', ']':
 		return true
-	case c != ',':
+	case ',':
+	default:
 		return false
 	}
 	d.i++
@@ -184,7 +183,9 @@ func (c *cursor) atKey() bool {
 		case ',':
 			// A key, or an item of a list: a key where a colon comes after the quote.
 			j := bytes.IndexByte(c.b[c.i+1:], '"')
-			return j >= 0 && closes(c.b[c.i+2+j:], true)
+			d := cursor{b: c.b, i: c.i + 2 + j}
+			d.blank()
+			return j >= 0 && d.i < len(d.b) && d.b[d.i] == ':'
 		default:
 			return false
 		}

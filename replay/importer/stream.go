@@ -29,8 +29,8 @@ const (
 	maxEvent = 16 << 20
 )
 
-func newStream(r io.Reader) *stream {
-	return &stream{r: r, buf: make([]byte, windowSize)}
+func newStream(r io.Reader, window int) *stream {
+	return &stream{r: r, buf: make([]byte, window)}
 }
 
 // offset of the next byte in the unpacked text.
@@ -172,7 +172,7 @@ func unpack(f io.Reader) (*stream, error) {
 		}
 		r = z
 	}
-	s := newStream(r)
+	s := newStream(r, windowSize)
 	for s.end < 3 && s.more() {
 	}
 	if bytes.HasPrefix(s.text(), []byte("\xef\xbb\xbf")) {

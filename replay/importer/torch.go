@@ -206,11 +206,19 @@ func (t *trace) readEvents(s *stream, p int32) error {
 			continue
 		}
 		c := cursor{b: s.text()}
-		o := bad
-		if c.b[0] == '{' {
+		o, object := whole, c.b[0] == '{'
+		if object {
 			o = readEvent(&c, &e)
+		} else {
+			_, o = c.value()
 		}
 		if o == short && s.more() {
+			continue
+		}
+		if o == whole && !object {
+			parts := &t.procs[p].parts
+			note(&parts.quarantined, &parts.firstQuarantined, s.offset())
+			s.pos += c.i
 			continue
 		}
 		if o == whole {
@@ -246,8 +254,8 @@ func (t *trace) recover(s *stream, p int32, e *event) (done bool, err error) {
 	if !last {
 		start, ends = start+1, ends+1
 		body = body[:ends]
-	} else if k := bytes.LastIndexByte(body, ']'); k > 0 && bytes.IndexByte(body[k:], '}') >= 0 {
-		body = bytes.TrimRight(body[:k], " \r\n\t,")
+	} else if k := endOfList(body); k > 0 {
+		body = body[:k]
 	}
 	c := cursor{b: body, lenient: true}
 	if len(body) > 0 && body[0] == '{' && readEvent(&c, e) == whole {
@@ -296,6 +304,22 @@ func (t *trace) recover(s *stream, p int32, e *event) (done bool, err error) {
 	}
 }
 
+// endOfList returns the place behind the last event of a list that ends in b: a
+// brace, the list's bracket, and the end of the outermost object or its next
+// key. 0: there is none.
+func endOfList(b []byte) int {
+	for k := len(b); ; {
+		if k = bytes.LastIndexByte(b[:k], ']'); k < 0 {
+			return 0
+		}
+		before := bytes.TrimRight(b[:k], " \r\n\t,")
+		after := bytes.TrimLeft(b[k+1:], " \r\n\t")
+		if len(before) > 0 && before[len(before)-1] == '}' && (len(after) == 0 || after[0] == '}' || after[0] == ',') {
+			return len(before)
+		}
+	}
+}
+
 // note counts and remembers the place of the first.
 func note(n, first *int64, at int64) {
 	if *n == 0 {
@@ -323,9 +347,8 @@ func (t *trace) keep(p int32, e *event, at int64) error {
 		t.addWindow(p, id, e.kind == isGPUMark, e.ts, e.ts+e.dur, e.tid)
 		return nil
 	}
-	pr := &t.procs[p]
-	if pr.coarse && (e.ts%1000 != 0 || e.dur%1000 != 0) {
-		pr.coarse = false
+	if e.fraction {
+		t.procs[p].coarse = false
 	}
 	r := record{
 		start: e.ts, end: e.ts + e.dur, correlation: e.args.correlation, node: e.args.node, bytes: e.args.bytes,
@@ -353,8 +376,12 @@ func (t *trace) keep(p int32, e *event, at int64) error {
 // outOfRange reports times that are further than a century from zero.
 func outOfRange(ns int64) bool { return ns > 1<<61 || ns < -1<<61 }
 
-// rankInName finds the rank in the file names of torch, vLLM and SGLang.
-var rankInName = regexp.MustCompile(`(?i)(?:^|[^a-z])rank[-_.]?(\d{1,6})|[-_.]TP[-_.]?(\d{1,6})`)
+// ranksInName find the rank in the file names of torch, vLLM and SGLang, the
+// surest first.
+var ranksInName = []*regexp.Regexp{
+	regexp.MustCompile(`(?i)(?:^|[^a-z])rank[-_.]?(\d{1,6})`),
+	regexp.MustCompile(`(?i)(?:^|[^a-z])tp[-_.]?(\d{1,6})`),
+}
 
 // rankOf decides the rank of the i-th file.
 func rankOf(file string, head torchHead, o Options, i int) int32 {
@@ -364,9 +391,9 @@ func rankOf(file string, head torchHead, o Options, i int) int32 {
 	if head.hasRank {
 		return head.rank
 	}
-	if m := rankInName.FindStringSubmatch(filepath.Base(file)); m != nil {
-		for _, g := range m[1:] {
-			if v, err := strconv.ParseInt(g, 10, 32); err == nil {
+	for _, re := range ranksInName {
+		if m := re.FindStringSubmatch(filepath.Base(file)); m != nil {
+			if v, err := strconv.ParseInt(m[1], 10, 32); err == nil {
 				return int32(v)
 			}
 		}

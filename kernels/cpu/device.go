@@ -112,6 +112,10 @@ func (d *device) Upload(dst kernels.Buffer, src []byte) error {
 	if err != nil {
 		return fmt.Errorf("cpu: upload: %w", err)
 	}
+	// Ranks bring the same bytes to a copy that they share: one after the other.
+	c := d.hub.table()[dst.Index-1].cell(d.rank)
+	c.Lock()
+	defer c.Unlock()
 	copy(b, src)
 	return nil
 }

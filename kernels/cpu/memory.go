@@ -47,7 +47,9 @@ func newBuffer(s shape, ranks int) *buffer {
 }
 
 // on returns a rank's copy.
-func (b *buffer) on(rank int) *storage { return &b.copies[b.slot(rank)].storage }
+func (b *buffer) on(rank int) *storage { return &b.cell(rank).storage }
+
+func (b *buffer) cell(rank int) *cell { return &b.copies[b.slot(rank)] }
 
 func (b *buffer) slot(rank int) int {
 	if len(b.copies) == 1 {

@@ -9,16 +9,23 @@ import (
 	"glmbatch/kernels/kerneltest"
 )
 
-func open(t testing.TB, ranks int) []kernels.Device {
-	t.Helper()
-	ds, err := Open(ranks, Options{})
-	if err != nil {
-		t.Fatal(err)
+func open(t testing.TB, ranks int) []kernels.Device { return threads(0)(t, ranks) }
+
+func threads(n int) kerneltest.Open {
+	return func(t testing.TB, ranks int) []kernels.Device {
+		t.Helper()
+		ds, err := Open(ranks, Options{Threads: n})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ds
 	}
-	return ds
 }
 
 func TestKernels(t *testing.T) { kerneltest.Run(t, open) }
+
+// TestThreads holds that the number of threads shows in no bit.
+func TestThreads(t *testing.T) { kerneltest.SameBits(t, threads(1), threads(5)) }
 
 func BenchmarkKernels(b *testing.B) { kerneltest.Benchmark(b, open) }
 

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"glmbatch/kernels"
 )
@@ -132,10 +133,8 @@ func (j *job) work(w *worker) {
 		}
 		st := &j.stages[open]
 		if part >= st.parts {
-			// Spinning longer than a short call would keep the host's goroutines from the core.
-			if spins++; spins > spinLimit {
-				runtime.Gosched()
-			}
+			spins++
+			pause(spins)
 			continue
 		}
 		if !j.state.CompareAndSwap(s, s+1) {
@@ -155,7 +154,18 @@ func (j *job) work(w *worker) {
 	}
 }
 
-const spinLimit = 2000
+// pause is what a worker does while there is nothing to claim: it spins for as
+// long as a short call takes, then lets the host's goroutines have its core, and
+// at last other processes too: one of them may keep the worker it waits for.
+func pause(spins int) {
+	const short, long = 2000, 4000
+	switch {
+	case spins > long:
+		time.Sleep(20 * time.Microsecond)
+	case spins > short:
+		runtime.Gosched()
+	}
+}
 
 // next closes a stage and opens the one after it, with part 0 claimed. It
 // returns nil at the list's end.

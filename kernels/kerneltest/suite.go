@@ -45,12 +45,18 @@ func shrunk(d kernels.Dims) kernels.Dims {
 	return d
 }
 
+// shortFLOPs bounds the examples of short runs, those under the race detector say.
+const shortFLOPs = 4 << 20
+
 func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
 	worst := 0.0
 	if len(k.Examples) == 0 {
 		t.Error("no examples")
 	}
 	for n, d := range k.Examples {
+		if testing.Short() && n > 0 && k.Cost(d).FLOPs > shortFLOPs {
+			continue
+		}
 		e := newExample(k, n, shrunk(d), 1, false)
 		worst = max(worst, testExample(t, opened(t, open(t, 1)), e))
 	}
@@ -243,5 +249,32 @@ func testMemory(t *testing.T, open Open) {
 			Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{Data: make([]byte, 8)}, nil }}
 	}); err == nil {
 		t.Error("loading a weight with too few bytes succeeded")
+	}
+}
+
+// SameBits checks that two ways to open a device give the same bits: with other
+// numbers of threads, say.
+func SameBits(t *testing.T, a, b Open) {
+	for i := range kernels.Table {
+		k := &kernels.Table[i]
+		t.Run(string(k.Name), func(t *testing.T) {
+			for n, d := range k.Examples {
+				if k.Cost(d).FLOPs > shortFLOPs {
+					continue
+				}
+				if k.Class == kernels.Comm {
+					d.Ranks = 2
+				}
+				e := newExample(k, n, shrunk(d), 2, false)
+				every := make([]int, d.M)
+				for m := range every {
+					every[m] = m
+				}
+				x, y := opened(t, a(t, 2)).place(e, false).run(), opened(t, b(t, 2)).place(e, false).run()
+				if err := e.same(x, y, every); err != nil {
+					t.Errorf("%+v: %v", e.d, err)
+				}
+			}
+		})
 	}
 }

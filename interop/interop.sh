@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Checks files with the programs that people have: pyarrow, DuckDB, pandas, polars.
+# Each of them writes prompts, glmbatch runs them, and all of them open what it
+# wrote. Python packages go to .venv in this repository.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+if ! .venv/bin/python -c 'import duckdb, pandas, polars, pyarrow' 2>/dev/null; then
+	python3 -m venv .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check pyarrow duckdb pandas polars
+fi
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+CGO_ENABLED=0 go build -o "$work/glmbatch" ./cmd/glmbatch
+.venv/bin/python interop/check.py "$work" datasets/testdata

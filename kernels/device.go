@@ -29,9 +29,9 @@ const (
 
 // Matrix is one weight [Rows, Cols] as a checkpoint stores it, row-major.
 type Matrix struct {
-	Data     []byte  // F32: 4 bytes a value; BF16: 2; FP4: two values a byte, the even column in the low nibble
+	Data     []byte  // F32: 4 bytes a value; BF16: 2; FP8: an E4M3 code; FP4: two values a byte, the even column in the low nibble
 	Scales   []byte  // FP4: E4M3, [Rows, Cols/16]
-	Global   float32 // FP4: a value is e2m1 * scale * Global
+	Global   float32 // FP4: a value is e2m1 * scale * Global; FP8: e4m3 * Global
 	GlobalUp float32 // FP4: Global of the second half of the rows, the up of a merged gate|up; 0: it is Global too
 	Input    float32 // FP4: the input scale for 4-bit activations; 0: none stored
 }

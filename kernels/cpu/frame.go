@@ -152,6 +152,7 @@ type scratch struct {
 	f     [4][]float32
 	i     [6][]int32
 	route routing
+	mass  [1024]float64 // of likelihood, see nucleus
 
 	quant   []byte // activations as integers
 	quantOf quantKey

@@ -81,111 +81,128 @@ func (x *frame) repeated(l []float32, p kernels.SampleParams) []float32 {
 func pick(l []float32, p kernels.SampleParams, s *scratch) int32 {
 	best := argmax(l)
 	top := l[best]
-	if p.Temperature <= 0 || p.Temperature != p.Temperature || p.TopK == 1 || !(top > negInf) || top > math.MaxFloat32 {
+	if !(p.Temperature > 0) || p.TopK == 1 || !(top > negInf) || top > math.MaxFloat32 {
 		return best
 	}
-	// e holds each token's likelihood relative to the best one's.
-	e := s.floats(1, len(l))
+	// Each token's likelihood is relative to the best one's.
+	logs, likely := s.floats(1, len(l)), s.floats(2, len(l))
 	inv := 1 / float64(p.Temperature)
 	for i, v := range l {
-		e[i] = float32(float64(v-top) * inv)
-		if e[i] != e[i] {
-			e[i] = negInf
+		e := float32(float64(v-top) * inv)
+		if e != e {
+			e = negInf
 		}
+		logs[i] = e
 	}
+	simd.ExpSum(likely, logs, 0)
 	u := uniform(p.Seed, p.Counter)
-	if keep := filter(e, p, s); keep != nil {
-		return drawOf(e, keep, u)
+	if keep := filter(logs, likely, p, s); keep != nil {
+		return drawOf(likely, keep, u)
 	}
-	simd.ExpSum(e, e, 0)
-	return drawAll(e, u)
+	return drawAll(likely, u)
 }
 
 // filter returns the tokens that top-k, top-p and min-p keep, by index, and nil
-// if all are off. e has the logarithms of the likelihoods relative to the best.
-func filter(e []float32, p kernels.SampleParams, s *scratch) []int32 {
-	if (p.TopK <= 0 || int(p.TopK) >= len(e)) && !(p.TopP < 1) && !(p.MinP > 0) {
+// if all are off.
+func filter(logs, likely []float32, p kernels.SampleParams, s *scratch) []int32 {
+	few := p.TopK > 0 && int(p.TopK) < len(logs)
+	if !few && !(p.TopP < 1) && !(p.MinP > 0) {
 		return nil
 	}
 	var keep []int32
-	if p.TopK > 0 && int(p.TopK) < len(e) {
+	if few {
 		keep = s.ints(0, int(p.TopK))
-		topK(keep, e, s)
+		topK(keep, logs, s)
 	} else {
-		keep = s.ints(0, len(e))
+		keep = s.ints(0, len(logs))
 		for i := range keep {
 			keep[i] = int32(i)
 		}
 	}
 	if p.TopP < 1 {
-		keep = nucleus(e, keep, float64(p.TopP))
+		keep = nucleus(logs, likely, keep, float64(p.TopP), s)
 	}
 	if p.MinP > 0 {
-		least := min(math.Log(float64(p.MinP)), 0)
-		keep = slices.DeleteFunc(keep, func(i int32) bool { return float64(e[i]) < least })
+		least := min(p.MinP, 1)
+		keep = slices.DeleteFunc(keep, func(i int32) bool { return likely[i] < least })
 	}
 	slices.Sort(keep)
 	return keep
 }
 
-// nucleus returns the fewest best tokens of keep that have topP of its likelihood.
-func nucleus(e []float32, keep []int32, topP float64) []int32 {
+// nucleus returns the fewest best tokens of keep that have topP of its
+// likelihood. It sorts only those about as likely as the last to be kept.
+func nucleus(logs, likely []float32, keep []int32, topP float64, s *scratch) []int32 {
+	const buckets = len(s.mass)
+	bucket := func(i int32) int { return int(min(-logs[i]*32, float32(buckets-1))) }
+	clear(s.mass[:])
+	for _, i := range keep {
+		s.mass[bucket(i)] += float64(likely[i])
+	}
+	total := 0.0
+	for _, m := range s.mass {
+		total += m
+	}
+	last, have := 0, 0.0
+	for last < buckets-1 && have+s.mass[last] < topP*total {
+		have += s.mass[last]
+		last++
+	}
+	edge := s.ints(2, len(keep))[:0]
+	n := 0
+	for _, i := range keep {
+		switch b := bucket(i); {
+		case b < last:
+			keep[n] = i
+			n++
+		case b == last:
+			edge = append(edge, i)
+		}
+	}
+	slices.SortFunc(edge, func(a, b int32) int {
+		return cmp.Or(cmp.Compare(logs[b], logs[a]), cmp.Compare(a, b))
+	})
+	for _, i := range edge {
+		keep[n] = i
+		n++
+		if have += float64(likely[i]); have >= topP*total {
+			break
+		}
+	}
+	return keep[:n]
+}
+
+func sumOf(likely []float32, keep []int32) float64 {
 	total := 0.0
 	for _, i := range keep {
-		total += math.Exp(float64(e[i]))
+		total += float64(likely[i])
 	}
-	// Only the likely tokens are sorted: those within some distance of the
-	// best that have enough likelihood together.
-	n := 0
-	for far, have := 4.0, 0.0; n < len(keep) && (n == 0 || have < topP*total); far *= 2 {
-		for at := n; at < len(keep); at++ {
-			if v := float64(e[keep[at]]); v >= -far || far > 1e3 {
-				have += math.Exp(v)
-				keep[n], keep[at] = keep[at], keep[n]
-				n++
-			}
-		}
-	}
-	keep = keep[:n]
-	slices.SortFunc(keep, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(e[b], e[a]), cmp.Compare(a, b))
-	})
-	have := 0.0
-	for n, i := range keep {
-		if have += math.Exp(float64(e[i])); have >= topP*total {
-			return keep[:n+1]
-		}
-	}
-	return keep
+	return total
 }
 
 // drawOf returns the token of keep on whose share of the likelihood u falls.
-func drawOf(e []float32, keep []int32, u float64) int32 {
-	total := 0.0
+func drawOf(likely []float32, keep []int32, u float64) int32 {
+	at, acc := u*sumOf(likely, keep), 0.0
 	for _, i := range keep {
-		total += math.Exp(float64(e[i]))
-	}
-	acc := 0.0
-	for _, i := range keep {
-		if acc += math.Exp(float64(e[i])); acc > u*total {
+		if acc += float64(likely[i]); acc > at {
 			return i
 		}
 	}
 	return keep[len(keep)-1]
 }
 
-// drawAll is drawOf for all tokens, e being the likelihoods themselves.
-func drawAll(e []float32, u float64) int32 {
+// drawAll is drawOf for all tokens.
+func drawAll(likely []float32, u float64) int32 {
 	total := 0.0
-	for _, v := range e {
+	for _, v := range likely {
 		total += float64(v)
 	}
-	acc, last := 0.0, 0
-	for i, v := range e {
+	at, acc, last := u*total, 0.0, 0
+	for i, v := range likely {
 		if v > 0 {
 			last = i
 		}
-		if acc += float64(v); acc > u*total {
+		if acc += float64(v); acc > at {
 			return int32(i)
 		}
 	}
@@ -193,12 +210,12 @@ func drawAll(e []float32, u float64) int32 {
 }
 
 // argmax returns the index of the largest value, the lowest of equals; 0 when
-// none is a number.
+// none is a number above -Inf.
 func argmax(l []float32) int32 {
-	best := 0
+	best, top := 0, negInf
 	for i, v := range l {
-		if above(v, l[best]) {
-			best = i
+		if v > top {
+			best, top = i, v
 		}
 	}
 	return int32(best)
@@ -236,7 +253,7 @@ func report(s *kernels.Sampled, l []float32, wanted int, scr *scratch) {
 func logSumExp(l []float32, s *scratch) float64 {
 	const block = 1024
 	top, total := l[argmax(l)], 0.0
-	e := s.floats(2, block)
+	e := s.floats(1, block)
 	for i := 0; i < len(l); i += block {
 		part := l[i:min(i+block, len(l))]
 		total += float64(simd.ExpSum(e, part, top))

@@ -100,7 +100,7 @@ func stream(b *testing.B, bytes int, f func()) {
 func BenchmarkGemm(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, d := range []struct{ m, n, k int }{{64, 1536, 1536}, {64, 256, 256}, {8, 1536, 1536}, {4, 1536, 1536}, {2, 1536, 1536},
-		{64, 32, 256}, {4, 32, 256}, {1, 32, 256}, {64, 256, 16}, {4, 256, 16}, {1, 256, 16}, {1, 48, 128}} {
+		{64, 32, 256}, {4, 32, 256}, {1, 32, 256}, {64, 256, 16}, {4, 256, 16}, {1, 256, 16}, {1, 48, 128}, {1, 16, 16}, {3, 16, 16}} {
 		for _, f := range weightFormats {
 			m, _ := matrix(rng, f, d.n, d.k)
 			w, err := packed(f, d.n, d.k, m)

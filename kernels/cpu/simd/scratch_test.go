@@ -92,36 +92,3 @@ func TestShortSlices(t *testing.T) {
 		}()
 	}
 }
-
-func TestPackErrors(t *testing.T) {
-	ok := kernels.Matrix{Data: make([]byte, 16*32/2), Scales: make([]byte, 16*2)}
-	nan := ok
-	nan.Scales = make([]byte, 32)
-	nan.Scales[5] = 0xff
-	for _, c := range []struct {
-		what       string
-		f          kernels.Format
-		rows, cols int
-		m          kernels.Matrix
-	}{
-		{"no rows", kernels.F32, 0, 4, kernels.Matrix{}},
-		{"columns below 0", kernels.F32, 4, -4, kernels.Matrix{}},
-		{"short data", kernels.F32, 4, 4, kernels.Matrix{Data: make([]byte, 63)}},
-		{"long data", kernels.BF16, 4, 4, kernels.Matrix{Data: make([]byte, 33)}},
-		{"odd block", kernels.FP4, 16, 24, kernels.Matrix{Data: make([]byte, 16*12), Scales: make([]byte, 24)}},
-		{"few scales", kernels.FP4, 16, 32, kernels.Matrix{Data: ok.Data, Scales: ok.Scales[1:]}},
-		{"no scales", kernels.FP4, 16, 32, kernels.Matrix{Data: ok.Data}},
-		{"NaN scale", kernels.FP4, 16, 32, nan},
-		{"format", kernels.FP8, 16, 32, ok},
-	} {
-		if err := Pack(make([]byte, 1<<16), c.f, c.rows, c.cols, c.m); err == nil {
-			t.Errorf("%s: no error", c.what)
-		}
-	}
-	if err := Pack(make([]byte, PackedBytes(kernels.FP4, 16, 32)-1), kernels.FP4, 16, 32, ok); err == nil {
-		t.Error("short dst: no error")
-	}
-	if err := Pack(make([]byte, PackedBytes(kernels.FP4, 16, 32)), kernels.FP4, 16, 32, ok); err != nil {
-		t.Error(err)
-	}
-}

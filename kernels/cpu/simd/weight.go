@@ -14,6 +14,8 @@ const Lanes = 16
 const (
 	fp4Header = 64
 	fp4Block  = 144 // bytes of 16 rows by 16 columns
+
+	maxSize = 1 << 28 // of rows and columns, so that no count of bytes overflows
 )
 
 // Weight is a view of one packed matrix.
@@ -80,14 +82,18 @@ func PackedBytes(f kernels.Format, rows, cols int) int64 {
 // Pack lays m out in dst, of at least PackedBytes. Rows are padded with zeros
 // to a multiple of 16; FP4 needs columns in multiples of 16 and finite scales.
 func Pack(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix) error {
-	if rows < 1 || cols < 1 {
-		return fmt.Errorf("pack %d x %d values: both sizes must be positive", rows, cols)
+	if rows < 1 || cols < 1 || rows > maxSize || cols > maxSize {
+		return fmt.Errorf("pack %d x %d values: sizes must be 1..%d", rows, cols, maxSize)
 	}
 	if n := PackedBytes(f, rows, cols); int64(len(dst)) < n {
 		return fmt.Errorf("pack %d x %d %s values: %d bytes for %d", rows, cols, f, len(dst), n)
 	}
-	if n := kernels.WeightBytes(f, int64(rows), int64(cols)) - int64(len(m.Scales)); f != kernels.FP8 && int64(len(m.Data)) != n {
-		return fmt.Errorf("pack %d x %d %s values: have %d bytes of values, want %d", rows, cols, f, len(m.Data), n)
+	want := kernels.WeightBytes(f, int64(rows), int64(cols))
+	if f == kernels.FP4 {
+		want -= int64(rows) * int64(cols) / 16 // scales are a slice of their own
+	}
+	if int64(len(m.Data)) != want {
+		return fmt.Errorf("pack %d x %d %s values: have %d bytes of values, want %d", rows, cols, f, len(m.Data), want)
 	}
 	clear(dst)
 	switch f {

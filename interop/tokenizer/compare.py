@@ -1,6 +1,8 @@
-"""Compares `glmbatch model tokenize` with Hugging Face's tokenizers library.
+"""Compares `glmbatch model tokenize` with Hugging Face's tokenizers library, and
+with --chat with Jinja2.
 
 usage: compare.py GLMBATCH SCRATCH NAME=FOLDER...   each folder with a tokenizer.json
+and a chat template
 
 Of the first, variants are made in SCRATCH that use what it does not: other
 pre-tokenizers, ignore_merges, and added tokens with every flag.
@@ -21,6 +23,8 @@ import time
 
 import tokenizers
 from tokenizers import Tokenizer
+
+import chat_golden
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -122,6 +126,29 @@ def compare(glmbatch, name, folder, every=1):
     return len(docs) >= 3000 // every and len(got) == len(docs) and wrong == 0
 
 
+def compare_chats(glmbatch, name, folder):
+    """Compares renders of the folder's own chat template with Jinja2's."""
+    file = pathlib.Path(folder) / "chat_template.jinja"
+    if file.exists():
+        source = file.read_text(encoding="utf-8")
+    else:
+        source = json.loads((pathlib.Path(folder) / "tokenizer_config.json").read_text(encoding="utf-8"))["chat_template"]
+    template = chat_golden.environment().from_string(source)
+    given = []
+    for chat in chat_golden.CHATS:
+        for extra in ({}, {"enable_thinking": True}, {"enable_thinking": False}, {"tools": chat_golden.TOOLS}):
+            for generate in (True, False):
+                given.append({"messages": chat, "add_generation_prompt": generate, **extra})
+    lines = "".join(json.dumps(g) + "\n" for g in given)
+    out = subprocess.run([glmbatch, "model", "tokenize", folder, "--chat"], input=lines.encode(), stdout=subprocess.PIPE, check=True).stdout
+    got = [json.loads(line)["text"] for line in out.split(b"\n") if line]
+    wrong = [(g, w, t) for g, w, t in zip(given, (template.render(**g) for g in given), got, strict=True) if w != t]
+    for g, w, t in wrong[:3]:
+        print(f"  {json.dumps(g)[:200]}\n  Jinja2   {w!r}\n  glmbatch {t!r}")
+    print(f"{name}: {len(given)} chats, {len(wrong)} differ")
+    return not wrong
+
+
 def variants(folder, scratch):
     """Yields (name, folder) of changed tokenizers."""
 
@@ -178,6 +205,7 @@ def main():
     for pair in pairs:
         name, folder = pair.split("=", 1)
         ok &= compare(glmbatch, name, folder)
+        ok &= compare_chats(glmbatch, name, folder)
     for name, folder in variants(pairs[0].split("=", 1)[1], scratch):
         ok &= compare(glmbatch, name, folder, every=12)
     sys.exit(0 if ok else 1)

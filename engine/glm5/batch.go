@@ -8,7 +8,7 @@ import (
 
 // Batch is what one step computes. Rows are tokens; they may come in any order
 // in which a sequence's rows are together and ascend, but rows of long context
-// come last: see Split.
+// come last, from Long on.
 type Batch struct {
 	Tokens []int32 // one a row
 	Pos    []int32 // the token's place in its sequence
@@ -37,9 +37,9 @@ func (b *Batch) Add(token, pos, seq, slot int32) int32 {
 // is longer than the indexer's top-k.
 func (c *Config) IsLong(pos int) bool { return pos >= c.IndexTopK }
 
-// Check reports what of b does not fit the model's buffers. A batch is the
-// engine's own: what is wrong with it is a bug, not a user's mistake.
-func (m *Model) Check(b *Batch) error {
+// check reports what of b does not fit the model's buffers. A batch is the
+// engine's own: what is wrong with it is a bug, which must not write elsewhere.
+func (m *Model) check(b *Batch) error {
 	n := len(b.Tokens)
 	switch {
 	case n == 0 || n > m.o.MaxRows:

@@ -47,7 +47,7 @@ func Load(ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) 
 	o = o.withDefaults(&c)
 	m := &Model{Config: c, o: o, g: g}
 	m.program.m = m
-	m.prepare()
+	m.prepare(g.Ranks())
 	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act}
 	if m.w, err = l.weights(o); err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
@@ -71,9 +71,10 @@ func Load(ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) 
 	return m, nil
 }
 
-func (m *Model) prepare() {
+// prepare works out what the program needs at every call.
+func (m *Model) prepare(ranks int) {
 	c := &m.Config
-	m.ranks = int32(m.g.Ranks())
+	m.ranks = int32(ranks)
 	m.heads = int32(c.Heads) / m.ranks
 	m.softmaxScale, m.indexScale = float32(c.SoftmaxScale()), float32(c.IndexScale())
 	m.routing = [4]float32{c.RoutedScale, float32(c.Groups), float32(c.TopKGroups), 0}
@@ -93,6 +94,9 @@ func (m *Model) Group() *ranks.Group { return m.g }
 
 // Upload takes the batch's contents to the ranks.
 func (m *Model) Upload(b *Batch) error {
+	if err := m.check(b); err != nil {
+		return err
+	}
 	a := &m.buf
 	for _, u := range []struct {
 		to   kernels.Buffer

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -35,6 +36,14 @@ func openModel(dir string) (*checkpoint.Checkpoint, glm5.Config, error) {
 		return nil, c, withCode(exitInput, errors.Join(fmt.Errorf("reading %s: %w", dir, err), ck.Close()))
 	}
 	return ck, c, nil
+}
+
+// unwritten says why a checkpoint was not written; nothing of it is left.
+func unwritten(out string, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return withCode(exitInterrupted, fmt.Errorf("interrupted: %s is not written", out))
+	}
+	return fmt.Errorf("writing %s: %w", out, err)
 }
 
 // exactArgs refuses other counts of arguments, as usage.

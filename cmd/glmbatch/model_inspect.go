@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -137,7 +138,7 @@ type formatRow struct {
 // rankRow is what one rank holds.
 type rankRow struct {
 	TP          int    `json:"tp"`
-	Fault       string `json:"fault"` // why the model cannot be shared so; "": it can
+	Fault       string `json:"fault"` // why the model cannot be shared so, in lines; "": it can
 	Weights     int64  `json:"weight_bytes"`
 	MTP         int64  `json:"mtp_bytes"`
 	KVCache     string `json:"kv_cache"`
@@ -188,6 +189,13 @@ func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) (*insp
 		}
 		r.add(part, &s)
 	}
+	order := func(p partRow) int {
+		if i := slices.Index(glm5.Parts, glm5.Part(p.Part)); i >= 0 {
+			return i
+		}
+		return len(glm5.Parts) // the prediction layer
+	}
+	slices.SortFunc(r.Parts, func(a, b partRow) int { return cmp.Compare(order(a), order(b)) })
 	return r, nil
 }
 
@@ -195,7 +203,7 @@ func rankOf(c *glm5.Config, o inspectOptions, indexers int) rankRow {
 	f := kernels.Format(o.KVCache)
 	k := rankRow{TP: o.TP, KVCache: o.KVCache, KVTokens: o.KVTokens}
 	if err := c.CheckTP(o.TP); err != nil {
-		k.Fault = strings.ReplaceAll(err.Error(), "\n", "; ")
+		k.Fault = err.Error()
 	}
 	if k.KVTokens == 0 {
 		k.KVTokens = int64(c.MaxPositions)
@@ -244,24 +252,26 @@ func (r *inspection) print(out io.Writer) error {
 	w.Flush()
 
 	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	line("\npart\tweights\tparameters\tbytes\tNVFP4\tformats\t")
+	line("\n%-14s\tweights\tparameters\tbytes\tNVFP4\tformats\t", "part")
 	var total partRow
 	for _, p := range r.Parts {
-		line("%s\t%s\t%s\t%s\t%.0f %%\t%s\t", p.Part, digits(int64(p.Weights)), countText(p.Params), bytesText(p.Bytes), 100*float64(p.FP4)/float64(p.Weights), joinFormats(p.Formats))
+		line("%-14s\t%s\t%s\t%s\t%.0f %%\t%s\t", p.Part, digits(int64(p.Weights)), countText(p.Params), bytesText(p.Bytes), 100*float64(p.FP4)/float64(p.Weights), joinFormats(p.Formats))
 		total.Weights, total.Params, total.Bytes, total.FP4 = total.Weights+p.Weights, total.Params+p.Params, total.Bytes+p.Bytes, total.FP4+p.FP4
 	}
-	line("all\t%s\t%s\t%s\t%.0f %%\t\t", digits(int64(total.Weights)), countText(total.Params), bytesText(total.Bytes), 100*float64(total.FP4)/float64(max(total.Weights, 1)))
-	line("\nformat\tweights\tparameters\tbytes\tbits a value\t")
+	line("%-14s\t%s\t%s\t%s\t%.0f %%\t\t", "all", digits(int64(total.Weights)), countText(total.Params), bytesText(total.Bytes), 100*float64(total.FP4)/float64(max(total.Weights, 1)))
+	line("\n%-14s\tweights\tparameters\tbytes\tbits a value\t", "format")
 	for _, f := range r.Formats {
-		line("%s\t%s\t%s\t%s\t%.2f\t", f.Format, digits(int64(f.Weights)), countText(f.Params), bytesText(f.Bytes), 8*float64(f.Bytes)/float64(f.Params))
+		line("%-14s\t%s\t%s\t%s\t%.2f\t", f.Format, digits(int64(f.Weights)), countText(f.Params), bytesText(f.Bytes), 8*float64(f.Bytes)/float64(f.Params))
 	}
 	w.Flush()
 
 	k := r.Rank
 	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line("\neach of %d ranks", k.TP)
-	if k.Fault != "" {
-		line("  cannot be\t%s", k.Fault)
+	for _, fault := range strings.Split(k.Fault, "\n") {
+		if fault != "" {
+			fmt.Fprintf(w, "  %s\n", fault)
+		}
 	}
 	line("  weights\t%s", bytesText(k.Weights))
 	if k.MTP > 0 {

@@ -87,7 +87,7 @@ func runModelQuantize(ctx context.Context, stdout io.Writer, dir string, o quant
 		return err
 	}
 	if err := q.write(ctx, w); err != nil {
-		return fmt.Errorf("quantising %s: %w", dir, err)
+		return unwritten(o.Out, err)
 	}
 	var m map[string]any
 	if err := json.Unmarshal(ck.Config(), &m); err != nil {

@@ -112,7 +112,7 @@ func runModelSynth(ctx context.Context, stdout io.Writer, o synthOptions) error 
 	}
 	start := time.Now()
 	if err := s.write(ctx, w); err != nil {
-		return fmt.Errorf("writing %s: %w", o.Out, err)
+		return unwritten(o.Out, err)
 	}
 	quantized := func(t *glm5.Tensor) bool { return s.quantizes(t) }
 	if err := writeConfigs(w, m, ignored(&c, quantized), o.Weights == "nvfp4", true); err != nil {

@@ -51,7 +51,7 @@ func TestModelInspect(t *testing.T) {
 		"layers            6: 1 dense, 5 with 16 experts, 4 a token",
 		"parameters        11.3 M (4.86 M active a token)",
 		"routed experts      240      7.86 M  4.42 MB  100 %        fp4",
-		"fp4      240      7.86 M  4.42 MB          4.50",
+		"fp4                 240      7.86 M  4.42 MB          4.50",
 		"each of 4 ranks",
 		"fp8 caches        816 B a token: 600 latent, 216 indexer",
 		"for 1,000 tokens  816 kB",
@@ -409,6 +409,34 @@ func TestQuantizeNotFinite(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Dir(out)); err != nil || len(left) != 0 {
 		t.Errorf("left behind: %v %v", left, err)
+	}
+}
+
+// TestInterrupted: a signal leaves nothing behind.
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	bf16 := synthesize(t, "--weights", "bf16")
+	out := filepath.Join(t.TempDir(), "out")
+	for _, args := range [][]string{{"model", "synth", "--config", "tiny", "--out", out}, {"model", "quantize", bf16, "--out", out}} {
+		var errs bytes.Buffer
+		if got := run(ctx, args, &errs, &errs); got != exitInterrupted {
+			t.Errorf("%v: exit code %d: %s", args, got, errs.String())
+		}
+		if left, err := os.ReadDir(filepath.Dir(out)); err != nil || len(left) != 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
+	}
+}
+
+// TestModelInspectTP: what does not divide is said, a line each.
+func TestModelInspectTP(t *testing.T) {
+	dir := synthesize(t, "--set", "moe_intermediate_size=96", "--set", "vocab_size=2044")
+	text, _ := command(t, exitOK, "model", "inspect", dir)
+	for _, want := range []string{"\n  moe_intermediate_size 96 does not divide into 8 ranks", "\n  vocab_size 2044"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
 	}
 }
 

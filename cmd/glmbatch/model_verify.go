@@ -10,7 +10,6 @@ import (
 	"glmbatch/engine/glm5"
 	"glmbatch/engine/verify"
 	"glmbatch/kernels"
-	"glmbatch/kernels/cpu"
 	"glmbatch/kernels/ranks"
 )
 
@@ -19,7 +18,7 @@ type modelVerifyOptions struct {
 	kvCache string
 	act     string
 	json    bool
-	threads int
+	device  deviceFlags
 }
 
 // newModelVerifyCommand compares a checkpoint with a reference's outputs.
@@ -52,12 +51,13 @@ Exits 1 when something is out of tolerance.`,
 	f.StringVar(&o.kvCache, "kv-cache", "f32", "format of the caches: f32, bf16 or fp8")
 	f.StringVar(&o.act, "act", "", "inputs of NVFP4 experts: w4a16, w4a4 or int8 (default: w4a16, and w4a4 if the file has its logits)")
 	f.BoolVar(&o.json, "json", false, "print JSON")
-	f.IntVar(&o.threads, "threads", 0, "CPU threads, 0: all")
+	o.device.add(f)
 	return c
 }
 
 func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) error {
 	if err := errors.Join(
+		o.device.validate(),
 		oneOf("kv-cache", o.kvCache, "f32", "bf16", "fp8"),
 		oneOf("act", o.act, "w4a16", "w4a4", "int8", ""),
 	); err != nil {
@@ -82,7 +82,7 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 			acts = append(acts, glm5.W4A4)
 		}
 	}
-	open := func() (*ranks.Group, error) { return openRanks(o.tp, o.threads) }
+	open := func() (*ranks.Group, error) { return o.device.open(o.tp) }
 	var reports []*verify.Report
 	failed := 0
 	for _, act := range acts {
@@ -109,13 +109,4 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 		return withCode(exitFailed, fmt.Errorf("%s is out of tolerance in %d of %d comparisons with %s", dir, failed, len(reports), path))
 	}
 	return nil
-}
-
-// openRanks opens n ranks on the CPU.
-func openRanks(n, threads int) (*ranks.Group, error) {
-	devices, err := cpu.Open(n, cpu.Options{Threads: threads})
-	if err != nil {
-		return nil, withCode(exitDevice, err)
-	}
-	return ranks.New(devices, ranks.Options{})
 }

@@ -71,8 +71,8 @@ func small(t testing.TB) map[string][]byte {
 		t.Fatal(err)
 	}
 	return map[string][]byte{
-		ConfigFile: []byte(`{"model_type":"glm_moe_dsa"}`),
-		IndexFile:  index,
+		ConfigFile:                         []byte(`{"model_type":"glm_moe_dsa"}`),
+		IndexFile:                          index,
 		"model-00001-of-00002.safetensors": pack(t, stored{"a.weight", F32, []int{2, 3}, f32(1, 2, 3, 4, 5, 6)}),
 		"model-00002-of-00002.safetensors": pack(t, stored{"b.weight", BF16, []int{2, 2}, bf16(1, -2, .5, 4)}, stored{"norm.weight", BF16, []int{4}, bf16(1, 2, 3, 4)}),
 	}

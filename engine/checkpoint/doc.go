@@ -9,8 +9,8 @@
 // and hf_quant_config.json say about that is compared with it
 // ([Checkpoint.Warnings]).
 //
-// There are three types to know: [Checkpoint], [Tensor] (one entry of a file)
-// and [Linear] (one weight, whatever its form).
+// There are four types to know: [Checkpoint], [Tensor] (one entry of a file),
+// [Linear] (one weight, whatever its form) and [Writer].
 //
 // Caveat: a file that shrinks while it is mapped makes reads behind its new end
 // fail in a way that ends a process (SIGBUS). Sizes are checked when files are

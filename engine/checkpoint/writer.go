@@ -168,7 +168,12 @@ func (w *Writer) Write(name string, off int64, b []byte) error {
 
 // WriteFile adds a file beside the weights.
 func (w *Writer) WriteFile(name string, b []byte) error {
-	return os.WriteFile(filepath.Join(w.aside, name), b, 0o644)
+	f, err := os.Create(filepath.Join(w.aside, name))
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // Commit checks that every tensor is complete, writes the index and gives the

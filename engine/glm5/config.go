@@ -102,7 +102,7 @@ func (c *Config) CheckTP(n int) error {
 	}
 	divides("vocab_size", c.Vocab, 1, "each rank has an equal part of lm_head's rows")
 	if len(faults) > 0 {
-		return fmt.Errorf("the model cannot run on %d ranks, use fewer: %w", n, errors.Join(faults...))
+		return errors.Join(append([]error{fmt.Errorf("the model cannot run on %d ranks, use fewer", n)}, faults...)...)
 	}
 	return nil
 }

@@ -32,6 +32,9 @@ const (
 	Head      Part = "lm_head"
 )
 
+// Parts has the parts in the order of reports.
+var Parts = []Part{Embedding, Attn, Index, DenseMLP, Router, Routed, Shared, Norms, Join, Head}
+
 // Tensor is one weight of a checkpoint, as its BF16 form stores it.
 type Tensor struct {
 	Name       string // as the hub names it

@@ -24,6 +24,7 @@ type reportFlags struct {
 	by      string
 	kind    string
 	machine string
+	html    string
 	step    int64
 }
 
@@ -50,6 +51,7 @@ Machines for --machine: ` + strings.Join(roofline.Names(), ", ") + `, and "this"
 	c.Flags().StringVar(&f.by, "by", string(attribute.ByClass), "also group by "+attribute.Groupings())
 	c.Flags().StringVar(&f.kind, "kind", "", "only prefill, decode, mixed or step (unknown) steps")
 	c.Flags().StringVar(&f.machine, "machine", "", "show how far kernels are from this machine's roofline")
+	c.Flags().StringVar(&f.html, "html", "", "write a page with pictures to this file instead; it needs no network")
 	c.Flags().Int64Var(&f.step, "step", -1, "only this step")
 	return c
 }
@@ -81,6 +83,9 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 	if opt.Machine, err = machineFor(f.machine); err != nil {
 		return withCode(exitInput, err)
 	}
+	if f.html != "" {
+		return withCode(exitInput, writePage(path, f.html, opt, stdout))
+	}
 	r, err := report.Load(path, opt)
 	if err != nil {
 		return withCode(exitInput, err)
@@ -89,6 +94,19 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 		return withCode(exitInput, err)
 	}
 	return nil
+}
+
+// writePage writes the report as one HTML file.
+func writePage(path, out string, opt report.Options, stdout io.Writer) error {
+	p, err := report.LoadPage(path, opt)
+	if err != nil {
+		return err
+	}
+	if err := p.WriteFile(out); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, out)
+	return err
 }
 
 // styleOf uses colours on a terminal that wants them.

@@ -77,7 +77,7 @@ func (a *Attribution) Step(step int64, rows []timeline.Event) []Ledger {
 	ledgers := make([]Ledger, len(ranks))
 	for i, r := range ranks {
 		l := a.rank(sec, r, lastOfAll)
-		l.Step = step
+		l.Step, l.Kind = step, sec.kind
 		ledgers[i] = l
 	}
 	a.collectives(sec, ranks)

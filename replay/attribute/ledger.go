@@ -12,6 +12,7 @@ import (
 type Ledger struct {
 	Step  int64
 	Rank  int32
+	Kind  string // of the step
 	Wall  int64
 	Span  int64 // first device start to last device end
 	Self  []int64

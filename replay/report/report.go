@@ -80,38 +80,53 @@ func isDir(path string) bool {
 // Load reads the timeline at path, an output folder or a timeline file, and
 // reports what it cost.
 func Load(path string, opt Options) (*Report, error) {
+	r, _, err := loadSteps(path, opt)
+	return r, err
+}
+
+// loadSteps also returns the steps that the report is of.
+func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 	if opt.Steps == (timeline.Steps{}) {
 		opt.Steps = timeline.AllSteps
 	}
 	if err := opt.Validate(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	files, err := Files(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	t, err := timeline.Open(files)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer t.Close()
 	a := attribute.New(&t.Names, attribute.Options{By: opt.By, Machine: opt.Machine})
+	var steps []stepInfo
 	err = t.Each(opt.Steps, func(step int64, rows []timeline.Event) error {
-		if step >= 0 {
-			a.Step(step, rows)
+		if step < 0 {
+			return nil
+		}
+		ledgers := a.Step(step, rows)
+		if len(ledgers) > 0 && (opt.Kind == "" || opt.Kind == ledgers[0].Kind) {
+			info := stepInfo{Step: step, Kind: ledgers[0].Kind, rows: len(rows)}
+			for i := range ledgers {
+				info.Wall += ledgers[i].Wall / int64(len(ledgers))
+			}
+			steps = append(steps, info)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r := New(path, a, opt)
 	r.Rows = t.Rows
 	r.imported(t.Findings)
 	if len(r.Sections) == 0 {
-		return nil, fmt.Errorf("%s: the timeline has no device spans in %s", path, opt.what())
+		return nil, nil, fmt.Errorf("%s: the timeline has no device spans in %s", path, opt.what())
 	}
-	return r, nil
+	return r, steps, nil
 }
 
 func (o *Options) what() string {

@@ -104,8 +104,11 @@ func BenchmarkRender(b *testing.B) {
 		b.Fatal(err)
 	}
 	all := goldens(b, "tiny.jsonl.gz")
-	for name, g := range map[string]golden{"short": all[0], "tools": all[12]} {
+	for name, g := range map[string]golden{"turns": all[0], "short": all[0], "tools": all[12]} {
 		in := g.input()
+		if name == "turns" {
+			in = Input{Turns: []Turn{{"user", "What is 1 + 2?"}}, AddGenerationPrompt: true}
+		}
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 
 	"github.com/ardanlabs/jinja"
 )
@@ -12,23 +14,47 @@ import (
 // Template is a compiled chat template, safe for concurrent use.
 type Template struct {
 	compiled *jinja.Template
-	helpers  []string          // the names of helpers that the template calls
-	tokens   map[string]string // bos_token and the like
+	scopes   sync.Pool // of *scope: making one costs as much as a short render
+}
+
+// scope is the variables of one render: helpers, tokens and input.
+type scope struct {
+	run  run
+	data map[string]jinja.Value
+}
+
+// newScope returns the helpers, bound to its run, and the tokens.
+func newScope(names []string, tokens map[string]string) *scope {
+	s := &scope{data: make(map[string]jinja.Value)}
+	for key, token := range tokens {
+		s.data[key] = jinja.NewString(token)
+	}
+	for _, name := range names {
+		do := helpers[name]
+		s.data[name] = jinja.NewCallable(name, func(a []jinja.Value, k map[string]jinja.Value) (jinja.Value, error) {
+			return do(&s.run, a, k)
+		})
+	}
+	return s
 }
 
 // Input is what a template is rendered with.
 type Input struct {
 	Messages            []byte                     // a JSON array of objects
+	Turns               []Turn                     // instead of Messages, where it is nil
 	Tools               []byte                     // a JSON array; nil: none
 	AddGenerationPrompt bool                       // end with the start of the assistant's turn
 	EnableThinking      *bool                      // nil: not defined, the template's default
 	Kwargs              map[string]json.RawMessage // any other variables of the template
 }
 
+// Turn is a message of text alone.
+type Turn struct{ Role, Content string }
+
 // Load compiles the source of a template. Tokens are variables of the template
 // such as bos_token; nil for none.
 func Load(source string, tokens map[string]string) (*Template, error) {
-	code, helpers, err := rewrite(source)
+	code, names, err := rewrite(source)
 	if err != nil {
 		return nil, fmt.Errorf("chat template: %w", err)
 	}
@@ -36,7 +62,10 @@ func Load(source string, tokens map[string]string) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chat template: %w", err)
 	}
-	return &Template{compiled, helpers, tokens}, nil
+	tokens = maps.Clone(tokens)
+	t := &Template{compiled: compiled}
+	t.scopes.New = func() any { return newScope(names, tokens) }
+	return t, nil
 }
 
 // Read finds and compiles the template of a checkpoint from the bytes of its
@@ -102,55 +131,71 @@ func configured(data json.RawMessage, name string) (string, error) {
 // Render returns the prompt's text. Errors are the input's or the template's
 // (raise_exception); they name the message where they can.
 func (t *Template) Render(in Input) (text string, err error) {
-	data := make(map[string]jinja.Value, len(t.helpers)+len(t.tokens)+len(in.Kwargs)+4)
-	for key, token := range t.tokens {
-		data[key] = jinja.NewString(token)
+	input, err := in.values()
+	if err != nil {
+		return "", err
 	}
+	s := t.scopes.Get().(*scope)
+	s.run = run{message: -1}
+	hidden := make(map[string]jinja.Value) // tokens that the input has another value for
+	for key, v := range input {
+		if old, ok := s.data[key]; ok {
+			hidden[key] = old
+		}
+		s.data[key] = v
+	}
+	defer func() {
+		// The library panics on some operations; the input decides which are
+		// reached.
+		if p := recover(); p != nil {
+			text, err = "", fmt.Errorf("chat template: %v", p)
+		}
+		if err != nil && s.run.message >= 0 {
+			err = fmt.Errorf("message %d: %w", s.run.message, err)
+		}
+		for key := range input {
+			delete(s.data, key)
+		}
+		maps.Copy(s.data, hidden)
+		t.scopes.Put(s)
+	}()
+	text, err = t.compiled.RenderValues(s.data)
+	if err != nil {
+		return "", fmt.Errorf("chat template: %w", err)
+	}
+	return text, nil
+}
+
+// values are the variables of the template that the input gives.
+func (in *Input) values() (map[string]jinja.Value, error) {
+	data := make(map[string]jinja.Value, len(in.Kwargs)+4)
+	var err error
 	for key, raw := range in.Kwargs {
 		if isHelper(key) {
-			return "", fmt.Errorf("template argument %q: the name is taken", key)
+			return nil, fmt.Errorf("template argument %q: the name is taken", key)
 		}
 		if data[key], err = decode(raw); err != nil {
-			return "", fmt.Errorf("template argument %q: %w", key, err)
+			return nil, fmt.Errorf("template argument %q: %w", key, err)
 		}
 	}
-	if data["messages"], err = decodeMessages(in.Messages); err != nil {
-		return "", err
+	if in.Messages == nil && in.Turns != nil {
+		data["messages"] = fromTurns(in.Turns)
+	} else if data["messages"], err = decodeMessages(in.Messages); err != nil {
+		return nil, err
 	}
 	if in.Tools != nil {
 		if data["tools"], err = decode(in.Tools); err != nil {
-			return "", fmt.Errorf("tools: %w", err)
+			return nil, fmt.Errorf("tools: %w", err)
 		}
 		if !data["tools"].IsList() && !data["tools"].IsNone() {
-			return "", errors.New("tools: not an array")
+			return nil, errors.New("tools: not an array")
 		}
 	}
 	data["add_generation_prompt"] = jinja.NewBool(in.AddGenerationPrompt)
 	if in.EnableThinking != nil {
 		data["enable_thinking"] = jinja.NewBool(*in.EnableThinking)
 	}
-	r := &run{message: -1}
-	for _, name := range t.helpers {
-		do := helpers[name]
-		data[name] = jinja.NewCallable(name, func(args []jinja.Value, kwargs map[string]jinja.Value) (jinja.Value, error) {
-			return do(r, args, kwargs)
-		})
-	}
-	defer func() {
-		// The library panics on some operations, for example a string times a
-		// negative number; the input decides which are reached.
-		if p := recover(); p != nil {
-			text, err = "", fmt.Errorf("chat template: %v", p)
-		}
-		if err != nil && r.message >= 0 {
-			err = fmt.Errorf("message %d: %w", r.message, err)
-		}
-	}()
-	text, err = t.compiled.RenderValues(data)
-	if err != nil {
-		return "", fmt.Errorf("chat template: %w", err)
-	}
-	return text, nil
+	return data, nil
 }
 
 // isHelper tells whether a name is one of those that rewriting brings in.

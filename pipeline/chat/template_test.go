@@ -126,6 +126,9 @@ func TestColumnarMessages(t *testing.T) {
 	if got, err := tmpl.Render(Input{Messages: text}); err != nil || got != `{"role": "user", "content": "a"}False ` {
 		t.Errorf("messages as JSON text: %q, %v", got, err)
 	}
+	if got, err := tmpl.Render(Input{Turns: []Turn{{"user", "a"}}}); err != nil || got != `{"role": "user", "content": "a"}False ` {
+		t.Errorf("turns: %q, %v", got, err)
+	}
 }
 
 func TestRead(t *testing.T) {
@@ -162,6 +165,10 @@ func TestRead(t *testing.T) {
 		if err != nil {
 			t.Errorf("%.40s: %v", c.config, err)
 			continue
+		}
+		// An argument hides a token for one render.
+		if _, err := tmpl.Render(Input{Messages: []byte("[]"), Kwargs: map[string]json.RawMessage{"bos_token": []byte("1"), "pad_token": []byte("1")}}); err != nil {
+			t.Error(err)
 		}
 		if got, err := tmpl.Render(Input{Messages: []byte("[]")}); err != nil || got != c.want {
 			t.Errorf("%.40s: %q, %v, want %q", c.config, got, err, c.want)

@@ -125,6 +125,16 @@ func decodeMessages(data []byte) (jinja.Value, error) {
 	return v, nil
 }
 
+func fromTurns(turns []Turn) jinja.Value {
+	items := make([]jinja.Value, len(turns))
+	for i, t := range turns {
+		items[i] = jinja.NewDict()
+		items[i].AsDict().Set("role", jinja.NewString(t.Role))
+		items[i].AsDict().Set("content", jinja.NewString(t.Content))
+	}
+	return jinja.NewList(items)
+}
+
 func cleanMessage(m jinja.Value) error {
 	if !m.IsDict() {
 		return errors.New("not an object")

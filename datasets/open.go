@@ -184,3 +184,15 @@ func checkFooter(pf *parquet.File, size int64) error {
 	}
 	return nil
 }
+
+// checkGroup walks the page headers of a row group before the library does.
+func checkGroup(f *parquetFile, g int) error {
+	meta := f.File.Metadata()
+	for j := range meta.RowGroups[g].Columns {
+		c := &meta.RowGroups[g].Columns[j]
+		if err := checkPages(f.r, f.size, &c.MetaData); err != nil {
+			return fmt.Errorf("damaged Parquet data: row group %d, column %d: %w", g, j, err)
+		}
+	}
+	return nil
+}

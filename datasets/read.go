@@ -67,6 +67,11 @@ func readParquet[T any](path string, f func([]T) error) error {
 	defer file.Close()
 	var r *parquet.GenericReader[T]
 	err = guard(func() error {
+		for g := range file.RowGroups() {
+			if err := checkGroup(file, g); err != nil {
+				return err
+			}
+		}
 		r = parquet.NewGenericReader[T](file.File)
 		return nil
 	})

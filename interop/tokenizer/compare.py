@@ -41,7 +41,7 @@ PHRASES = [
 def documents(special, rng):
     """Yields (kind, text)."""
     for p in sorted(ROOT.rglob("*.go")):
-        if ".cache" not in p.parts and ".venv" not in p.parts:
+        if not {".cache", ".venv"} & set(p.relative_to(ROOT).parts):
             yield "go source", p.read_text(encoding="utf-8")
     for p in sorted(ROOT.glob("*.md")):
         yield "prose", p.read_text(encoding="utf-8")

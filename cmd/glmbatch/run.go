@@ -22,8 +22,8 @@ import (
 type runFlags struct {
 	out, model     string
 	demo           bool
-	tp, threads    int
-	device         string
+	tp             int
+	device         deviceFlags
 	kvCache, act   string
 	maxBatchTokens int
 	maxSeqs        int
@@ -119,8 +119,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.TokenIDs, "token-ids", false, "column token_ids")
 
 	f.IntVar(&r.tp, "tp", 8, "ranks that share the model: 1, 2, 4 or 8")
-	f.StringVar(&r.device, "device", "auto", "auto or cpu")
-	f.IntVar(&r.threads, "threads", 0, "CPU threads (0: all)")
+	r.device.add(f)
 	f.StringVar(&r.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
 	f.StringVar(&r.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
 	f.IntVar(&r.maxBatchTokens, "max-batch-tokens", 0, "tokens of a step (default 512)")
@@ -174,7 +173,7 @@ func (r *runFlags) check(args []string) error {
 	if r.out == "" && !r.dryRun {
 		usage("--out DIR is missing")
 	}
-	errs = append(errs, oneOf("device", r.device, "auto", "cpu"), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"),
+	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"),
 		oneOf("timeline-format", r.timelineFormat, datasets.Parquet, datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"))
 	if r.thinking != "auto" {
 		on := r.thinking == "on"

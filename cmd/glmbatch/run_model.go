@@ -131,7 +131,7 @@ func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 
 // load takes the weights to the ranks and makes the engine.
 func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder) (*engine.Engine, error) {
-	g, err := openDevices(r.device, r.tp, r.threads)
+	g, err := r.device.open(r.tp)
 	if err != nil {
 		return nil, err
 	}
@@ -150,18 +150,6 @@ func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder) (*engine.Engine,
 	return engine.New(model, engine.Options{Trace: steps, OnTrace: rec.OnTrace, OnStep: rec.OnStep})
 }
 
-// openDevices picks a device: the one place that does.
-func openDevices(device string, tp, threads int) (*ranks.Group, error) {
-	switch device {
-	case "auto", "cpu":
-		return openRanks(tp, threads)
-	}
-	return nil, withCode(exitDevice, fmt.Errorf("--device %s: this program has no such device", device))
-}
-
-// deviceKind is the kind that --device stands for.
-func deviceKind(string) string { return "cpu" }
-
 // manifest is what the folder will say of the job.
 func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) (*pipeline.Manifest, error) {
 	hash, err := m.ck.Hash()
@@ -176,7 +164,7 @@ func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) 
 	settings["--kv-cache"], settings["--act"] = r.kvCache, r.act
 	return &pipeline.Manifest{
 		Settings: settings, Input: plan.Files(), Arguments: append([]string{}, os.Args[1:]...),
-		Model:   pipeline.ModelInfo{Name: name, Hash: hash, Text: m.textHash, Ranks: r.tp, Device: deviceKind(r.device)},
+		Model:   pipeline.ModelInfo{Name: name, Hash: hash, Text: m.textHash, Ranks: r.tp, Device: r.device.resolved()},
 		Program: versions(),
 		Device:  map[string]string{"os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU())},
 	}, nil

@@ -1,0 +1,291 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/driver"
+
+	"gorgonia.org/cu"
+)
+
+// buffer is one allocation, or one loaded weight.
+type buffer struct {
+	ptr   uintptr
+	bytes int64
+	w     *weight // nil: plain memory
+}
+
+// device is one rank: a context, a stream and what it allocated.
+type device struct {
+	group  *group
+	rank   int
+	gpu    int
+	ctx    cu.CUContext
+	stream cu.Stream
+	funcs  map[string]cu.Function
+	info   kernels.Info
+
+	bufs    []buffer // index is Buffer.Index-1
+	stage   []byte   // pinned, for copies
+	epoch   uintptr  // the rank's barrier epoch, then its failure flag
+	scratch [scratches]region
+	tables  map[string]uintptr // device arrays of the ranks' pointers
+	graphs  map[uint64]*driver.Graph
+	stamps  stamps
+	dry     bool // measure scratch instead of launching
+	grouped kernels.Buffer
+	stats   Stats
+}
+
+// region is scratch memory that grows before a list first runs, never in a step.
+type region struct {
+	ptr        uintptr
+	have, need int64
+}
+
+const (
+	scratchLists = iota // rows grouped by expert: kept from moe_up to moe_down
+	scratchWork
+	scratches
+)
+
+// Stats count what the device did.
+type Stats struct{ Launches, Graphs, Nodes, GraphLaunches int }
+
+const stageBytes = 16 << 20
+
+func newDevice(g *group, rank, gpu int) (d *device, err error) {
+	d = &device{group: g, rank: rank, gpu: gpu, funcs: map[string]cu.Function{}, tables: map[string]uintptr{}, graphs: map[uint64]*driver.Graph{}}
+	dev := cu.Device(gpu)
+	if d.ctx, err = dev.RetainPrimaryCtx(); err != nil {
+		return nil, fmt.Errorf("%w: open the GPU: %w", kernels.ErrDevice, err)
+	}
+	if err = d.use(); err != nil {
+		return nil, err
+	}
+	if d.info, err = describe(dev); err != nil {
+		return nil, err
+	}
+	if err = d.loadImages(); err != nil {
+		return nil, fmt.Errorf("%s, %s: %w", d.info.Name, d.info.Detail, err)
+	}
+	if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
+		return nil, err
+	}
+	if d.stage, err = driver.Pinned(stageBytes); err != nil {
+		return nil, fmt.Errorf("%w: pinned host memory: %w", kernels.ErrMemory, err)
+	}
+	if d.epoch, err = d.malloc(16); err != nil {
+		return nil, err
+	}
+	if err = driver.Set(d.epoch, 0, 16, d.stream); err != nil {
+		return nil, err
+	}
+	return d, d.calibrate()
+}
+
+func describe(dev cu.Device) (kernels.Info, error) {
+	name, err := dev.Name()
+	if err != nil {
+		return kernels.Info{}, err
+	}
+	major, _ := dev.Attribute(cu.ComputeCapabilityMajor)
+	minor, _ := dev.Attribute(cu.ComputeCapabilityMinor)
+	bytes, err := dev.TotalMem()
+	v := cu.Version()
+	return kernels.Info{Kind: "cuda", Name: name, Detail: fmt.Sprintf("compute capability %d.%d, driver for CUDA %d.%d", major, minor, v/1000, v%1000/10), Memory: bytes}, err
+}
+
+func (d *device) use() error { return cu.SetCurrentContext(d.ctx) }
+
+func (d *device) Info() kernels.Info { return d.info }
+
+// Stats returns what the device did so far.
+func (d *device) Stats() Stats { return d.stats }
+
+func (d *device) malloc(bytes int64) (uintptr, error) {
+	p, err := cu.MemAlloc(max(bytes, 256))
+	if err != nil {
+		free, total, _ := cu.MemInfo()
+		return 0, fmt.Errorf("%w: %.2f GiB on GPU %d, which has %.2f of %.2f GiB free: %w", kernels.ErrMemory, float64(bytes)/(1<<30), d.gpu, float64(free)/(1<<30), float64(total)/(1<<30), err)
+	}
+	return uintptr(p), nil
+}
+
+func (d *device) add(b buffer) kernels.Buffer {
+	d.bufs = append(d.bufs, b)
+	return kernels.Buffer{Index: uint32(len(d.bufs)), Len: b.bytes}
+}
+
+// Alloc reserves zeroed memory; every rank has its own, shared or not.
+func (d *device) Alloc(bytes int64, _ kernels.Sharing) (kernels.Buffer, error) {
+	if bytes < 0 {
+		return kernels.Buffer{}, fmt.Errorf("allocate %d bytes: less than none", bytes)
+	}
+	if err := d.use(); err != nil {
+		return kernels.Buffer{}, err
+	}
+	p, err := d.malloc(bytes)
+	if err != nil {
+		return kernels.Buffer{}, err
+	}
+	if err := driver.Set(p, 0, max(bytes, 256), d.stream); err != nil {
+		return kernels.Buffer{}, fmt.Errorf("%w: clear memory: %w", kernels.ErrDevice, err)
+	}
+	return d.add(buffer{ptr: p, bytes: bytes}), nil
+}
+
+// find checks that b lies within an allocation of this rank.
+func (d *device) find(b kernels.Buffer) (*buffer, error) {
+	if b.Index == 0 || int(b.Index) > len(d.bufs) {
+		return nil, fmt.Errorf("%w: no buffer %d", kernels.ErrKernel, b.Index)
+	}
+	x := &d.bufs[b.Index-1]
+	if b.Offset < 0 || b.Len < 0 || b.Offset > x.bytes || b.Len > x.bytes-b.Offset {
+		return nil, fmt.Errorf("%w: bytes %d+%d of buffer %d, which has %d", kernels.ErrKernel, b.Offset, b.Len, b.Index, x.bytes)
+	}
+	return x, nil
+}
+
+// Upload copies through pinned memory, in order with Run.
+func (d *device) Upload(dst kernels.Buffer, src []byte) error {
+	if err := d.use(); err != nil {
+		return err
+	}
+	b, err := d.find(dst)
+	if err != nil {
+		return err
+	}
+	if int64(len(src)) > dst.Len {
+		return fmt.Errorf("%w: %d bytes into %d", kernels.ErrKernel, len(src), dst.Len)
+	}
+	return d.copyIn(b.ptr+uintptr(dst.Offset), src)
+}
+
+func (d *device) copyIn(ptr uintptr, src []byte) error {
+	for len(src) > 0 {
+		n := copy(d.stage, src)
+		if err := driver.ToDevice(ptr, d.stage[:n], d.stream); err != nil {
+			return fmt.Errorf("%w: copy to the GPU: %w", kernels.ErrDevice, err)
+		}
+		if err := driver.Sync(d.stream); err != nil {
+			return fmt.Errorf("%w: copy to the GPU: %w", kernels.ErrDevice, err)
+		}
+		src, ptr = src[n:], ptr+uintptr(n)
+	}
+	return nil
+}
+
+// Download waits for the copy.
+func (d *device) Download(dst []byte, src kernels.Buffer) error {
+	if err := d.use(); err != nil {
+		return err
+	}
+	b, err := d.find(src)
+	if err != nil {
+		return err
+	}
+	if int64(len(dst)) > src.Len {
+		return fmt.Errorf("%w: %d bytes from %d", kernels.ErrKernel, len(dst), src.Len)
+	}
+	for ptr := b.ptr + uintptr(src.Offset); len(dst) > 0; {
+		n := min(len(dst), len(d.stage))
+		if err := errors.Join(driver.ToHost(d.stage[:n], ptr, d.stream), driver.Sync(d.stream)); err != nil {
+			return fmt.Errorf("%w: copy from the GPU: %w", kernels.ErrDevice, err)
+		}
+		copy(dst, d.stage[:n])
+		dst, ptr = dst[n:], ptr+uintptr(n)
+	}
+	return nil
+}
+
+// Run executes calls: as a graph when the list has been seen before.
+func (d *device) Run(calls []kernels.Call, spans []kernels.Span) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: a bug in rank %d: %v", kernels.ErrDevice, d.rank, p)
+		}
+	}()
+	if err := d.use(); err != nil {
+		return err
+	}
+	if spans != nil && len(spans) != len(calls) {
+		return fmt.Errorf("%w: %d spans for %d calls", kernels.ErrKernel, len(spans), len(calls))
+	}
+	if err := d.stamps.start(d, len(calls), spans != nil); err != nil {
+		return err
+	}
+	if err := d.launch(calls, spans != nil); err != nil {
+		return err
+	}
+	if err := d.wait(); err != nil {
+		return err
+	}
+	return d.stamps.read(d, spans)
+}
+
+// wait ends the step, or says that it did not end in time.
+func (d *device) wait() error {
+	deadline := time.Now().Add(d.group.options.StepTimeout)
+	for spins := 0; ; spins++ {
+		err := driver.Query(d.stream)
+		switch {
+		case err == nil:
+			return d.checkFailed()
+		case !errors.Is(err, driver.NotReady):
+			return fmt.Errorf("%w: rank %d on GPU %d: %w", kernels.ErrDevice, d.rank, d.gpu, err)
+		case spins&255 == 255 && time.Now().After(deadline):
+			return fmt.Errorf("%w: rank %d on GPU %d did not end its step within %v", kernels.ErrDevice, d.rank, d.gpu, d.group.options.StepTimeout)
+		}
+		if spins > 2000 {
+			time.Sleep(20 * time.Microsecond)
+		}
+	}
+}
+
+// checkFailed reports a barrier that a rank did not reach.
+func (d *device) checkFailed() error {
+	if len(d.group.ranks) < 2 {
+		return nil
+	}
+	var flag [4]byte
+	if err := errors.Join(driver.ToHost(d.stage[:4], d.epoch+8, d.stream), driver.Sync(d.stream)); err != nil {
+		return fmt.Errorf("%w: %w", kernels.ErrDevice, err)
+	}
+	copy(flag[:], d.stage)
+	if flag != [4]byte{} {
+		return fmt.Errorf("%w: rank %d waited for another rank longer than %v", kernels.ErrDevice, d.rank, d.group.options.StepTimeout)
+	}
+	return nil
+}
+
+// Close frees everything; the context ends with its last rank.
+func (d *device) Close() error {
+	if d.use() != nil {
+		return nil
+	}
+	d.forgetGraphs()
+	for _, b := range d.bufs {
+		cu.MemFree(cu.DevicePtr(b.ptr))
+	}
+	for _, t := range d.tables {
+		cu.MemFree(cu.DevicePtr(t))
+	}
+	for _, s := range d.scratch {
+		if s.ptr != 0 {
+			cu.MemFree(cu.DevicePtr(s.ptr))
+		}
+	}
+	d.stamps.close()
+	if d.stage != nil {
+		driver.FreePinned(d.stage)
+	}
+	d.bufs, d.graphs, d.tables, d.stage = nil, nil, nil, nil
+	d.stream.Destroy()
+	return cu.Device(d.gpu).ReleasePrimaryCtx()
+}

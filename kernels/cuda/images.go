@@ -1,0 +1,66 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/driver"
+
+	"gorgonia.org/cu"
+)
+
+// The compiled kernels, one image a source file; make kernels writes them.
+//
+//go:embed images/*.fatbin
+var images embed.FS
+
+// entries lists the kernels of each image.
+var entries = map[string]string{
+	"pack":    "pack_bf16 pack_fp8 pack_fp4",
+	"gemm":    "gemm_bf16_8 gemm_bf16_16 gemm_bf16_32 gemm_bf16_64 gemm_fp4_8 gemm_fp4_64 gemm_f32",
+	"moe":     "moe_group moe_up_fp4_8 moe_up_fp4_32 moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_fp4 moe_down_bf16 moe_down_f32 moe_down_fp4_8 moe_down_fp4_32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
+	"rows":    "rms_norm add_norm latent_write index_write index_rope silu_mul gather_rows embed all_gather moe_route quant_pairs",
+	"attend":  "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
+	"indexer": "index_logits_f32 index_logits_bf16 index_logits_fp8 index_topk",
+	"sample":  "sample",
+	"comm":    "barrier stamps_clear clock_read",
+}
+
+// maxSharedOptin is CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, which cu lacks.
+const maxSharedOptin cu.DeviceAttribute = 97
+
+// largeShared are the kernels that may need more than 48 KiB of shared memory.
+const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8"
+
+func (d *device) loadImages() error {
+	for image, names := range entries {
+		data, err := fs.ReadFile(images, "images/"+image+".fatbin")
+		if err != nil {
+			return err
+		}
+		m, err := cu.LoadFatBinary(string(data))
+		if err != nil {
+			return fmt.Errorf("%w: no kernels for this GPU in image %s: %w", kernels.ErrDevice, image, err)
+		}
+		for n := range strings.FieldsSeq(names) {
+			if d.funcs[n], err = m.Function(n); err != nil {
+				return fmt.Errorf("%w: kernel %s of image %s: %w", kernels.ErrDevice, n, image, err)
+			}
+		}
+	}
+	limit, err := cu.Device(d.gpu).Attribute(maxSharedOptin)
+	if err != nil {
+		return err
+	}
+	for n := range strings.FieldsSeq(largeShared) {
+		if err := driver.MaxShared(d.funcs[n], limit); err != nil {
+			return fmt.Errorf("%w: shared memory for %s: %w", kernels.ErrDevice, n, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,15 @@
+//go:build !cuda
+
+package cuda
+
+import (
+	"fmt"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/driver"
+)
+
+// Open fails: this binary has no CUDA device.
+func Open(ranks int, o Options) ([]kernels.Device, error) {
+	return nil, fmt.Errorf("%w: %w", kernels.ErrDevice, driver.Status())
+}

@@ -1,0 +1,73 @@
+//go:build cuda
+
+package cuda
+
+// The kernels' parameter structs, field by field as in src/*.cu. A pointer is a
+// device address.
+
+type packP struct {
+	data, scales, out, outScales uintptr
+	rows, cols, tiles, kt        int32
+}
+
+type gemmP struct {
+	w, scales, x, y, at uintptr
+	m, n, k, ldx, ldy   int32
+	global, globalUp    float32
+	heads, xhead, yhead int32
+	whead               int64
+	rope, pos           uintptr
+	nrope               int32
+}
+
+type moeP struct {
+	w, scales, global, x, experts, weights, y, list, offsets, scratch, at uintptr
+	m, n, k, topk, groups, ldx, ldy, ldw, byPair                          int32
+	wexpert, sexpert                                                      int64
+}
+
+type groupP struct {
+	experts, list, offsets, at uintptr
+	pairs, groups              int32
+}
+
+type rowsP struct {
+	x, y, w, b, rope, pos, idx, res, cache, experts, weights, parts, at uintptr
+	m, n, k, ldx, ldy, ldr                                              int32
+	nrope, heads, topk, groups, ranks, format                           int32
+	eps, scale                                                          float32
+	nGroup, topkGroup, norm                                             int32
+}
+
+type quantP struct {
+	x, y, experts, input, at    uintptr
+	pairs, k, topk, ldx, byPair int32
+}
+
+type attendP struct {
+	q, cache, pages, seq, pos, sel, part, y, at         uintptr
+	m, k, nrope, heads, topk, splits, pagesLd, ldq, ldy int32
+	scale                                               float32
+}
+
+type indexP struct {
+	q, hw, cache, pages, seq, pos, scores, sel, at uintptr
+	m, n, k, heads, topk, pagesLd, ldq, ldhw, lds  int32
+	scale                                          float32
+}
+
+type sampleP struct {
+	logits, params, seen, y, work, at uintptr
+	n, ld, seenBytes                  int32
+}
+
+type barrierP struct {
+	arrived, epoch, failed, at uintptr
+	limit                      uint64
+	ranks                      int32
+}
+
+type stampP struct {
+	at    uintptr
+	calls int32
+}

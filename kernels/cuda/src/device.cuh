@@ -1,0 +1,127 @@
+// What every kernel of glmbatch's CUDA device is written with.
+//
+// Conventions: one extern "C" entry a table row, its parameters one struct by
+// value. Activations are float32, row-major; ld* are row strides in values.
+// A row's bits never depend on how many rows there are: each output is one
+// chain of products in ascending k within a warp's slice of k, and the slices
+// are added in warp order.
+#pragma once
+#include <cstdint>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+
+typedef unsigned long long u64;
+
+__device__ __forceinline__ u64 globaltimer() {
+  u64 t;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
+  return t;
+}
+
+// begin lets the next kernel of the stream start its weight loads and stamps
+// the call's start; ready waits until the kernels before have finished and
+// flushed: nothing but weights may be read, and nothing written, before it.
+__device__ __forceinline__ void begin(u64* at) {
+  asm volatile("griddepcontrol.launch_dependents;");
+  if (at && threadIdx.x == 0) atomicMin(at, globaltimer());
+}
+__device__ __forceinline__ void ready() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ __forceinline__ void finish(u64* at) {
+  if (!at) return;
+  __syncthreads();
+  if (threadIdx.x == 0) atomicMax(at + 1, globaltimer());
+}
+
+// mma: C[16,8] += A[16,16] B[16,8], BF16 operands, float32 sums.
+__device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+__device__ __forceinline__ uint32_t bf16x2(float lo, float hi) {
+  uint32_t r;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+  return r;
+}
+__device__ __forceinline__ float lowf(uint32_t v) { return __uint_as_float(v << 16); }
+__device__ __forceinline__ float highf(uint32_t v) { return __uint_as_float(v & 0xffff0000u); }
+
+// A float32 value as the sum of two BF16 values: 16 bits of precision, so that
+// products with BF16 or FP4 weights are as good as float32's for all we test.
+struct Split {
+  uint32_t hi, lo;
+};
+__device__ __forceinline__ Split split(float a, float b) {
+  Split s;
+  s.hi = bf16x2(a, b);
+  s.lo = bf16x2(a - lowf(s.hi), b - highf(s.hi));
+  return s;
+}
+
+// B fragments (k16 x 8 tokens) of the lane's token row at column k.
+struct Frag {
+  Split b0, b1;
+};
+__device__ __forceinline__ Frag load_x(const float* x, int k, int kmax) {
+  float2 u = {0, 0}, v = {0, 0};
+  if (x && k < kmax) u = *reinterpret_cast<const float2*>(x + k);
+  if (x && k + 8 < kmax) v = *reinterpret_cast<const float2*>(x + k + 8);
+  return {split(u.x, u.y), split(v.x, v.y)};
+}
+__device__ __forceinline__ void mma_split(float (&c)[4], const uint32_t (&a)[4], const Frag& f) {
+  mma(c, a, f.b0.lo, f.b1.lo);
+  mma(c, a, f.b0.hi, f.b1.hi);
+}
+
+// Eight E2M1 codes of a word (see pack_fp4) as an A fragment in BF16. The three
+// magnitude bits land on the lowest exponent bits and the first mantissa bit,
+// so the value is scaled by 2^-126, which one exact multiplication undoes.
+__device__ __forceinline__ void unpack_fp4(uint32_t (&a)[4], uint32_t q) {
+  const uint32_t m = 0x81C081C0u, up = 0x7E807E80u;  // 2^126
+  a[0] = q & m;
+  a[1] = (q << 3) & m;
+  a[2] = (q << 6) & m;
+  a[3] = ((q << 1) & 0x80008000u) | ((q >> 5) & 0x01000100u) | ((q >> 4) & 0x00C000C0u);
+#pragma unroll
+  for (int i = 0; i < 4; i++) asm("mul.rn.bf16x2 %0, %0, %1;" : "+r"(a[i]) : "r"(up));
+}
+
+__device__ __forceinline__ float2 e4m3x2(uint16_t v) {
+  __half2_raw h = __nv_cvt_fp8x2_to_halfraw2(v, __NV_E4M3);
+  return __half22float2(*reinterpret_cast<__half2*>(&h));
+}
+
+__device__ __forceinline__ float warp_sum(float v) {
+#pragma unroll
+  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
+  return v;
+}
+__device__ __forceinline__ float warp_max(float v) {
+#pragma unroll
+  for (int o = 16; o; o >>= 1) v = fmaxf(v, __shfl_xor_sync(~0u, v, o));
+  return v;
+}
+// block_sum: every thread gets the sum; s holds 32 floats. Order: lanes, then warps.
+__device__ __forceinline__ float block_sum(float v, float* s) {
+  int w = threadIdx.x >> 5, n = (blockDim.x + 31) >> 5;
+  v = warp_sum(v);
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) s[w] = v;
+  __syncthreads();
+  float t = 0;
+  for (int i = 0; i < n; i++) t += s[i];
+  return t;
+}
+__device__ __forceinline__ float block_max(float v, float* s) {
+  int w = threadIdx.x >> 5, n = (blockDim.x + 31) >> 5;
+  v = warp_max(v);
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) s[w] = v;
+  __syncthreads();
+  float t = s[0];
+  for (int i = 1; i < n; i++) t = fmaxf(t, s[i]);
+  return t;
+}
+__device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }

@@ -1,0 +1,327 @@
+// The experts' products. Rows are grouped by expert, or, for few rows, each
+// (token, choice) is a group of its own: the sums and so the bits are the same.
+#include "device.cuh"
+
+struct MoeP {
+  const char* w;         // of expert 0
+  const char* scales;    // FP4: of expert 0
+  const float2* global;  // FP4: (lower half of the rows, upper half) of each expert
+  const float* x;
+  const int* experts;    // [m, topk], ascending in a row
+  const float* weights;  // [m, topk]
+  float* y;
+  const int* list;       // (token, choice) pairs ordered by expert; null: each its own group
+  const int* offsets;    // [groups+1] into list
+  float* scratch;        // down, grouped: [m*topk, n]
+  u64* at;
+  int m, n, k, topk, groups, ldx, ldy, ldw;
+  int by_pair;           // x has a row for each pair even where tokens share one (quantised inputs)
+  int64_t wexpert, sexpert;  // bytes from one expert to the next
+};
+
+constexpr int kWarps = 8;
+
+// Groups pairs by expert. One block; the order inside a group does not matter.
+struct GroupP {
+  const int* experts;
+  int* list;
+  int* offsets;
+  u64* at;  // of the moe_up call; at[2]: experts touched
+  int pairs, groups;
+};
+extern "C" __global__ void __launch_bounds__(1024) moe_group(const __grid_constant__ GroupP p) {
+  extern __shared__ int count[];  // groups, then groups+1 starts
+  int* start = count + p.groups;
+  begin(p.at);
+  ready();
+  for (int e = threadIdx.x; e < p.groups; e += blockDim.x) count[e] = 0;
+  __syncthreads();
+  for (int i = threadIdx.x; i < p.pairs; i += blockDim.x) atomicAdd(&count[p.experts[i]], 1);
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    int s = 0, touched = 0;
+    for (int e = 0; e < p.groups; e++) {
+      start[e] = s, s += count[e], touched += count[e] > 0;
+      p.offsets[e] = start[e];
+    }
+    p.offsets[p.groups] = s;
+    if (p.at) p.at[2] = touched;
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < p.pairs; i += blockDim.x) p.list[atomicAdd(&start[p.experts[i]], 1)] = i;
+}
+
+// A weight format: how many columns a step covers and how a step adds to sums.
+struct FP4 {
+  static constexpr int kStep = 64;
+  uint4 q;
+  uint2 s;
+  __device__ __forceinline__ void load(const char* w, const char* sc, int tile, int kt, int i, int lane) {
+    q = __ldcs(reinterpret_cast<const uint4*>(w) + ((size_t)tile * kt + i) * 32 + lane);
+    s = __ldcs(reinterpret_cast<const uint2*>(sc) + ((size_t)tile * kt + i) * 8 + (lane >> 2));
+  }
+};
+struct BF16 {
+  static constexpr int kStep = 16;
+  uint4 q;
+  __device__ __forceinline__ void load(const char* w, const char*, int tile, int kt, int i, int lane) {
+    q = __ldcs(reinterpret_cast<const uint4*>(w) + ((size_t)tile * kt + i) * 32 + lane);
+  }
+};
+
+// add: the step's products of one or two tiles of the same columns.
+template <int T, int NT>
+__device__ __forceinline__ void add(float (&acc)[T][NT][4], const FP4 (&f)[T], const float* const (&xr)[NT], int k, int kmax) {
+#pragma unroll
+  for (int j = 0; j < 4; j++) {
+    Frag x[NT];
+#pragma unroll
+    for (int nt = 0; nt < NT; nt++) x[nt] = load_x(xr[nt], k + j * 16, kmax);
+#pragma unroll
+    for (int a = 0; a < T; a++) {
+      uint32_t frag[4];
+      unpack_fp4(frag, j == 0 ? f[a].q.x : j == 1 ? f[a].q.y : j == 2 ? f[a].q.z : f[a].q.w);
+      float sg = e4m3x2((f[a].s.x >> (8 * j)) & 0xff).x, sh = e4m3x2((f[a].s.y >> (8 * j)) & 0xff).x;
+#pragma unroll
+      for (int nt = 0; nt < NT; nt++) {
+        float c[4] = {};
+        mma_split(c, frag, x[nt]);
+        acc[a][nt][0] += sg * c[0], acc[a][nt][1] += sg * c[1], acc[a][nt][2] += sh * c[2], acc[a][nt][3] += sh * c[3];
+      }
+    }
+  }
+}
+template <int T, int NT>
+__device__ __forceinline__ void add(float (&acc)[T][NT][4], const BF16 (&f)[T], const float* const (&xr)[NT], int k, int kmax) {
+#pragma unroll
+  for (int nt = 0; nt < NT; nt++) {
+    Frag x = load_x(xr[nt], k, kmax);
+#pragma unroll
+    for (int a = 0; a < T; a++) {
+      uint32_t frag[4] = {f[a].q.x, f[a].q.y, f[a].q.z, f[a].q.w};
+      mma_split(acc[a][nt], frag, x);
+    }
+  }
+}
+
+// walk adds the steps [lo, hi) with D of them in flight.
+template <typename W, int T, int NT, int D>
+__device__ __forceinline__ void walk(float (&acc)[T][NT][4], const char* w, const char* s, const int (&tile)[T], int kt, int lo, int hi,
+                                     const float* const (&xr)[NT], int lane, int kmax, bool wait) {
+  W buf[D][T];
+#pragma unroll
+  for (int d = 0; d < D; d++)
+#pragma unroll
+    for (int a = 0; a < T; a++)
+      if (lo + d < hi) buf[d][a].load(w, s, tile[a], kt, lo + d, lane);
+  if (wait) ready();
+  for (int i = lo; i < hi; i += D)
+#pragma unroll
+    for (int d = 0; d < D; d++) {
+      if (i + d >= hi) break;
+      W cur[T];
+#pragma unroll
+      for (int a = 0; a < T; a++) {
+        cur[a] = buf[d][a];
+        if (i + d + D < hi) buf[d][a].load(w, s, tile[a], kt, i + d + D, lane);
+      }
+      add<T, NT>(acc, cur, xr, (i + d) * W::kStep + (lane & 3) * 2, kmax);
+    }
+}
+
+__device__ __forceinline__ void touched(const MoeP& p);
+
+// y[pair, n] = silu(gate x) * (up x). A block: 16 outputs, warps share k.
+// grid (n/16, groups or pairs, chunks of tokens)
+template <typename W, int NT>
+__device__ __forceinline__ void moe_up(const MoeP& p) {
+  __shared__ float smem[2][kWarps][16][NT * 8 + 1];
+  begin(p.at);
+  ready();  // which experts follows from the kernels before
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  int lo, hi, first, count, e;
+  if (p.list) {
+    e = blockIdx.y, first = p.offsets[e], count = p.offsets[e + 1] - first;
+  } else {
+    first = blockIdx.y, count = 1, e = p.experts[first];
+  }
+  int kt = (p.k + W::kStep - 1) / W::kStep, per = (kt + kWarps - 1) / kWarps;
+  lo = min(kt, warp * per), hi = min(kt, lo + per);
+  const char* w = p.w + (size_t)e * p.wexpert;
+  const char* s = p.scales + (size_t)e * p.sexpert;
+  int tile[2] = {(int)blockIdx.x, (int)blockIdx.x + (p.n + 15) / 16};
+  float2 global = p.global ? p.global[e] : make_float2(1, 1);
+  for (int base = blockIdx.z * 8 * NT; base < count; base += gridDim.z * 8 * NT) {
+    const float* xr[NT];
+#pragma unroll
+    for (int nt = 0; nt < NT; nt++) {
+      int i = base + nt * 8 + g;
+      int pair = i < count ? (p.list ? p.list[first + i] : first) : -1;
+      xr[nt] = pair < 0 ? nullptr : p.x + (size_t)(p.by_pair ? pair : pair / p.topk) * p.ldx;
+    }
+    float acc[2][NT][4] = {};
+    walk<W, 2, NT, NT == 1 ? 4 : 2>(acc, w, s, tile, kt, lo, hi, xr, lane, p.k, false);
+#pragma unroll
+    for (int a = 0; a < 2; a++)
+#pragma unroll
+      for (int nt = 0; nt < NT; nt++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) smem[a][warp][g + (i >> 1) * 8][nt * 8 + t * 2 + (i & 1)] = acc[a][nt][i];
+    __syncthreads();
+    for (int i = threadIdx.x; i < 16 * NT * 8; i += blockDim.x) {
+      int row = i & 15, tok = i >> 4, r = blockIdx.x * 16 + row;
+      if (r < p.n && base + tok < count) {
+        float gate = 0, up = 0;
+#pragma unroll
+        for (int v = 0; v < kWarps; v++) gate += smem[0][v][row][tok], up += smem[1][v][row][tok];
+        int pair = p.list ? p.list[first + base + tok] : first;
+        p.y[(size_t)pair * p.n + r] = silu(gate * global.x) * (up * global.y);
+      }
+    }
+    __syncthreads();
+  }
+  touched(p);
+  finish(p.at);
+}
+
+// scale_of is the per-tensor scale of row r of a down projection.
+__device__ __forceinline__ float scale_of(const MoeP& p, int e, int r) {
+  if (!p.global) return 1;
+  float2 g = p.global[e];
+  return r < p.n / 2 ? g.x : g.y;
+}
+
+// touched counts the experts of a few pairs.
+__device__ __forceinline__ void touched(const MoeP& p) {
+  if (!p.at || p.list || blockIdx.x || blockIdx.y || threadIdx.x) return;
+  int n = 0;
+  for (int i = 0; i < p.m * p.topk; i++) {
+    bool seen = false;
+    for (int j = 0; j < i && !seen; j++) seen = p.experts[j] == p.experts[i];
+    n += !seen;
+  }
+  p.at[2] = n;
+}
+
+// y[m, n] += Σ weight (down x), few rows: a block 16 outputs of one token; a
+// warp an expert, whole k. grid (n/16, m)
+template <typename W>
+__device__ __forceinline__ void moe_down(const MoeP& p) {
+  extern __shared__ float part[];  // [topk][16]
+  begin(p.at);
+  ready();
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, m = blockIdx.y;
+  int kt = (p.k + W::kStep - 1) / W::kStep, tile[1] = {(int)blockIdx.x};
+  for (int j = warp; j < p.topk; j += kWarps) {
+    int pair = m * p.topk + j, e = p.experts[pair];
+    const float* xr[1] = {lane < 4 ? p.x + (size_t)pair * p.ldx : nullptr};
+    float acc[1][1][4] = {};
+    walk<W, 1, 1, 4>(acc, p.w + (size_t)e * p.wexpert, p.scales + (size_t)e * p.sexpert, tile, kt, 0, kt, xr, lane, p.k, false);
+    if ((lane & 3) == 0) {
+      int r = blockIdx.x * 16 + (lane >> 2);
+      part[j * 16 + (lane >> 2)] = acc[0][0][0] * scale_of(p, e, r);
+      part[j * 16 + (lane >> 2) + 8] = acc[0][0][2] * scale_of(p, e, r + 8);
+    }
+  }
+  __syncthreads();
+  int r = blockIdx.x * 16 + threadIdx.x;
+  if (threadIdx.x < 16 && r < p.n) {
+    float* y = p.y + (size_t)m * p.ldy + r;
+    float v = *y;
+    for (int j = 0; j < p.topk; j++) v = fmaf(p.weights[(size_t)m * p.ldw + j], part[j * 16 + threadIdx.x], v);
+    *y = v;
+  }
+  touched(p);
+  finish(p.at);
+}
+
+// Grouped: a warp 16 outputs of 8*NT rows of one expert, whole k, into scratch.
+// grid (n/128, groups, chunks)
+template <typename W, int NT>
+__device__ __forceinline__ void moe_down_grouped(const MoeP& p) {
+  begin(p.at);
+  ready();
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, e = blockIdx.y;
+  int first = p.offsets[e], count = p.offsets[e + 1] - first;
+  int kt = (p.k + W::kStep - 1) / W::kStep, tile[1] = {(int)blockIdx.x * kWarps + warp};
+  if (tile[0] * 16 < p.n)
+    for (int base = blockIdx.z * 8 * NT; base < count; base += gridDim.z * 8 * NT) {
+      const float* xr[NT];
+#pragma unroll
+      for (int nt = 0; nt < NT; nt++) xr[nt] = base + nt * 8 + g < count ? p.x + (size_t)p.list[first + base + nt * 8 + g] * p.ldx : nullptr;
+      float acc[1][NT][4] = {};
+      walk<W, 1, NT, NT == 1 ? 4 : 2>(acc, p.w + (size_t)e * p.wexpert, p.scales + (size_t)e * p.sexpert, tile, kt, 0, kt, xr, lane, p.k, false);
+#pragma unroll
+      for (int nt = 0; nt < NT; nt++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+          int tok = base + nt * 8 + t * 2 + (i & 1), r = tile[0] * 16 + g + (i >> 1) * 8;
+          if (tok < count && r < p.n) p.scratch[(size_t)p.list[first + tok] * p.n + r] = acc[0][nt][i] * scale_of(p, e, r);
+        }
+    }
+  finish(p.at);
+}
+extern "C" __global__ void __launch_bounds__(256) moe_combine(const __grid_constant__ MoeP p) {
+  begin(p.at);
+  ready();
+  int r = blockIdx.x * blockDim.x + threadIdx.x, m = blockIdx.y;
+  if (r < p.n) {
+    float* y = p.y + (size_t)m * p.ldy + r;
+    float v = *y;
+    for (int j = 0; j < p.topk; j++) v = fmaf(p.weights[(size_t)m * p.ldw + j], p.scratch[(size_t)(m * p.topk + j) * p.n + r], v);
+    *y = v;
+  }
+  finish(p.at);
+}
+
+#define ENTRY(name, ...) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
+ENTRY(moe_up_fp4_8, moe_up<FP4, 1>)
+ENTRY(moe_up_fp4_32, moe_up<FP4, 4>)
+ENTRY(moe_up_bf16_8, moe_up<BF16, 1>)
+ENTRY(moe_up_bf16_32, moe_up<BF16, 4>)
+ENTRY(moe_down_fp4, moe_down<FP4>)
+ENTRY(moe_down_bf16, moe_down<BF16>)
+ENTRY(moe_down_fp4_8, moe_down_grouped<FP4, 1>)
+ENTRY(moe_down_fp4_32, moe_down_grouped<FP4, 4>)
+ENTRY(moe_down_bf16_8, moe_down_grouped<BF16, 1>)
+ENTRY(moe_down_bf16_32, moe_down_grouped<BF16, 4>)
+
+// float32 experts, as small reference checkpoints have them: a warp an output.
+extern "C" __global__ void __launch_bounds__(256) moe_up_f32(const __grid_constant__ MoeP p) {
+  begin(p.at);
+  ready();
+  int r = blockIdx.x * 8 + (threadIdx.x >> 5), lane = threadIdx.x & 31, pair = blockIdx.y;
+  if (r < p.n) {
+    const float* w = reinterpret_cast<const float*>(p.w + (size_t)p.experts[pair] * p.wexpert);
+    const float* x = p.x + (size_t)(pair / p.topk) * p.ldx;
+    float gate = 0, up = 0;
+    for (int k = lane; k < p.k; k += 32) {
+      gate = fmaf(w[(size_t)r * p.k + k], x[k], gate);
+      up = fmaf(w[(size_t)(r + p.n) * p.k + k], x[k], up);
+    }
+    gate = warp_sum(gate), up = warp_sum(up);
+    if (lane == 0) p.y[(size_t)pair * p.n + r] = silu(gate) * up;
+  }
+  touched(p);
+  finish(p.at);
+}
+extern "C" __global__ void __launch_bounds__(256) moe_down_f32(const __grid_constant__ MoeP p) {
+  begin(p.at);
+  ready();
+  int r = blockIdx.x * 8 + (threadIdx.x >> 5), lane = threadIdx.x & 31, m = blockIdx.y;
+  if (r < p.n) {
+    float* y = p.y + (size_t)m * p.ldy + r;
+    float v = *y;
+    for (int j = 0; j < p.topk; j++) {
+      int pair = m * p.topk + j;
+      const float* w = reinterpret_cast<const float*>(p.w + (size_t)p.experts[pair] * p.wexpert) + (size_t)r * p.k;
+      const float* x = p.x + (size_t)pair * p.ldx;
+      float s = 0;
+      for (int k = lane; k < p.k; k += 32) s = fmaf(w[k], x[k], s);
+      v = fmaf(p.weights[(size_t)m * p.ldw + j], warp_sum(s), v);
+    }
+    if (lane == 0) *y = v;
+  }
+  touched(p);
+  finish(p.at);
+}

@@ -1,0 +1,311 @@
+// Kernels that work on whole rows: norms, caches, rotation, activation, routing.
+#include "device.cuh"
+
+struct RowsP {
+  const float* x;
+  float* y;
+  const float* w;      // norm weight
+  const float* b;      // bias (index_write, moe_route)
+  const float* rope;   // [positions, nrope/2] pairs
+  const int* pos;
+  const int* idx;      // slots (cache writes), rows (gather), tokens (embed)
+  float* res;          // residual, updated in place
+  void* cache;
+  int* experts;        // moe_route
+  float* weights;
+  const float* const* parts;  // all_reduce_norm, all_gather: each rank's part
+  u64* at;
+  int m, n, k, ldx, ldy, ldr;  // ldr: of res, or of moe_route's weights
+  int nrope, heads, topk, groups, ranks, format;  // format: 0 float32, 1 BF16, 2 FP8
+  float eps, scale;
+  int n_group, topk_group, norm;
+};
+
+constexpr int kPage = 64;
+
+__device__ __forceinline__ float2 turn(const RowsP& p, int m, int j, float a, float b) {
+  float2 cs = reinterpret_cast<const float2*>(p.rope)[(size_t)p.pos[m] * (p.nrope / 2) + j];
+  return {a * cs.x - b * cs.y, b * cs.x + a * cs.y};
+}
+
+// y = x / rms(x) * w. A block a row.
+extern "C" __global__ void __launch_bounds__(512) rms_norm(const __grid_constant__ RowsP p) {
+  __shared__ float s[32];
+  begin(p.at);
+  ready();
+  const float* x = p.x + (size_t)blockIdx.x * p.ldx;
+  float ss = 0;
+  for (int i = threadIdx.x; i < p.k; i += blockDim.x) ss = fmaf(x[i], x[i], ss);
+  float r = rsqrtf(block_sum(ss, s) / p.k + p.eps);
+  for (int i = threadIdx.x; i < p.k; i += blockDim.x) p.y[(size_t)blockIdx.x * p.ldy + i] = x[i] * r * p.w[i];
+  finish(p.at);
+}
+
+// res += part (of this rank, or of all ranks in rank order); y = norm of res.
+extern "C" __global__ void __launch_bounds__(1024) add_norm(const __grid_constant__ RowsP p) {
+  __shared__ float s[32];
+  begin(p.at);
+  ready();
+  float* res = p.res + (size_t)blockIdx.x * p.ldr;
+  float ss = 0, keep[8];
+#pragma unroll
+  for (int j = 0; j < 8; j++) {
+    int i = threadIdx.x + j * blockDim.x;
+    keep[j] = 0;
+    if (i < p.n) {
+      float part;
+      if (p.parts) {
+        part = 0;
+        for (int r = 0; r < p.ranks; r++) part += p.parts[r][(size_t)blockIdx.x * p.ldx + i];
+      } else {
+        part = p.x[(size_t)blockIdx.x * p.ldx + i];
+      }
+      keep[j] = res[i] + part;
+      res[i] = keep[j];
+      ss = fmaf(keep[j], keep[j], ss);
+    }
+  }
+  float r = rsqrtf(block_sum(ss, s) / p.n + p.eps);
+#pragma unroll
+  for (int j = 0; j < 8; j++) {
+    int i = threadIdx.x + j * blockDim.x;
+    if (i < p.n) p.y[(size_t)blockIdx.x * p.ldy + i] = keep[j] * r * p.w[i];
+  }
+  finish(p.at);
+}
+
+__device__ __forceinline__ uint8_t to_e4m3(float v) { return __nv_cvt_float_to_fp8(v, __NV_SATFINITE, __NV_E4M3); }
+
+// A token's latent: norm of the first k values, rotation of the last nrope, into
+// the cache's entry. A block a token.
+extern "C" __global__ void __launch_bounds__(128) latent_write(const __grid_constant__ RowsP p) {
+  __shared__ float s[32];
+  extern __shared__ float c[];  // [k]
+  begin(p.at);
+  ready();
+  int m = blockIdx.x, slot = p.idx[m], width = p.k + p.nrope;
+  const float* x = p.x + (size_t)m * p.ldx;
+  float ss = 0;
+  for (int i = threadIdx.x; i < p.k; i += blockDim.x) ss = fmaf(x[i], x[i], ss);
+  float r = rsqrtf(block_sum(ss, s) / p.k + p.eps);
+  for (int i = threadIdx.x; i < p.k; i += blockDim.x) c[i] = x[i] * r * p.w[i];
+  __syncthreads();
+  if (p.format == 0) {
+    float* e = static_cast<float*>(p.cache) + (size_t)slot * width;
+    for (int i = threadIdx.x; i < p.k; i += blockDim.x) e[i] = c[i];
+    for (int j = threadIdx.x; j < p.nrope / 2; j += blockDim.x) reinterpret_cast<float2*>(e + p.k)[j] = turn(p, m, j, x[p.k + 2 * j], x[p.k + 2 * j + 1]);
+  } else if (p.format == 1) {
+    __nv_bfloat16* e = static_cast<__nv_bfloat16*>(p.cache) + (size_t)slot * width;
+    for (int i = threadIdx.x; i < p.k; i += blockDim.x) e[i] = __float2bfloat16_rn(c[i]);
+    for (int j = threadIdx.x; j < p.nrope / 2; j += blockDim.x) {
+      float2 v = turn(p, m, j, x[p.k + 2 * j], x[p.k + 2 * j + 1]);
+      reinterpret_cast<uint32_t*>(e + p.k)[j] = bf16x2(v.x, v.y);
+    }
+  } else {
+    int blocks = (p.k + 127) / 128, entry = p.k + 4 * blocks + 2 * p.nrope;
+    uint8_t* e = static_cast<uint8_t*>(p.cache) + (size_t)slot * entry;
+    for (int b = 0; b < blocks; b++) {
+      int i = b * 128 + threadIdx.x;
+      float v = i < p.k ? c[i] : 0, a = block_max(fabsf(v), s), sc = fmaxf(a / 448.0f, 1.17549435e-38f);
+      if (i < p.k) e[i] = to_e4m3(v / sc);
+      if (threadIdx.x == 0) reinterpret_cast<float*>(e + p.k)[b] = sc;
+    }
+    for (int j = threadIdx.x; j < p.nrope / 2; j += blockDim.x) {
+      float2 v = turn(p, m, j, x[p.k + 2 * j], x[p.k + 2 * j + 1]);
+      reinterpret_cast<uint32_t*>(e + p.k + 4 * blocks)[j] = bf16x2(v.x, v.y);
+    }
+  }
+  finish(p.at);
+}
+
+// A token's indexer key: layer norm, rotation of the first nrope values, into
+// its cache. A block a token.
+extern "C" __global__ void __launch_bounds__(128) index_write(const __grid_constant__ RowsP p) {
+  __shared__ float s[32];
+  extern __shared__ float c[];  // [k]
+  begin(p.at);
+  ready();
+  int m = blockIdx.x, slot = p.idx[m];
+  const float* x = p.x + (size_t)m * p.ldx;
+  float sum = 0, ss = 0;
+  for (int i = threadIdx.x; i < p.k; i += blockDim.x) sum += x[i];
+  float mean = block_sum(sum, s) / p.k;
+  for (int i = threadIdx.x; i < p.k; i += blockDim.x) ss = fmaf(x[i] - mean, x[i] - mean, ss);
+  float r = rsqrtf(block_sum(ss, s) / p.k + p.eps);
+  for (int i = threadIdx.x; i < p.k; i += blockDim.x) c[i] = (x[i] - mean) * r * p.w[i] + p.b[i];
+  __syncthreads();
+  for (int j = threadIdx.x; j < p.nrope / 2; j += blockDim.x) {
+    float2 v = turn(p, m, j, c[2 * j], c[2 * j + 1]);
+    c[2 * j] = v.x, c[2 * j + 1] = v.y;
+  }
+  __syncthreads();
+  if (p.format == 0) {
+    for (int i = threadIdx.x; i < p.k; i += blockDim.x) static_cast<float*>(p.cache)[(size_t)slot * p.k + i] = c[i];
+  } else if (p.format == 1) {
+    for (int i = threadIdx.x; i < p.k; i += blockDim.x) static_cast<__nv_bfloat16*>(p.cache)[(size_t)slot * p.k + i] = __float2bfloat16_rn(c[i]);
+  } else {
+    uint8_t* page = static_cast<uint8_t*>(p.cache) + (size_t)(slot / kPage) * kPage * (p.k + 4);
+    float a = 0;
+    for (int i = threadIdx.x; i < p.k; i += blockDim.x) a = fmaxf(a, fabsf(c[i]));
+    float sc = fmaxf(block_max(a, s) / 448.0f, 1.17549435e-38f);
+    for (int i = threadIdx.x; i < p.k; i += blockDim.x) page[(slot % kPage) * p.k + i] = to_e4m3(c[i] / sc);
+    if (threadIdx.x == 0) reinterpret_cast<float*>(page + kPage * p.k)[slot % kPage] = sc;
+  }
+  finish(p.at);
+}
+
+// Rotates the first nrope values of each head in place.
+extern "C" __global__ void __launch_bounds__(256) index_rope(const __grid_constant__ RowsP p) {
+  begin(p.at);
+  ready();
+  int half = p.nrope / 2, n = p.heads * half, m = blockIdx.x;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    float* q = p.y + (size_t)m * p.ldy + (size_t)(i / half) * p.k + 2 * (i % half);
+    float2 v = turn(p, m, i % half, q[0], q[1]);
+    q[0] = v.x, q[1] = v.y;
+  }
+  finish(p.at);
+}
+
+// y = silu(gate) up; a row of x is [gate n | up n].
+extern "C" __global__ void __launch_bounds__(256) silu_mul(const __grid_constant__ RowsP p) {
+  begin(p.at);
+  ready();
+  const float* x = p.x + (size_t)blockIdx.y * p.ldx;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < p.n; i += gridDim.x * blockDim.x) p.y[(size_t)blockIdx.y * p.ldy + i] = silu(x[i]) * x[p.n + i];
+  finish(p.at);
+}
+
+extern "C" __global__ void __launch_bounds__(256) gather_rows(const __grid_constant__ RowsP p) {
+  begin(p.at);
+  ready();
+  const float* x = p.x + (size_t)p.idx[blockIdx.x] * p.ldx;
+  for (int i = threadIdx.x; i < p.n; i += blockDim.x) p.y[(size_t)blockIdx.x * p.ldy + i] = x[i];
+  finish(p.at);
+}
+
+// Rows of a row-major table, float32 or BF16.
+extern "C" __global__ void __launch_bounds__(256) embed(const __grid_constant__ RowsP p) {
+  begin(p.at);
+  ready();
+  size_t row = (size_t)p.idx[blockIdx.x] * p.n;
+  float* y = p.y + (size_t)blockIdx.x * p.ldy;
+  for (int i = threadIdx.x; i < p.n; i += blockDim.x)
+    y[i] = p.format == 0 ? static_cast<const float*>(p.cache)[row + i] : __bfloat162float(static_cast<const __nv_bfloat16*>(p.cache)[row + i]);
+  finish(p.at);
+}
+
+// y[m] = the ranks' columns side by side.
+extern "C" __global__ void __launch_bounds__(256) all_gather(const __grid_constant__ RowsP p) {
+  begin(p.at);
+  ready();
+  int per = p.n / p.ranks;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < p.n; i += gridDim.x * blockDim.x)
+    p.y[(size_t)blockIdx.y * p.ldy + i] = p.parts[i / per][(size_t)blockIdx.y * p.ldx + i % per];
+  finish(p.at);
+}
+
+// better: a goes before b, ties to the lower index.
+__device__ __forceinline__ bool better(float a, int ia, float b, int ib) { return a > b || (a == b && ia < ib); }
+
+// The experts of a token. A warp a token; groups <= 1024.
+extern "C" __global__ void __launch_bounds__(32) moe_route(const __grid_constant__ RowsP p) {
+  extern __shared__ float choice[];  // [groups], then scores [groups]
+  float* score = choice + p.groups;
+  __shared__ int picked[64];
+  __shared__ float group[64];
+  begin(p.at);
+  ready();
+  int lane = threadIdx.x, m = blockIdx.x;
+  const float* x = p.x + (size_t)m * p.ldx;
+  for (int e = lane; e < p.groups; e += 32) {
+    score[e] = 1.0f / (1.0f + expf(-x[e]));
+    choice[e] = score[e] + p.b[e];
+  }
+  __syncwarp();
+  if (p.n_group > 1) {
+    int per = p.groups / p.n_group;
+    for (int gr = lane; gr < p.n_group; gr += 32) {
+      float a = -INFINITY, b = -INFINITY;
+      for (int i = gr * per; i < (gr + 1) * per; i++) {
+        float v = choice[i];
+        if (v > a) b = a, a = v;
+        else if (v > b) b = v;
+      }
+      group[gr] = per == 1 ? a : a + b;
+    }
+    __syncwarp();
+    for (int gr = lane; gr < p.n_group; gr += 32) {
+      int before = 0;
+      for (int o = 0; o < p.n_group; o++) before += o != gr && better(group[o], o, group[gr], gr);
+      if (before >= p.topk_group)
+        for (int i = gr * per; i < (gr + 1) * per; i++) choice[i] = 0;  // as the reference implementation
+    }
+    __syncwarp();
+  }
+  for (int j = 0; j < p.topk; j++) {
+    float v = -INFINITY;
+    int at = 1 << 30;
+    for (int e = lane; e < p.groups; e += 32)
+      if (better(choice[e], e, v, at)) v = choice[e], at = e;
+#pragma unroll
+    for (int o = 16; o; o >>= 1) {
+      float ov = __shfl_xor_sync(~0u, v, o);
+      int oa = __shfl_xor_sync(~0u, at, o);
+      if (better(ov, oa, v, at)) v = ov, at = oa;
+    }
+    if (lane == 0) picked[j] = at, choice[at] = -INFINITY;
+    __syncwarp();
+  }
+  if (lane == 0) {
+    for (int i = 1; i < p.topk; i++)
+      for (int j = i; j > 0 && picked[j] < picked[j - 1]; j--) {
+        int t = picked[j];
+        picked[j] = picked[j - 1], picked[j - 1] = t;
+      }
+    float sum = 0;
+    for (int j = 0; j < p.topk; j++) sum += score[picked[j]];
+    float f = p.norm ? p.scale / (sum + 1e-20f) : p.scale;
+    for (int j = 0; j < p.topk; j++) {
+      p.experts[(size_t)m * p.topk + j] = picked[j];
+      p.weights[(size_t)m * p.ldr + j] = score[picked[j]] * f;
+    }
+  }
+  finish(p.at);
+}
+
+// Quantises activations as 4-bit kernels see them, back into float32: a thread
+// 16 values. input: the expert's scale; rows are (token, choice) pairs.
+struct QuantP {
+  const float* x;
+  float* y;
+  const int* experts;
+  const float* input;  // of each expert; null: 8-bit, scale of each 16 values
+  u64* at;
+  int pairs, k, topk, ldx, by_pair;
+};
+extern "C" __global__ void __launch_bounds__(256) quant_pairs(const __grid_constant__ QuantP p) {
+  begin(p.at);
+  ready();
+  int i = blockIdx.x * blockDim.x + threadIdx.x, blocks = p.k / 16;
+  if (i < p.pairs * blocks) {
+    int pair = i / blocks, b = i % blocks;
+    const float* x = p.x + (size_t)(p.by_pair ? pair : pair / p.topk) * p.ldx + b * 16;
+    float* y = p.y + (size_t)pair * p.k + b * 16;
+    float a = 0;
+    for (int j = 0; j < 16; j++) a = fmaxf(a, fabsf(x[j]));
+    if (p.input) {
+      float in = p.input[p.experts[pair]];
+      float sf = e4m3x2(to_e4m3(fminf(a / 6.0f / in, 448.0f))).x, den = sf * in;
+      for (int j = 0; j < 16; j++) {
+        float v = den == 0 ? 0 : fabsf(x[j] / den), q;
+        q = v <= 0.25f ? 0 : v < 0.75f ? 0.5f : v <= 1.25f ? 1 : v < 1.75f ? 1.5f : v <= 2.5f ? 2 : v < 3.5f ? 3 : v <= 5 ? 4 : 6;
+        y[j] = copysignf(q, x[j]) * den;
+      }
+    } else {
+      float sc = a / 127.0f;
+      for (int j = 0; j < 16; j++) y[j] = sc == 0 ? 0 : rintf(x[j] / sc) * sc;
+    }
+  }
+  finish(p.at);
+}

@@ -1,0 +1,250 @@
+// The next token of each row of logits. A block a row. Filters in the order
+// repetition, temperature, top-k, top-p, min-p. Likelihoods are summed as 64-bit
+// integers, so that every sum is exact in any order.
+#include "device.cuh"
+
+constexpr int kAlternatives = 20;
+struct Params {  // kernels.SampleParams
+  float temperature, top_p, min_p, repetition;
+  int top_k, logprobs, seen, pad;
+  u64 seed, counter;
+};
+struct Sampled {  // kernels.Sampled
+  int token;
+  float logprob;
+  int ids[kAlternatives];
+  float logps[kAlternatives];
+};
+struct SampleP {
+  const float* logits;  // [m, ld]
+  const Params* params;
+  const uint8_t* seen;  // bitmaps; null: none
+  Sampled* y;
+  float* work;          // [m, n]: logits after the penalty
+  u64* at;
+  int n, ld, seen_bytes;  // n: tokens; a bitmap's bytes
+};
+
+// u in [0, 1): Philox4x32-10 of the counter under the seed, its 53 leading bits.
+__device__ double uniform(u64 key, u64 counter) {
+  uint32_t c[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0}, k0 = key, k1 = key >> 32;
+  for (int i = 0; i < 10; i++) {
+    uint32_t h0 = __umulhi(0xd2511f53u, c[0]), l0 = 0xd2511f53u * c[0], h1 = __umulhi(0xcd9e8d57u, c[2]), l1 = 0xcd9e8d57u * c[2];
+    uint32_t d[4] = {h1 ^ c[1] ^ k0, l1, h0 ^ c[3] ^ k1, l0};
+    for (int j = 0; j < 4; j++) c[j] = d[j];
+    k0 += 0x9e3779b9u, k1 += 0xbb67ae85u;
+  }
+  return (double)(((u64)c[1] << 32 | c[0]) >> 11) / 9007199254740992.0;
+}
+
+__device__ __forceinline__ uint32_t order(float f) {
+  if (f != f) return 0;
+  uint32_t u = f == 0 ? 0 : __float_as_uint(f);
+  return u & 0x80000000u ? ~u : u | 0x80000000u;
+}
+
+// The largest value's index, the lowest of equals; skip hides what was chosen.
+__device__ int argmax(const float* x, int n, const int* skip, int skips, u64* s) {
+  u64 best = 0;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    bool hidden = false;
+    for (int j = 0; j < skips; j++) hidden |= skip[j] == i;
+    if (!hidden) best = max(best, (u64)order(x[i]) << 32 | (0xffffffffu - i));
+  }
+  for (int o = 16; o; o >>= 1) best = max(best, __shfl_xor_sync(~0u, best, o));
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) s[threadIdx.x >> 5] = best;
+  __syncthreads();
+  for (int i = 0; i < (blockDim.x + 31) / 32; i++) best = max(best, s[i]);
+  return (int)(0xffffffffu - (uint32_t)best);
+}
+
+// A likelihood relative to the best token's, in 2^-40.
+__device__ __forceinline__ u64 mass(float x, float top, float inv) {
+  float e = __fmul_rn(__fsub_rn(x, top), inv);
+  return e != e ? 0 : (u64)(exp((double)e) * 1099511627776.0 + 0.5);
+}
+
+struct Cut {
+  uint32_t key;  // the smallest key kept
+  u64 before;    // what stands above that key
+};
+
+// descend finds the largest key k with what(keys >= k) >= want, where what sums
+// count (each 1) or mass. One block; table: 256 values.
+template <bool kMass>
+__device__ Cut descend(const float* x, int n, uint32_t floor_key, float top, float inv, u64 want, u64* table, Cut* out) {
+  uint32_t prefix = 0;
+  u64 before = 0;
+  for (int shift = 24; shift >= 0; shift -= 8) {
+    for (int i = threadIdx.x; i < 256; i += blockDim.x) table[i] = 0;
+    __syncthreads();
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {
+      uint32_t k = order(x[i]);
+      if (k >= floor_key && (shift == 24 || k >> (shift + 8) == prefix >> (shift + 8))) atomicAdd(&table[(k >> shift) & 255], kMass ? mass(x[i], top, inv) : 1ull);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      int b = 255;
+      while (b > 0 && before + table[b] < want) before += table[b--];
+      out->key = prefix | (uint32_t)b << shift, out->before = before;
+    }
+    __syncthreads();
+    prefix = out->key, before = out->before;
+    __syncthreads();
+  }
+  return *out;
+}
+
+__device__ u64 block_total(u64 v, u64* s) {
+  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
+  __syncthreads();
+  if ((threadIdx.x & 31) == 0) s[threadIdx.x >> 5] = v;
+  __syncthreads();
+  u64 t = 0;
+  for (int i = 0; i < (blockDim.x + 31) / 32; i++) t += s[i];
+  return t;
+}
+
+extern "C" __global__ void __launch_bounds__(1024) sample(const __grid_constant__ SampleP p) {
+  __shared__ u64 table[256];
+  __shared__ u64 red[32];
+  __shared__ double dred[32];
+  __shared__ Cut cut;
+  __shared__ int chosen;
+  __shared__ int ids[kAlternatives];
+  __shared__ u64 runs[1024];
+  __shared__ int equals[1024];
+  begin(p.at);
+  ready();
+  int m = blockIdx.x, n = p.n, tid = threadIdx.x;
+  const float* raw = p.logits + (size_t)m * p.ld;
+  const float* x = raw;
+  Params q = p.params[m];
+  if (q.repetition > 0 && q.repetition != 1 && q.seen >= 0 && p.seen) {
+    float* w = p.work + (size_t)m * n;
+    const uint8_t* bits = p.seen + (size_t)q.seen * p.seen_bytes;
+    for (int i = tid; i < n; i += blockDim.x) {
+      float v = raw[i];
+      if (bits[i >> 3] >> (i & 7) & 1) v = v > 0 ? v / q.repetition : v * q.repetition;
+      w[i] = v;
+    }
+    x = w;
+    __syncthreads();
+  }
+  int best = argmax(x, n, nullptr, 0, red), token = best;
+  float top = x[best];
+  if (q.temperature > 0 && q.top_k != 1 && top > -INFINITY && top < INFINITY) {
+    float inv = 1.0f / q.temperature;
+    uint32_t keep = 1;  // everything that is a number
+    int ties = n;       // how many of the tokens with the smallest kept key stay
+    if (q.top_k > 0 && q.top_k < n) {
+      Cut c = descend<false>(x, n, keep, top, inv, q.top_k, table, &cut);
+      keep = c.key, ties = q.top_k - (int)c.before;
+    }
+    // The kept: keys above keep, and the first ties of those equal to it.
+    auto total_of = [&](uint32_t k, int t) {
+      u64 v = 0, equal = 0;
+      float xe = 0;
+      int have = 0;
+      for (int i = tid; i < n; i += blockDim.x) {
+        uint32_t o = order(x[i]);
+        if (o > k) v += mass(x[i], top, inv);
+        else if (o == k) equal++, xe = x[i], have = 1;
+      }
+      v = block_total(v, red);
+      equal = block_total(equal, red);
+      if (have) table[0] = mass(xe, top, inv);
+      __syncthreads();
+      u64 r = equal ? v + min(equal, (u64)t) * table[0] : v;
+      __syncthreads();
+      return r;
+    };
+    u64 total = total_of(keep, ties);
+    if (q.top_p > 0 && q.top_p < 1) {
+      u64 want = (u64)((double)q.top_p * (double)total);
+      Cut c = descend<true>(x, n, keep, top, inv, max(want, (u64)1), table, &cut);
+      u64 each = 0;
+      for (int i = tid; i < n; i += blockDim.x)
+        if (order(x[i]) == c.key) table[0] = mass(x[i], top, inv);
+      __syncthreads();
+      each = table[0];
+      __syncthreads();
+      int need = each ? (int)min((u64)n, (want - min(want, c.before) + each - 1) / each) : n;
+      if (c.key > keep || need < ties) keep = c.key, ties = max(1, need);
+    }
+    if (q.min_p > 0) {
+      // e >= log(min_p): the smallest key that passes.
+      float least = top + logf(q.min_p) * q.temperature;
+      uint32_t k = order(least);
+      if (k > keep) keep = k, ties = n;
+    }
+    total = total_of(keep, ties);
+    u64 want = (u64)(uniform(q.seed, q.counter) * (double)total);
+    // By index: each thread has a run of tokens, thread 0 finds the run and the token in it.
+    int per = (n + blockDim.x - 1) / blockDim.x, lo = min(n, tid * per), hi = min(n, lo + per);
+    u64 v = 0;
+    int equal = 0;
+    for (int i = lo; i < hi; i++) equal += order(x[i]) == keep;
+    equals[tid] = equal;
+    __syncthreads();
+    int before = 0;
+    for (int i = 0; i < tid; i++) before += equals[i];
+    for (int i = lo, rank = before; i < hi; i++) {
+      uint32_t k = order(x[i]);
+      if (k > keep || (k == keep && rank++ < ties)) v += mass(x[i], top, inv);
+    }
+    runs[tid] = v;
+    __syncthreads();
+    if (tid == 0) {
+      u64 acc = 0;
+      int r = 0, last = best, rank = 0;
+      while (r < (int)blockDim.x - 1 && acc + runs[r] <= want) rank += equals[r], acc += runs[r++];
+      for (int i = r * per; i < min(n, (r + 1) * per); i++) {
+        uint32_t k = order(x[i]);
+        if (!(k > keep || (k == keep && rank++ < ties))) continue;
+        u64 e = mass(x[i], top, inv);
+        if (e) last = i;
+        if ((acc += e) > want) break;
+      }
+      chosen = last;
+    }
+    __syncthreads();
+    token = chosen;
+  }
+  Sampled* y = p.y + m;
+  if (q.logprobs >= 0) {
+    int wanted = min(min(q.logprobs, n), kAlternatives);
+    int first = argmax(raw, n, nullptr, 0, red);
+    float hi = raw[first];
+    double sum = 0;
+    for (int i = tid; i < n; i += blockDim.x) {
+      float v = raw[i];
+      if (v == v) sum += exp((double)(v - hi));
+    }
+    for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+    __syncthreads();
+    if ((tid & 31) == 0) dred[tid >> 5] = sum;
+    __syncthreads();
+    sum = 0;
+    for (int i = 0; i < (int)(blockDim.x + 31) / 32; i++) sum += dred[i];
+    double norm = (double)hi + log(sum);
+    for (int j = 0; j < wanted; j++) {
+      int id = argmax(raw, n, ids, j, red);
+      if (tid == 0) ids[j] = id;
+      __syncthreads();
+    }
+    if (tid == 0) {
+      y->logprob = (float)((double)raw[token] - norm);
+      for (int j = 0; j < kAlternatives; j++) {
+        y->ids[j] = j < wanted ? ids[j] : -1;
+        y->logps[j] = j < wanted ? (float)((double)raw[ids[j]] - norm) : 0;
+      }
+    }
+  } else if (tid == 0) {
+    y->logprob = 0;
+    for (int j = 0; j < kAlternatives; j++) y->ids[j] = -1, y->logps[j] = 0;
+  }
+  if (tid == 0) y->token = token;
+  finish(p.at);
+}

@@ -1,0 +1,143 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/driver"
+
+	"gorgonia.org/cu"
+)
+
+// weight is Count packed matrices in one allocation: all data, then for FP4 all
+// scales, then (global, global of the upper half) pairs and input scales.
+type weight struct {
+	format               kernels.Format
+	use                  kernels.Use
+	count, rows, cols    int
+	tiles, kt            int
+	each, eachScales     int64 // bytes from one matrix to the next
+	scales, globals, ins uintptr
+	global, globalUp     float32 // of matrix 0
+}
+
+func round(n, to int64) int64 { return (n + to - 1) / to * to }
+
+func (w *weight) layout() (bytes int64, err error) {
+	w.tiles = (w.rows + 15) / 16
+	switch {
+	case w.use == kernels.Gather || w.format == kernels.F32:
+		w.each = kernels.WeightBytes(w.format, int64(w.rows), int64(w.cols))
+	case w.format == kernels.BF16 || w.format == kernels.FP8:
+		w.kt = (w.cols + 15) / 16
+		w.each = int64(w.tiles) * int64(w.kt) * 512
+	case w.format == kernels.FP4:
+		w.kt = (w.cols + 63) / 64
+		w.each, w.eachScales = int64(w.tiles)*int64(w.kt)*512, int64(w.tiles)*int64(w.kt)*64
+	default:
+		return 0, fmt.Errorf("%w: %s weights", kernels.ErrKernel, w.format)
+	}
+	w.each = round(w.each, 256)
+	return int64(w.count) * (w.each + w.eachScales + 12), nil
+}
+
+// Load streams the matrices through a staging area on the GPU, where a kernel
+// packs each.
+func (d *device) Load(ws kernels.Weights, _ kernels.Sharing) (b kernels.Buffer, err error) {
+	if err = d.use(); err != nil {
+		return b, err
+	}
+	w := &weight{format: ws.Format, use: ws.Use, count: ws.Count, rows: ws.Rows, cols: ws.Cols, global: 1}
+	if ws.Count < 1 || ws.Rows < 1 || ws.Cols < 1 {
+		return b, fmt.Errorf("load %s: %d matrices of %dx%d", ws.Name, ws.Count, ws.Rows, ws.Cols)
+	}
+	bytes, err := w.layout()
+	if err != nil {
+		return b, fmt.Errorf("load %s: %w", ws.Name, err)
+	}
+	ptr, err := d.malloc(bytes)
+	if err != nil {
+		return b, fmt.Errorf("load %s: %w", ws.Name, err)
+	}
+	w.scales = ptr + uintptr(int64(w.count)*w.each)
+	w.globals = w.scales + uintptr(int64(w.count)*w.eachScales)
+	w.ins = w.globals + uintptr(8*w.count)
+	if err := d.fill(ptr, w, ws.Read); err != nil {
+		cu.MemFree(cu.DevicePtr(ptr))
+		return b, fmt.Errorf("load %s: %w", ws.Name, err)
+	}
+	return d.add(buffer{ptr: ptr, bytes: bytes, w: w}), nil
+}
+
+func (d *device) fill(ptr uintptr, w *weight, read func(int) (kernels.Matrix, error)) error {
+	raw := kernels.WeightBytes(w.format, int64(w.rows), int64(w.cols))
+	plain := w.use == kernels.Gather || w.format == kernels.F32
+	var stage uintptr
+	var err error
+	if !plain {
+		if stage, err = d.malloc(raw); err != nil {
+			return err
+		}
+		defer cu.MemFree(cu.DevicePtr(stage))
+	}
+	globals, ins := make([]byte, 8*w.count), make([]byte, 4*w.count)
+	for i := range w.count {
+		m, err := read(i)
+		if err != nil {
+			return err
+		}
+		if int64(len(m.Data)+len(m.Scales)) < raw {
+			return fmt.Errorf("matrix %d has %d bytes, its %dx%d values in %s need %d", i, len(m.Data)+len(m.Scales), w.rows, w.cols, w.format, raw)
+		}
+		dst := ptr + uintptr(int64(i)*w.each)
+		if plain {
+			if err := d.copyIn(dst, m.Data[:raw]); err != nil {
+				return err
+			}
+			continue
+		}
+		p := packP{data: stage, scales: stage + uintptr(len(m.Data)), out: dst, outScales: w.scales + uintptr(int64(i)*w.eachScales),
+			rows: int32(w.rows), cols: int32(w.cols), tiles: int32(w.tiles), kt: int32(w.kt)}
+		if err := d.copyIn(stage, m.Data); err != nil {
+			return err
+		}
+		if err := d.copyIn(p.scales, m.Scales); err != nil {
+			return err
+		}
+		name := "pack_" + string(w.format)
+		if i == 0 && w.format == kernels.FP8 && m.Global != 0 {
+			w.global = m.Global
+		}
+		if w.format == kernels.FP4 {
+			up := m.GlobalUp
+			if up == 0 {
+				up = m.Global
+			}
+			binary.LittleEndian.PutUint32(globals[8*i:], math.Float32bits(m.Global))
+			binary.LittleEndian.PutUint32(globals[8*i+4:], math.Float32bits(up))
+			binary.LittleEndian.PutUint32(ins[4*i:], math.Float32bits(m.Input))
+			if i == 0 {
+				w.global, w.globalUp = m.Global, m.GlobalUp
+			}
+		}
+		blocks := uint32(min(int64(w.tiles)*int64(w.kt)*128/256+1, 8192))
+		if err := d.do(name, [3]uint32{blocks, 1, 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
+			return err
+		}
+		if err := driver.Sync(d.stream); err != nil {
+			return fmt.Errorf("%w: pack matrix %d: %w", kernels.ErrDevice, i, err)
+		}
+	}
+	if w.format == kernels.FP4 {
+		if err := d.copyIn(w.globals, globals); err != nil {
+			return err
+		}
+		return d.copyIn(w.ins, ins)
+	}
+	return nil
+}

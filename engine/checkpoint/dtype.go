@@ -27,9 +27,6 @@ var sizes = map[DType]int64{
 	"I64": 8, "U64": 8, "F64": 8,
 }
 
-// decodable reports whether decode knows the type.
-func (d DType) decodable() bool { return d == BF16 || d == F16 || d == F32 || d == F8 }
-
 // decode converts len(dst) values.
 func (d DType) decode(dst []float32, src []byte) {
 	switch d {

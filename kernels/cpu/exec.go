@@ -110,8 +110,10 @@ type job struct {
 type task struct {
 	call  *kernels.Call
 	impl  *impl
-	units int // into which one rank's share can be cut
-	ranks int // 1: once for all
+	units int  // into which one rank's share can be cut
+	ranks int  // 1: once for all
+	times int  // how many ranks' work it is
+	joint bool // one pass for all ranks, see impl
 }
 
 // stage is a call that is cut into parts, or a run of calls too small to cut.
@@ -226,7 +228,7 @@ func (j *job) runUnits(w *worker, at, lo, hi int) bool {
 	for lo < hi {
 		rank := lo / t.units
 		first := rank * t.units
-		w.x.bind(t.call, j.id<<32|uint64(at), rank)
+		w.x.bind(t, j.id<<32|uint64(at), rank)
 		end := min(hi-first, t.units)
 		err := t.impl.run(&w.x, lo-first, end)
 		if err == nil {

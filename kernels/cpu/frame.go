@@ -20,12 +20,13 @@ type frame struct {
 	groups int32 // experts that had tokens, set by the implementation
 	err    error
 	s      *scratch
-	views  [4][]simd.Rows // of collectives, one a rank
+	views  [8][]simd.Rows // of arguments that are read on several ranks, one a rank
+	joint  bool           // units are counted over the ranks' heads, see impl
 }
 
 // bind points x at a call on a rank.
-func (x *frame) bind(c *kernels.Call, id uint64, rank int) {
-	x.call, x.Dims, x.id, x.rank, x.err = c, c.Dims, id, rank, nil
+func (x *frame) bind(t *task, id uint64, rank int) {
+	x.call, x.Dims, x.joint, x.id, x.rank, x.err = t.call, t.call.Dims, t.joint, id, rank, nil
 }
 
 func (x *frame) fail(arg int, format string, a ...any) {

@@ -261,7 +261,7 @@ func TestPanics(t *testing.T) {
 			return nil
 		}}
 		next := &impl{run: func(x *frame, lo, hi int) error { after.Add(1); return nil }}
-		j := &job{tasks: []task{{&c, bad, 4, 2}, {&c, next, 4, 2}},
+		j := &job{tasks: []task{{call: &c, impl: bad, units: 4, ranks: 2}, {call: &c, impl: next, units: 4, ranks: 2}},
 			stages: []stage{{0, 1, uint32(parts)}, {1, 2, 4}}}
 		j.left.Store(int32(parts))
 		j.clock(2)

@@ -9,6 +9,10 @@ type impl struct {
 	units  func(d *kernels.Dims) int
 	run    func(x *frame, lo, hi int) error
 	unitNs int64 // what a unit takes beyond what the cost formula knows: exponentials, say
+
+	// joint, if there is one, says whether one pass can do all ranks' shares of
+	// a call. Its units are then as many as those of all ranks.
+	joint func(c *kernels.Call, bufs []*buffer) bool
 }
 
 var implementations = func() map[kernels.Name]*impl {
@@ -28,7 +32,7 @@ var implementations = func() map[kernels.Name]*impl {
 		m[kernels.With("latent_write", f)] = &impl{units: rowUnits, run: latentWrite(f)}
 		m[kernels.With("index_write", f)] = &impl{units: rowUnits, run: indexWrite(f)}
 		m[kernels.With("index_logits", f)] = &impl{units: logitUnits, run: indexLogits(f)}
-		m[kernels.With("mla_attend", f)] = &impl{units: headUnits, run: attend(f)}
+		m[kernels.With("mla_attend", f)] = &impl{units: headUnits, run: attend(f), joint: sharedCache}
 		m[kernels.With("gemm", f)] = &impl{units: gemmUnits, run: gemm(f)}
 	}
 	for _, f := range []kernels.Format{kernels.F32, kernels.BF16} {

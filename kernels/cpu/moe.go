@@ -113,6 +113,9 @@ func (x *frame) gateUp(w *matrix, in, y simd.Rows, pairs []int32, lo, hi int, ac
 	both := simd.Rows{Data: x.s.floats(0, len(pairs)*2*n), Stride: 2 * n}
 	g0, g1 := w.span(from, to)
 	u0, u1 := w.span(n+from, n+to)
+	if g1 >= u0 { // all of both: one product
+		g1, u0 = u1, u1
+	}
 	if act == float {
 		w.multiply(both, in, len(pairs), g0, g1, s)
 		w.multiply(both, in, len(pairs), u0, u1, s)

@@ -90,7 +90,10 @@ func newTask(c *kernels.Call, ranks int, bufs []*buffer) (task, error) {
 	if once {
 		t.ranks = 1
 	}
-	t.units = im.units(&c.Dims)
+	t.units, t.times = im.units(&c.Dims), t.ranks
+	if im.joint != nil && t.ranks > 1 && im.joint(c, bufs) {
+		t.units, t.ranks, t.joint = t.units*t.ranks, 1, true
+	}
 	return t, nil
 }
 
@@ -109,6 +112,6 @@ func (t *task) parts(workers int) int {
 		return 1
 	}
 	c := t.call.Cost(0)
-	ns := max(c.HBM/bytesPerNs, c.FLOPs/flopsPerNs) + int64(t.units)*t.impl.unitNs
-	return max(1, int(min(ns*int64(t.ranks)/partNs, int64(most))))
+	ns := max(c.HBM/bytesPerNs, c.FLOPs/flopsPerNs)*int64(t.times) + int64(t.units*t.ranks)*t.impl.unitNs
+	return max(1, int(min(ns/partNs, int64(most))))
 }

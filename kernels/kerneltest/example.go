@@ -93,6 +93,16 @@ func newExample(k *kernels.Kernel, n int, d kernels.Dims, ranks int, replicated 
 	return e
 }
 
+// shareBatch keeps what describes the batch, and caches that are read, once for
+// all ranks, as a model's program does.
+func (e *example) shareBatch() {
+	for _, a := range e.args {
+		if a.Role == kernels.In && a.data != nil && (a.Type != "f32" || a.Name == "rope") {
+			a.data, a.sharing = a.data[:1], kernels.Replicated
+		}
+	}
+}
+
 // fill makes one copy of one argument. r is for this argument alone; what
 // several arguments must agree on (contexts, sequences, pages) comes from layout,
 // which is a function of the example.

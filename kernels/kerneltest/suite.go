@@ -70,6 +70,13 @@ func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
 			}
 			worst = max(worst, w)
 		}
+		e := newExample(k, 0, shrunk(k.Examples[0]), 2, false)
+		e.shareBatch()
+		w, err := e.compare(b.place(e, false).run())
+		if err != nil {
+			t.Errorf("one batch for all ranks: %v", err)
+		}
+		worst = max(worst, w)
 	})
 	t.Logf("worst difference %.2g of %.2g", worst, k.MaxDiff)
 }

@@ -127,17 +127,21 @@ func describe(w *datasets.Writer[datasets.Span], s *importer.Summary) error {
 
 func printImport(out io.Writer, path string, s *importer.Summary) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d rows, %d steps, %d ranks\n\n", path, s.Rows, s.Steps, len(s.Ranks))
+	ranks := "1 rank"
+	if len(s.Ranks) != 1 {
+		ranks = fmt.Sprintf("%d ranks", len(s.Ranks))
+	}
+	fmt.Fprintf(&b, "%s: %s rows, %d steps, %s\n\n", path, digits(s.Rows), s.Steps, ranks)
 	fmt.Fprintf(&b, "%4s %9s %8s %8s %9s %17s %17s %17s\n", "rank", "kernels", "memcpy", "memset", "calls", "kernels ns", "GPU busy ns", "GPU span ns")
 	for _, r := range s.Ranks {
-		fmt.Fprintf(&b, "%4d %9d %8d %8d %9d %17d %17d %17d\n", r.Rank, r.Kernels, r.Memcpy, r.Memset, r.Calls, r.KernelNS, r.UnionNS, r.SpanNS)
+		fmt.Fprintf(&b, "%4d %9d %8d %8d %9d %17s %17s %17s\n", r.Rank, r.Kernels, r.Memcpy, r.Memset, r.Calls, digits(r.KernelNS), digits(r.UnionNS), digits(r.SpanNS))
 	}
 	if len(s.Ranks) > 1 {
-		fmt.Fprintf(&b, "%4s %9s %8s %8s %9s %17s %17d %17d\n", "all", "", "", "", "", "", s.UnionNS, s.SpanNS)
+		fmt.Fprintf(&b, "%4s %9s %8s %8s %9s %17s %17s %17s\n", "all", "", "", "", "", "", digits(s.UnionNS), digits(s.SpanNS))
 	}
 	fmt.Fprintf(&b, "\n%-16s %9s %17s\n", "class", "rows", "sum of times ns")
 	for _, c := range s.Classes {
-		fmt.Fprintf(&b, "%-16s %9d %17d\n", c.Class, c.Rows, c.NS)
+		fmt.Fprintf(&b, "%-16s %9d %17s\n", c.Class, c.Rows, digits(c.NS))
 	}
 	fmt.Fprintf(&b, "\n%.2f %% of the kernels' time has a class.\n", 100*s.Covered())
 	for _, f := range s.Findings {
@@ -145,8 +149,27 @@ func printImport(out io.Writer, path string, s *importer.Summary) error {
 		if f.Rank >= 0 {
 			who = fmt.Sprintf("rank %d: ", f.Rank)
 		}
-		fmt.Fprintf(&b, "%s: %s%s\n", f.Severity, who, f.Text)
+		fill(&b, f.Severity+": "+who+f.Text, 100)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+// fill writes a text in lines of at most width columns, the later ones indented.
+func fill(b *strings.Builder, text string, width int) {
+	column := 0
+	for _, word := range strings.Fields(text) {
+		switch {
+		case column == 0:
+		case column+1+len(word) > width:
+			b.WriteString("\n  ")
+			column = 2
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	b.WriteByte('\n')
 }

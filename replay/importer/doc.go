@@ -1,12 +1,16 @@
 // Package importer turns GPU traces of other programs into timeline rows:
 // torch.profiler JSON ([Torch]) and Nsight Systems exports ([Nsys]).
 //
-// A trace is read once into compact records, about 64 bytes for each GPU
-// activity, API call and step window. The records are then checked (package
-// comment of gate.go), aligned across ranks, put into steps and layers,
-// classed, sorted and handed on as [datasets.Span] rows. What the checks found
-// comes back as [datasets.Finding] and is stored in the timeline's metadata.
-// Nothing that was read is dropped without a finding that counts it.
+// A trace is read once, through a window of 1 MiB, into compact records. They
+// are checked (gate.go), aligned across ranks, put into steps and layers, classed,
+// sorted and handed on as [datasets.Span] rows. What the checks found comes back
+// as [datasets.Finding] and is stored in the timeline's metadata. Nothing that
+// was read is dropped without a finding that counts it.
+//
+// Memory is bounded by the GPU activities and API calls of the trace, not by its
+// text: 76 bytes for each, some 40 for each API call's correlation, and the
+// distinct names. That is about a tenth of the JSON; [Options.MaxRows] refuses
+// more.
 //
 // # The rows
 //
@@ -59,7 +63,7 @@
 // casts (copy.cast, copy.layout) have Bytes from the launch grid, at least
 // numel*(in+out). A cast as large as the whole KV pool becomes kv.cast: Slots
 // is the pool's slots, K its width, and Evidence is
-// "rule 36; grid 556848 x 512 = 494976 slots x 576".
+// "rule 33; grid 556848 x 512 = 494976 slots x 576".
 // memcpy.* rows have Bytes of memory traffic (device to device counts read and
 // write).
 //

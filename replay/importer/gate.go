@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -36,6 +37,9 @@ const (
 	launchSlack = 2_000
 	// maxHostCall is longer than any API call of a usable trace.
 	maxHostCall = int64(24 * 3600 * 1e9)
+	// oddFactor is how many times its usual time a row of a graph lasts at least
+	// to be called broken.
+	oddFactor = 4
 	// lookAhead bounds the rows that one row is compared with.
 	lookAhead = 64
 	// missingShare of launches without GPU work, above which totals are wrong.
@@ -235,7 +239,9 @@ func (t *trace) indexLaunches() {
 
 // impossible takes out rows that hold two or more whole rows of other launches
 // of the same stream: a stream runs its work in order, and even a programmatic
-// launch lets only the next kernel overlap. The row's duration is broken.
+// launch lets only the next kernel overlap. The row's duration is broken. Rows of
+// one graph may run beside each other; there only a row that also takes much
+// longer than others of its kernel and size is taken out.
 func (t *trace) impossible() {
 	type place struct {
 		rank int32
@@ -244,6 +250,7 @@ func (t *trace) impossible() {
 	count, total := make([]int64, len(t.ranks)), make([]int64, len(t.ranks))
 	worst := make([]int32, len(t.ranks))
 	lanes := map[place][]int32{}
+	usual := t.usualTimes()
 	for _, i := range t.order {
 		if r := t.at(i); r.kind.onDevice() {
 			k := place{r.rank, r.lane}
@@ -261,17 +268,20 @@ func (t *trace) impossible() {
 		}
 		for n, i := range rows {
 			r := t.at(i)
-			held := 0
+			held, inGraph := 0, 0
 			for _, j := range rows[n+1 : min(len(rows), n+1+lookAhead)] {
 				o := t.at(j)
 				if o.start+slack >= r.end || held >= 2 {
 					break
 				}
-				if o.start > r.start+slack && o.end < r.end-slack && o.correlation != r.correlation {
-					held++
+				if o.start > r.start+slack && o.end < r.end-slack {
+					if inGraph++; o.correlation != r.correlation {
+						held++
+					}
 				}
 			}
-			if held < 2 && !t.endless(rows, n) {
+			odd := inGraph >= 2 && r.end-r.start > oddFactor*usual(r)
+			if held < 2 && !odd && !t.endless(rows, n) {
 				continue
 			}
 			if count[k.rank] == 0 || r.end-r.start > t.at(worst[k.rank]).end-t.at(worst[k.rank]).start {
@@ -288,6 +298,35 @@ func (t *trace) impossible() {
 			t.find("impossible", severityUnreliable, t.ranks[k].number, n,
 				"%d GPU events last into later work of their own stream and were left out with %d ns, the longest %d ns of %s", n, total[k], w.end-w.start, brief(t.names.list[w.name].text))
 		}
+	}
+}
+
+// usualTimes returns a function that gives the median time of a row's kernel at
+// its launch size, or a large number where it ran fewer than three times.
+func (t *trace) usualTimes() func(*record) int64 {
+	type key struct {
+		castKey
+		rank int32
+	}
+	var of map[key][]int64 // made when first asked for
+	return func(r *record) int64 {
+		if of == nil {
+			of = map[key][]int64{}
+			t.each(func(_ int32, r *record) {
+				if r.kind == isKernel {
+					k := key{castKey{r.name, r.shape}, r.rank}
+					of[k] = append(of[k], r.end-r.start)
+				}
+			})
+			for _, times := range of {
+				slices.Sort(times)
+			}
+		}
+		times := of[key{castKey{r.name, r.shape}, r.rank}]
+		if len(times) < 3 {
+			return math.MaxInt64 / oddFactor
+		}
+		return times[len(times)/2]
 	}
 }
 

@@ -78,9 +78,18 @@ func TestGate(t *testing.T) {
 		{"an endless last event", func(tt *traceText) { tt.kernel("nvjet_tst_64x8", 900*us, 3_400_000*us, 7, 501) }, "impossible", 1, 20},
 		{"branches of one graph overlap", func(tt *traceText) {
 			for i := range int64(5) {
-				tt.kernel("nvjet_tst_64x8", (1000+i)*us, (100-2*i)*us, 7, 501)
+				tt.kernel("flash_fwd_kernel", (1000+i)*us, (100-2*i)*us, 7, 501)
 			}
 		}, "", 0, 25},
+		{"one duration in a graph is unlike its kernel's others", func(tt *traceText) {
+			for i := range int64(10) {
+				dur := 4 * us
+				if i == 3 {
+					dur = 40 * us
+				}
+				tt.kernel("flash_fwd_kernel", (1000+5*i)*us, int64(dur), 7, 501)
+			}
+		}, "impossible", 1, 29},
 		{"negative duration", func(tt *traceText) {
 			tt.raw(`{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 500.000, "dur": -2147483648.000, "args": {}}`)
 		}, "negative", 1, 20},

@@ -1,5 +1,6 @@
 """Writes prompts with each library, runs glmbatch on them, and opens its files with each library.
 Run: interop/check.py FOLDER FIXTURES, where FOLDER has the glmbatch program. Prints a table; exits 1 if a check failed."""
+
 import glob
 import json
 import math
@@ -20,17 +21,40 @@ WORK, FIXTURES = sys.argv[1], sys.argv[2]
 checks = []  # (what, library, problem or "")
 
 OURS = {
-    "response": "string", "reasoning": "string", "finish_reason": "string", "prompt_tokens": "int32", "completion_tokens": "int32",
-    "error_code": "string", "error": "string", "row_index": "int64", "sample_index": "int32", "seed": "int64", "run_id": "string",
+    "response": "string",
+    "reasoning": "string",
+    "finish_reason": "string",
+    "prompt_tokens": "int32",
+    "completion_tokens": "int32",
+    "error_code": "string",
+    "error": "string",
+    "row_index": "int64",
+    "sample_index": "int32",
+    "seed": "int64",
+    "run_id": "string",
 }
-PROMPTS = ["What is the capital of France?", "Capital of Japan?", None, "Write in upper case: river stone", "How many words are in: apple river"]
+PROMPTS = [
+    "What is the capital of France?",
+    "Capital of Japan?",
+    None,
+    "Write in upper case: river stone",
+    "How many words are in: apple river",
+]
 MESSAGES = [
     [{"role": "user", "content": "Capital of Kenya?"}],
-    [{"role": "system", "content": "You route support tickets. Answer with one word."}, {"role": "user", "content": "Route this ticket: I cannot sign in to my account."}],
+    [
+        {"role": "system", "content": "You route support tickets. Answer with one word."},
+        {"role": "user", "content": "Route this ticket: I cannot sign in to my account."},
+    ],
     None,
     [{"role": "user", "content": "Sort alphabetically: table, cloud"}],
 ]
-PARAMS = [{"temperature": 0.7, "seed": 7, "max_tokens": 4}, {"temperature": 0.0, "seed": None, "max_tokens": 2}, None, {"temperature": None, "seed": 3, "max_tokens": 3}]
+PARAMS = [
+    {"temperature": 0.7, "seed": 7, "max_tokens": 4},
+    {"temperature": 0.0, "seed": None, "max_tokens": 2},
+    None,
+    {"temperature": None, "seed": 3, "max_tokens": 3},
+]
 
 
 def check(what, library, call):
@@ -54,24 +78,40 @@ def write_inputs(folder):
     text = {"prompt": PROMPTS, "id": list(range(len(PROMPTS))), "tag": ["a", None, "b", "a", "c"]}
     struct = pa.struct([("temperature", pa.float64()), ("seed", pa.int64()), ("max_tokens", pa.int32())])
     message = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
-    nested = pa.table({"messages": pa.array(MESSAGES, message), "sampling_params": pa.array(PARAMS, struct), "weight": [1.5, None, 2.5, math.inf]})
+    nested = pa.table(
+        {"messages": pa.array(MESSAGES, message), "sampling_params": pa.array(PARAMS, struct), "weight": [1.5, None, 2.5, math.inf]}
+    )
 
     pq.write_table(pa.table(text), path("pyarrow string"))
-    pq.write_table(pa.table({"prompt": pa.array(PROMPTS, pa.large_string()), "tag": pa.array(text["tag"]).dictionary_encode()}), path("pyarrow large, dictionary"))
-    pq.write_table(pa.table({"prompt": pa.array(PROMPTS).dictionary_encode()}), path("pyarrow dictionary"), row_group_size=2, compression="gzip")
+    pq.write_table(
+        pa.table({"prompt": pa.array(PROMPTS, pa.large_string()), "tag": pa.array(text["tag"]).dictionary_encode()}),
+        path("pyarrow large, dictionary"),
+    )
+    pq.write_table(
+        pa.table({"prompt": pa.array(PROMPTS).dictionary_encode()}), path("pyarrow dictionary"), row_group_size=2, compression="gzip"
+    )
     pq.write_table(nested, path("pyarrow messages"), data_page_version="2.0")
     pd.DataFrame(text).astype({"tag": "category"}).to_parquet(path("pandas string"))
-    pd.DataFrame({"messages": MESSAGES, "sampling_params": [json.dumps(p) if p else None for p in PARAMS], "system": [None] * 4}).to_parquet(path("pandas messages"))
+    pd.DataFrame(
+        {"messages": MESSAGES, "sampling_params": [json.dumps(p) if p else None for p in PARAMS], "system": [None] * 4}
+    ).to_parquet(path("pandas messages"))
     pl.DataFrame(text).write_parquet(path("polars string"))
     pl.from_arrow(nested).write_parquet(path("polars messages"))
-    pl.DataFrame({"messages": [json.dumps(m) if m else None for m in MESSAGES], "max_tokens": [3, None, 2, 1]}).write_parquet(path("polars JSON text"))
+    pl.DataFrame({"messages": [json.dumps(m) if m else None for m in MESSAGES], "max_tokens": [3, None, 2, 1]}).write_parquet(
+        path("polars JSON text")
+    )
     for name, rows in (("string", pa.table(text)), ("messages", nested)):
         duckdb.sql(f"COPY (FROM rows) TO '{path('duckdb ' + name)}' (FORMAT parquet)")
     return sorted(glob.glob(os.path.join(folder, "*.parquet")))
 
 
 def run(path, out, *flags):
-    done = subprocess.run([os.path.join(WORK, "glmbatch"), "run", path, "--out", out, "--quiet", "--max-errors", "100", *flags], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [os.path.join(WORK, "glmbatch"), "run", path, "--out", out, "--quiet", "--max-errors", "100", *flags],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
     if done.returncode != 0:
         return f"exit code {done.returncode}: {done.stderr}"
     return ""
@@ -169,7 +209,23 @@ def table(library, path):
 
 
 TEXT = {"lane", "kernel", "class", "evidence", "kind"}
-WIDE = {"step", "start_ns", "end_ns", "wall_ns", "schedule_ns", "upload_ns", "device_ns", "sample_ns", "slots", "ctx", "bytes", "wire_bytes", "flops", "correlation", "graph"}
+WIDE = {
+    "step",
+    "start_ns",
+    "end_ns",
+    "wall_ns",
+    "schedule_ns",
+    "upload_ns",
+    "device_ns",
+    "sample_ns",
+    "slots",
+    "ctx",
+    "bytes",
+    "wire_bytes",
+    "flops",
+    "correlation",
+    "graph",
+}
 
 
 def recorded(library, path, want):
@@ -209,7 +265,11 @@ def main():
             check("output: " + what, library, lambda: by(source, out, rows))
     for ext in ("parquet", "arrow"):
         out = os.path.join(WORK, "recorded-" + ext)
-        check("run: timeline in " + ext, "glmbatch", lambda: run(inputs[0], out, "--timeline", "all", "--timeline-format", ext, "--limit", "3", "--max-tokens", "3"))
+        check(
+            "run: timeline in " + ext,
+            "glmbatch",
+            lambda: run(inputs[0], out, "--timeline", "all", "--timeline-format", ext, "--limit", "3", "--max-tokens", "3"),
+        )
         want = {}
         for library in LIBRARIES:
             for folder in ("steps", "timeline"):

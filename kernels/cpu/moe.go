@@ -18,6 +18,9 @@ type routing struct {
 // of the call groups once.
 func (x *frame) route(arg int) *routing {
 	r, key := &x.s.route, quantKey{call: x.id, rank: x.rank}
+	if x.copies(arg) == 1 {
+		key.rank = 0 // all ranks route alike
+	}
 	experts := x.intRows(arg, x.M, x.TopK)
 	if x.err != nil || r.of == key {
 		return r
@@ -125,11 +128,28 @@ func (x *frame) gateUp(w *matrix, in, y simd.Rows, pairs []int32, lo, hi int, ac
 		w.multiplyInts(both, q, len(pairs), g0, g1, act, s)
 		w.multiplyInts(both, q, len(pairs), u0, u1, act, s)
 	}
-	for i, p := range pairs {
+	if to-from >= wideRow {
+		for i, p := range pairs {
+			b := row(both, i, 2*n)
+			simd.SiLUMul(row(y, int(p), n)[from:to], b[from:to], b[n+from:n+to])
+		}
+		return
+	}
+	width := to - from
+	gates, ups := x.s.floats(1, len(pairs)*width), x.s.floats(2, len(pairs)*width)
+	for i := range pairs {
 		b := row(both, i, 2*n)
-		simd.SiLUMul(row(y, int(p), n)[from:to], b[from:to], b[n+from:n+to])
+		copy(gates[i*width:(i+1)*width], b[from:to])
+		copy(ups[i*width:(i+1)*width], b[n+from:n+to])
+	}
+	simd.SiLUMul(gates, gates, ups)
+	for i, p := range pairs {
+		copy(row(y, int(p), n)[from:to], gates[i*width:(i+1)*width])
 	}
 }
+
+// wideRow is the width from which a row is worth a call of its own.
+const wideRow = 64
 
 // moeDownUnits: a unit is a panel of outputs. Its owner adds the experts one
 // after the other, so a row's sum has them in ascending order.

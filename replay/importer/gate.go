@@ -64,6 +64,9 @@ func (t *trace) gate() error {
 
 // reading reports what the reader met.
 func (t *trace) reading() {
+	if world := t.procs[0].world; int(world) > len(t.ranks) && !t.byDevice {
+		t.find("missing_ranks", severityNote, -1, int64(world)-int64(len(t.ranks)), "%d of %d ranks are here: how long collectives wait for the others is unknown", len(t.ranks), world)
+	}
 	for i := range t.procs {
 		p := &t.procs[i]
 		c, rank := &p.parts, p.rank
@@ -343,8 +346,8 @@ func (t *trace) endless(rows []int32, n int) bool {
 
 // launches reports launches without work and work without launches.
 func (t *trace) launches() {
-	type tally struct{ launches, missing, graphs, graphsMissing, first, last, rows, orphans int64 }
-	of := make([]tally, len(t.procs))
+	type counts struct{ launches, missing, graphs, graphsMissing, first, last, rows, orphans int64 }
+	of := make([]counts, len(t.procs))
 	started := make([]map[int64]bool, len(t.procs))
 	for i := range started {
 		started[i] = map[int64]bool{}

@@ -70,6 +70,7 @@ type proc struct {
 	file     string
 	number   int   // of the file
 	rank     int32 // -1: unknown
+	world    int32 // ranks of the job, 0: unknown
 	pid      int64
 	epoch    int64 // ns to add to the records' times for absolute ones; already added
 	coarse   bool  // no time has a fraction of a microsecond

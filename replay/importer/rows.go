@@ -28,86 +28,6 @@ func (t *trace) finish(emit func([]datasets.Span) error) (*Summary, error) {
 	return t.emit(emit)
 }
 
-// makeRanks gives every record its rank. A torch file is one rank; of a report
-// with several processes every (process, device) is one.
-func (t *trace) makeRanks() error {
-	if t.byDevice {
-		t.ranksOfDevices()
-		return nil
-	}
-	order := make([]int32, len(t.procs))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(t.procs[a].rank, t.procs[b].rank) })
-	place := make([]int32, len(order))
-	for k, p := range order {
-		if k > 0 && t.procs[p].rank == t.procs[order[k-1]].rank {
-			return refuse("%s and %s are both of rank %d; say --rank N to number files in the order given", t.procs[order[k-1]].file, t.procs[p].file, t.procs[p].rank)
-		}
-		place[p] = int32(k)
-		t.ranks = append(t.ranks, rank{number: t.procs[p].rank, proc: p, device: -1})
-	}
-	t.each(func(_ int32, r *record) { r.rank = place[r.proc] })
-	return nil
-}
-
-// ranksOfDevices numbers the (process, device) pairs that have GPU work.
-func (t *trace) ranksOfDevices() {
-	type key struct{ proc, device int32 }
-	index := map[key]int32{}
-	var keys []key
-	t.each(func(_ int32, r *record) {
-		k := key{r.proc, t.lanes[r.lane].device}
-		if _, ok := index[k]; r.kind.onDevice() && !ok {
-			index[k] = 0
-			keys = append(keys, k)
-		}
-	})
-	slices.SortFunc(keys, func(a, b key) int {
-		return cmp.Or(cmp.Compare(t.procs[a.proc].number, t.procs[b.proc].number), cmp.Compare(t.procs[a.proc].pid, t.procs[b.proc].pid), cmp.Compare(a.device, b.device))
-	})
-	first := map[int32]int32{}
-	for i, k := range keys {
-		index[k] = int32(i)
-		t.ranks = append(t.ranks, rank{number: t.options.Rank + int32(i), proc: k.proc, device: k.device})
-		if _, ok := first[k.proc]; !ok {
-			first[k.proc] = int32(i)
-			t.procs[k.proc].rank = t.options.Rank + int32(i)
-		}
-	}
-	several := map[int32]bool{}
-	for _, r := range t.ranks {
-		several[r.proc] = several[r.proc] || t.ranks[first[r.proc]].device != r.device
-	}
-	type call struct {
-		proc        int32
-		correlation int64
-	}
-	of := map[call]int32{}
-	t.each(func(_ int32, r *record) {
-		if r.kind.onDevice() {
-			r.rank = index[key{r.proc, t.lanes[r.lane].device}]
-			if c := (call{r.proc, r.correlation}); several[r.proc] {
-				if _, ok := of[c]; !ok {
-					of[c] = r.rank
-				}
-			}
-		}
-	})
-	t.each(func(_ int32, r *record) {
-		if r.kind.onDevice() {
-			return
-		}
-		if k, ok := first[r.proc]; ok {
-			r.rank = k
-		}
-		if k, ok := of[call{r.proc, r.correlation}]; ok {
-			r.rank = k
-		}
-	})
-}
-
 // sort orders the records by start, the longer one first.
 func (t *trace) sort() {
 	t.order = t.order[:0]
@@ -145,134 +65,74 @@ func (t *trace) class(r *record) (string, int) {
 // batchRows is how many rows go to emit at once.
 const batchRows = 4096
 
-// emit writes the rows in order of start.
+// emit writes the rows in order of start and sums them up.
 func (t *trace) emit(f func([]datasets.Span) error) (*Summary, error) {
-	s := &Summary{Steps: len(t.steps), EpochNS: math.MaxInt64}
-	rankRows := make([]RankSummary, len(t.ranks))
-	busyRank := make([]busy, len(t.ranks))
-	var busyAll busy
-	var none RankSummary // of processes without GPU work
-	for i, r := range t.ranks {
-		rankRows[i] = RankSummary{Rank: r.number, File: t.procs[r.proc].file, firstStart: math.MaxInt64, lastEnd: math.MinInt64}
-		busyRank[i].until = math.MinInt64
-	}
-	busyAll.until = math.MinInt64
 	envelopes := t.envelopes()
+	epoch := int64(math.MaxInt64)
 	for _, i := range t.order {
 		if r := t.at(i); r.kind != isNothing {
-			s.EpochNS = r.start
+			epoch = r.start
 			break
 		}
 	}
 	if len(envelopes) > 0 {
-		s.EpochNS = min(s.EpochNS, envelopes[0].start)
+		epoch = min(epoch, envelopes[0].start)
 	}
-	b := rowMaker{t: t, epoch: s.EpochNS, pools: t.findPools(), evidence: map[int]string{}}
-	b.lanes()
-	classes := map[string]*ClassSummary{}
-	unknown := map[uint32]*NameSummary{}
-	batch := make([]datasets.Span, 0, batchRows)
-	flush := func() error {
-		if len(batch) == 0 {
-			return nil
-		}
-		s.Rows += int64(len(batch))
-		err := f(batch)
-		batch = batch[:0]
-		return err
-	}
-	put := func() *datasets.Span {
-		batch = batch[:len(batch)+1]
-		return &batch[len(batch)-1]
-	}
+	rows := rowMaker{t: t, epoch: epoch, pools: t.findPools(), evidence: map[int]string{}}
+	rows.lanes()
+	sums := newTally(t)
+	out := batch{rows: make([]datasets.Span, 0, batchRows), emit: f}
 	for _, i := range t.order {
 		r := t.at(i)
 		if r.kind == isNothing {
 			continue
 		}
-		for len(envelopes) > 0 && envelopes[0].start <= r.start {
-			b.envelope(put(), envelopes[0])
-			envelopes = envelopes[1:]
-			if len(batch) == batchRows {
-				if err := flush(); err != nil {
-					return nil, err
-				}
-			}
+		for ; len(envelopes) > 0 && envelopes[0].start <= r.start; envelopes = envelopes[1:] {
+			rows.envelope(out.next(), envelopes[0])
 		}
-		row := put()
-		b.row(row, r)
-		k := &none
-		if r.rank >= 0 {
-			k = &rankRows[r.rank]
-		}
-		switch r.kind {
-		case isKernel:
-			k.Kernels++
-			k.KernelNS += r.end - r.start
-			if row.Class == unclassified {
-				n := unknown[r.name]
-				if n == nil {
-					n = &NameSummary{Kernel: row.Kernel}
-					unknown[r.name] = n
-				}
-				n.Rows++
-				n.NS += r.end - r.start
-			}
-		case isMemcpy:
-			k.Memcpy++
-		case isMemset:
-			k.Memset++
-		case isAPI:
-			k.Calls++
-		}
-		if r.kind.onDevice() {
-			busyRank[r.rank].add(r.start, r.end)
-			busyAll.add(r.start, r.end)
-			k.firstStart, k.lastEnd = min(k.firstStart, r.start), max(k.lastEnd, r.end)
-			c := classes[row.Class]
-			if c == nil {
-				c = &ClassSummary{Class: row.Class}
-				classes[row.Class] = c
-			}
-			c.Rows++
-			c.NS += r.end - r.start
-		}
-		if len(batch) == batchRows {
-			if err := flush(); err != nil {
-				return nil, err
-			}
-		}
+		row := out.next()
+		rows.row(row, r)
+		sums.add(r, row)
 	}
-	for _, w := range envelopes {
-		if len(batch) == batchRows {
-			if err := flush(); err != nil {
-				return nil, err
-			}
-		}
-		b.envelope(put(), w)
+	for _, e := range envelopes {
+		rows.envelope(out.next(), e)
 	}
-	if err := flush(); err != nil {
+	if err := out.flush(); err != nil {
 		return nil, err
 	}
-	first, last := int64(math.MaxInt64), int64(math.MinInt64)
-	for i := range rankRows {
-		k := &rankRows[i]
-		k.UnionNS = busyRank[i].ns
-		if k.lastEnd >= k.firstStart {
-			k.SpanNS = k.lastEnd - k.firstStart
-			first, last = min(first, k.firstStart), max(last, k.lastEnd)
-		}
-	}
-	s.Ranks, s.UnionNS = rankRows, busyAll.ns
-	if last >= first {
-		s.SpanNS = last - first
-	}
-	s.finish(classes, unknown)
-	t.notePools(b.pools)
+	s := sums.summary()
+	s.EpochNS, s.Rows, s.Steps = epoch, out.total, len(t.steps)
+	t.notePools(rows.pools)
 	t.noteOverhead()
 	t.noteClasses(s)
 	s.Findings = t.findings
 	return s, nil
+}
+
+// batch hands rows on, some at a time.
+type batch struct {
+	rows  []datasets.Span
+	emit  func([]datasets.Span) error
+	total int64
+	err   error // of emit; later rows go nowhere
+}
+
+// next returns the place of the next row.
+func (b *batch) next() *datasets.Span {
+	if len(b.rows) == cap(b.rows) {
+		b.err = b.flush()
+	}
+	b.rows = b.rows[:len(b.rows)+1]
+	return &b.rows[len(b.rows)-1]
+}
+
+func (b *batch) flush() error {
+	if b.err == nil && len(b.rows) > 0 {
+		b.total += int64(len(b.rows))
+		b.err = b.emit(b.rows)
+	}
+	b.rows = b.rows[:0]
+	return b.err
 }
 
 // envelope is a step's window on the host.

@@ -1,8 +1,10 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,23 +110,91 @@ func (b *busy) add(start, end int64) {
 	}
 }
 
-func (s *Summary) finish(classes map[string]*ClassSummary, unknown map[uint32]*NameSummary) {
-	for _, c := range classes {
+// tally sums rows up as they are made.
+type tally struct {
+	t       *trace
+	ranks   []RankSummary
+	busy    []busy // of each rank
+	busyAll busy
+	classes map[string]*ClassSummary
+	unknown map[uint32]*NameSummary // unclassified kernels by name
+	nobody  RankSummary             // of processes without GPU work
+}
+
+func newTally(t *trace) *tally {
+	y := &tally{t: t, busyAll: busy{until: math.MinInt64}, classes: map[string]*ClassSummary{}, unknown: map[uint32]*NameSummary{}}
+	for _, r := range t.ranks {
+		y.ranks = append(y.ranks, RankSummary{Rank: r.number, File: t.procs[r.proc].file, firstStart: math.MaxInt64, lastEnd: math.MinInt64})
+		y.busy = append(y.busy, busy{until: math.MinInt64})
+	}
+	return y
+}
+
+// add counts a record and its row; records come in order of start.
+func (y *tally) add(r *record, row *datasets.Span) {
+	k := &y.nobody
+	if r.rank >= 0 {
+		k = &y.ranks[r.rank]
+	}
+	ns := r.end - r.start
+	switch r.kind {
+	case isKernel:
+		k.Kernels++
+		k.KernelNS += ns
+		if row.Class == unclassified {
+			n := y.unknown[r.name]
+			if n == nil {
+				n = &NameSummary{Kernel: row.Kernel}
+				y.unknown[r.name] = n
+			}
+			n.Rows, n.NS = n.Rows+1, n.NS+ns
+		}
+	case isMemcpy:
+		k.Memcpy++
+	case isMemset:
+		k.Memset++
+	case isAPI:
+		k.Calls++
+	}
+	if !r.kind.onDevice() {
+		return
+	}
+	y.busy[r.rank].add(r.start, r.end)
+	y.busyAll.add(r.start, r.end)
+	k.firstStart, k.lastEnd = min(k.firstStart, r.start), max(k.lastEnd, r.end)
+	c := y.classes[row.Class]
+	if c == nil {
+		c = &ClassSummary{Class: row.Class}
+		y.classes[row.Class] = c
+	}
+	c.Rows, c.NS = c.Rows+1, c.NS+ns
+}
+
+func (y *tally) summary() *Summary {
+	s := &Summary{Ranks: y.ranks, UnionNS: y.busyAll.ns}
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for i := range s.Ranks {
+		k := &s.Ranks[i]
+		k.UnionNS = y.busy[i].ns
+		if k.lastEnd >= k.firstStart {
+			k.SpanNS = k.lastEnd - k.firstStart
+			first, last = min(first, k.firstStart), max(last, k.lastEnd)
+		}
+	}
+	if last >= first {
+		s.SpanNS = last - first
+	}
+	for _, c := range y.classes {
 		s.Classes = append(s.Classes, *c)
 	}
 	slices.SortFunc(s.Classes, func(a, b ClassSummary) int {
-		if a.NS != b.NS {
-			return compare(b.NS, a.NS)
-		}
-		return strings.Compare(a.Class, b.Class)
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Class, b.Class))
 	})
-	for _, n := range unknown {
+	for _, n := range y.unknown {
 		s.Unclassified = append(s.Unclassified, *n)
 	}
 	slices.SortFunc(s.Unclassified, func(a, b NameSummary) int {
-		if a.NS != b.NS {
-			return compare(b.NS, a.NS)
-		}
-		return strings.Compare(a.Kernel, b.Kernel)
+		return cmp.Or(cmp.Compare(b.NS, a.NS), cmp.Compare(a.Kernel, b.Kernel))
 	})
+	return s
 }

@@ -139,10 +139,12 @@ func (t *trace) readTop(s *stream, p int32, head *torchHead) error {
 				return endOfTop(s, events, o)
 			}
 			var info struct {
-				Rank *int32 `json:"rank"`
+				Rank  *int32 `json:"rank"`
+				World int32  `json:"world_size"`
 			}
 			if json.Unmarshal(v, &info) == nil && info.Rank != nil && *info.Rank >= 0 {
 				head.rank, head.hasRank = *info.Rank, true
+				t.procs[p].world = info.World
 			}
 		default:
 			if !s.skip() {

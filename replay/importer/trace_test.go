@@ -262,6 +262,16 @@ func TestAllowUnaligned(t *testing.T) {
 	}
 }
 
+// TestMissingRanks holds that a trace of some ranks of a job says so.
+func TestMissingRanks(t *testing.T) {
+	tt := traceText{head: `"distributedInfo": {"backend": "nccl", "rank": 5, "world_size": 8},`}
+	tt.pairs(5, 100*us)
+	s, rows := importTorch(t, Options{}, writeFile(t, "t.json", []byte(tt.String())))
+	if f := findingOf(s, "missing_ranks"); f == nil || f.Count != 7 || rows[0].Rank != 5 {
+		t.Errorf("finding %+v on rank %d, want one of 7 ranks on rank 5", f, rows[0].Rank)
+	}
+}
+
 func findingOf(s *Summary, code string) *datasets.Finding {
 	for i := range s.Findings {
 		if s.Findings[i].Code == code {

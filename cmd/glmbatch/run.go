@@ -283,8 +283,9 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	if err != nil {
 		return errors.Join(err, recorder.Close())
 	}
+	m.describeDevice(manifest.Device)
 	job := &pipeline.Job{Plan: plan, Text: m.text, Engine: e, Recorder: recorder, Folder: folder, Counts: &pipeline.Counts{}}
-	progress := say.start(job.Counts, plan)
+	progress := say.start(job.Counts, plan.To-plan.From, folder.NextRow-plan.From)
 	err = job.Run(ctx)
 	progress.stop()
 	if err == nil || errors.Is(err, pipeline.ErrInterrupted) {

@@ -170,6 +170,13 @@ func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) 
 	}, nil
 }
 
+// describeDevice adds what the device says of itself, once it is open.
+func (m *openedModel) describeDevice(to map[string]string) {
+	info := m.group.Info()
+	to["kind"], to["name"], to["detail"] = info.Kind, info.Name, info.Detail
+	to["memory_bytes"], to["threads"] = fmt.Sprint(info.Memory), fmt.Sprint(info.Threads)
+}
+
 // versions says what program this is.
 func versions() map[string]string {
 	v := map[string]string{"go": runtime.Version()}

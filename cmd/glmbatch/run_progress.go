@@ -36,9 +36,9 @@ func (s *speaker) line(format string, args ...any) {
 type progress struct {
 	say   *speaker
 	count *pipeline.Counts
-	plan  *pipeline.Plan
 	rows  int64 // in all
 	first int64 // rows that earlier runs did
+	marks []mark
 	began time.Time
 	quit  chan struct{}
 	ended chan struct{}
@@ -49,9 +49,9 @@ const (
 	lineEvery = 5 * time.Second
 )
 
-func (s *speaker) start(c *pipeline.Counts, plan *pipeline.Plan) *progress {
-	p := &progress{say: s, count: c, plan: plan, rows: plan.To - plan.From, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{})}
-	p.first = -1
+// start shows a job of which earlier runs did the first rows.
+func (s *speaker) start(c *pipeline.Counts, rows, first int64) *progress {
+	p := &progress{say: s, count: c, rows: rows, first: first, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{})}
 	switch {
 	case s.quiet:
 		close(p.ended)
@@ -104,17 +104,23 @@ func (p *progress) bar() {
 }
 
 // figures are tokens a second, the time left and errors. The time left goes by
-// the tokens of the rows that are done.
+// tokens: those that the rows to come will have, if they are like the rows done,
+// at the rate of the last while.
 func (p *progress) figures() string {
-	took := time.Since(p.began)
+	now := time.Now()
 	rows, tokens := p.count.Rows.Load(), p.count.PromptTokens.Load()+p.count.CompletionTokens.Load()
-	if p.first < 0 {
-		p.first = rows
+	if p.marks = append(p.marks, mark{now, tokens}); len(p.marks) > rateMarks {
+		p.marks = p.marks[1:]
 	}
-	s := fmt.Sprintf("%s tok/s", digits(int64(float64(tokens)/took.Seconds())))
-	if done := rows - p.first; done > 0 && rows < p.rows {
-		left := time.Duration(float64(took) / float64(done) * float64(p.rows-rows))
-		s += fmt.Sprintf(", %s left", left.Round(time.Second))
+	since := p.marks[0]
+	if since.at.Equal(now) {
+		since = mark{p.began, 0}
+	}
+	rate := float64(tokens-since.tokens) / now.Sub(since.at).Seconds()
+	s := fmt.Sprintf("%s tok/s", digits(int64(rate)))
+	if done := rows - p.first; done > 0 && rows < p.rows && rate > 0 {
+		left := float64(tokens) / float64(done) * float64(p.rows-rows) / rate
+		s += fmt.Sprintf(", %s left", (time.Duration(left) * time.Second).Round(time.Second))
 	}
 	if n := p.count.Errors.Load(); n > 0 {
 		s += fmt.Sprintf(", %s errors", digits(n))
@@ -122,11 +128,19 @@ func (p *progress) figures() string {
 	return s
 }
 
+// mark is how many tokens were done at a time.
+type mark struct {
+	at     time.Time
+	tokens int64
+}
+
+const rateMarks = 20 // the last while: so many figures back
+
 // summary says what came out and what to do next.
 func (p *progress) summary(r *runFlags, err error) {
 	c, took := p.count, time.Since(p.began)
 	in, out := c.PromptTokens.Load(), c.CompletionTokens.Load()
-	p.say.line("%s rows in %.1f s: %s prompt and %s completion tokens, %s and %s a second", digits(c.Rows.Load()), took.Seconds(),
+	p.say.line("%s rows in %.1f s: %s prompt and %s completion tokens, %s and %s a second", digits(c.Rows.Load()-p.first), took.Seconds(),
 		digits(in), digits(out), digits(int64(float64(in)/took.Seconds())), digits(int64(float64(out)/took.Seconds())))
 	if n := c.Errors.Load(); n > 0 {
 		p.say.line("%s rows have errors: see error_code and error", digits(n))

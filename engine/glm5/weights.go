@@ -86,7 +86,7 @@ func (l *loader) weights(o Options) (*loaded, error) {
 	w.norm = t.vector(l, "model.norm.weight", l.c.Hidden)
 	w.head = t.head(l)
 	if t.err == nil {
-		w.rope, t.err = l.floats(ropeTable(l.c, o.Context))
+		w.rope, t.err = l.rope(o.Context)
 	}
 	if t.err != nil {
 		return nil, fmt.Errorf("loading weights: %w", t.err)

@@ -1,0 +1,109 @@
+package glm5_test
+
+import (
+	"bytes"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	"glmbatch/datasets/demo"
+	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/kernels/cpu"
+	"glmbatch/kernels/ranks"
+)
+
+// loadWith loads the demo with some of its files changed.
+func loadWith(t *testing.T, tp int, memory int64, o glm5.Options, edit func(files map[string][]byte)) error {
+	t.Helper()
+	files := maps.Clone(demo.Files())
+	if edit != nil {
+		edit(files)
+	}
+	ck, err := checkpoint.FromFiles(files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices, err := cpu.Open(tp, cpu.Options{Memory: memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := ranks.New(devices, ranks.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	_, err = glm5.Load(ck, g, o)
+	return err
+}
+
+func config(from, to string) func(map[string][]byte) {
+	return func(files map[string][]byte) {
+		files["config.json"] = bytes.Replace(files["config.json"], []byte(from), []byte(to), 1)
+	}
+}
+
+// rename gives a tensor another name of the same length.
+func rename(from, to string) func(map[string][]byte) {
+	return func(files map[string][]byte) {
+		files["model.safetensors"] = bytes.Replace(files["model.safetensors"], []byte(`"`+from+`"`), []byte(`"`+to+`"`), 1)
+	}
+}
+
+func TestLoadNamesWhatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		tp   int
+		o    glm5.Options
+		edit func(map[string][]byte)
+		want []string // words of the error
+	}{
+		{name: "ranks", tp: 3, want: []string{"tensor parallelism 3"}},
+		{name: "options", tp: 1, o: glm5.Options{KVCache: "fp4", Act: "w1a1", Context: 4096}, want: []string{"fp4", "w1a1", "Context 4096"}},
+		{name: "missing weight", tp: 2, edit: rename("model.layers.3.self_attn.o_proj.weight", "model.layers.3.self_attn.x_proj.weight"),
+			want: []string{"layer 3", "self_attn.o_proj", "not in the checkpoint"}},
+		{name: "missing vector", tp: 1, edit: rename("model.norm.weight", "model.nurm.weight"), want: []string{"model.norm.weight", "not in the checkpoint"}},
+		{name: "missing expert", tp: 1, edit: rename("model.layers.2.mlp.experts.7.up_proj.weight", "model.layers.2.mlp.experts.7.xp_proj.weight"),
+			want: []string{"layer 2", "experts.7.up_proj"}},
+		{name: "shape", tp: 1, edit: config(`"q_lora_rank": 128`, `"q_lora_rank": 256`), want: []string{"config.json says"}},
+		{name: "vector's length", tp: 1, edit: config(`"index_head_dim": 32`, `"index_head_dim": 64`), want: []string{"config.json says"}},
+		{name: "experts", tp: 1, edit: config(`"n_routed_experts": 16`, `"n_routed_experts": 20`), want: []string{"config.json says"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tp := c.tp
+			err := loadWith(t, tp, 0, c.o, c.edit)
+			if err == nil {
+				t.Fatal("loaded")
+			}
+			for _, w := range c.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("%q does not say %q", err, w)
+				}
+			}
+		})
+	}
+}
+
+// A config may ask for more than there is, whatever the size of its files.
+func TestLoadOutOfMemory(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		o    glm5.Options
+		edit func(map[string][]byte)
+	}{
+		{"weights", glm5.Options{}, func(map[string][]byte) {}},
+		{"cache", glm5.Options{Pages: 1 << 20}, nil},
+		{"rows", glm5.Options{MaxRows: 1 << 19}, nil},
+		{"context", glm5.Options{}, config(`"max_position_embeddings": 2048`, `"max_position_embeddings": 16777216`)},
+	} {
+		memory := int64(200 << 20)
+		if c.name == "weights" {
+			memory = 1 << 20
+		}
+		if err := loadWith(t, 1, memory, c.o, c.edit); !errors.Is(err, kernels.ErrMemory) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}

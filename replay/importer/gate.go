@@ -64,7 +64,11 @@ func (t *trace) gate() error {
 
 // reading reports what the reader met.
 func (t *trace) reading() {
-	if world := t.procs[0].world; int(world) > len(t.ranks) && !t.byDevice {
+	world := int32(0)
+	for _, p := range t.procs {
+		world = max(world, p.world)
+	}
+	if int(world) > len(t.ranks) {
 		t.find("missing_ranks", severityNote, -1, int64(world)-int64(len(t.ranks)), "%d of %d ranks are here: how long collectives wait for the others is unknown", len(t.ranks), world)
 	}
 	for i := range t.procs {

@@ -62,9 +62,9 @@ func (e *Engine) Add(r Request) error {
 	return nil
 }
 
-// Step computes one batch and returns the tokens that it gave, in the order in
-// which their requests were added. The slice is valid until the next Step. It
-// is empty while prompts are being read in. After an error, which wraps
+// Step computes one batch and returns the tokens that it gave, at most one a
+// request. The slice is valid until the next Step. It is empty while prompts
+// are being read in. After an error, which wraps
 // kernels.ErrDevice or kernels.ErrMemory where a device failed, the engine is
 // of no more use.
 func (e *Engine) Step() ([]Token, error) {

@@ -22,11 +22,17 @@ func readArrow[T any](path string, f func([]T) error) error {
 	}
 	var r *ipc.FileReader
 	err = guard(func() (err error) {
-		r, err = ipc.NewFileReader(file)
+		info, err := file.Stat()
+		if err == nil {
+			err = checkArrow(file, info.Size())
+		}
+		if err == nil {
+			r, err = ipc.NewFileReader(file)
+		}
 		return err
 	})
 	if err != nil {
-		return badFile(path, fmt.Errorf("not an Arrow IPC file: %w", err))
+		return badFile(path, err)
 	}
 	defer guard(r.Close)
 	var rows []T

@@ -69,7 +69,7 @@ func Files(path string) ([]string, error) {
 	if !isDir(dir) {
 		return nil, fmt.Errorf("%s: the run recorded no timeline (its --timeline was off)", path)
 	}
-	return datasets.Expand([]string{dir})
+	return datasets.SpanFiles(dir)
 }
 
 func isDir(path string) bool {

@@ -150,7 +150,7 @@ type group struct {
 // fetch reads all row groups, one ahead of the one that is worked on.
 func (r *Reader) fetch(steps Steps, groups chan<- group, spare <-chan *datasets.SpanColumns, stop <-chan struct{}) {
 	for _, file := range r.files {
-		for i := range file.Groups() {
+		for i := range file.Blocks() {
 			var g group
 			if lo, hi := file.Steps(i); hi < steps.From && lo >= 0 || lo > steps.To {
 				file.Skip()
@@ -176,7 +176,7 @@ func (r *Reader) fetch(steps Steps, groups chan<- group, spare <-chan *datasets.
 func (r *Reader) later() ([]int64, error) {
 	var least []int64
 	for _, file := range r.files {
-		for i := range file.Groups() {
+		for i := range file.Blocks() {
 			lo, _ := file.Steps(i)
 			if lo < 0 {
 				var err error

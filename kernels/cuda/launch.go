@@ -27,7 +27,8 @@ var launchers = map[kernels.Name]launcher{
 	"index_rope":       indexRope,
 	"index_logits_f32": indexLogits, "index_logits_bf16": indexLogits, "index_logits_fp8": indexLogits, "index_topk": indexTopK,
 	"mla_attend_f32": attend, "mla_attend_bf16": attend, "mla_attend_fp8": attend,
-	"silu_mul": siluMul, "moe_route": route,
+	"kv_cast_fp8": kvCast,
+	"silu_mul":    siluMul, "moe_route": route,
 	"moe_up_f32": moeUp, "moe_up_bf16": moeUp, "moe_up_fp4": moeUp, "moe_up_fp4a4": moeUp, "moe_up_fp4a8": moeUp,
 	"moe_down_f32": moeDown, "moe_down_bf16": moeDown, "moe_down_fp4": moeDown, "moe_down_fp4a4": moeDown, "moe_down_fp4a8": moeDown,
 	"gather_rows": gatherRows, "sample": sample,
@@ -429,6 +430,17 @@ func moeDown(d *device, c *kernels.Call, at uintptr) (err error) {
 		return err
 	}
 	return d.do("moe_combine", [3]uint32{ceil(a.n, 256), uint32(a.m), 1}, 256, 0, unsafe.Pointer(&a))
+}
+
+func kvCast(d *device, c *kernels.Call, at uintptr) error {
+	x := c.Dims
+	entry, wide := int64(kernels.LatentEntry(kernels.FP8, int(x.K), int(x.Rope))), int64(x.K+x.Rope)
+	if wide%8 != 0 || c.Args[0].Len/entry < x.Slots || c.Args[1].Len/(2*wide) < x.Slots {
+		return fmt.Errorf("%w: %d entries of %d values do not fit %d and %d bytes", kernels.ErrKernel, x.Slots, wide, c.Args[0].Len, c.Args[1].Len)
+	}
+	a := castP{cache: d.ptr(c.Args[0]), out: d.ptr(c.Args[1]), at: at, slots: x.Slots, k: x.K, nrope: x.Rope}
+	blocks := min((x.Slots*wide/8+255)/256, 1<<16)
+	return d.do("kv_cast", [3]uint32{uint32(blocks), 1, 1}, 256, 0, unsafe.Pointer(&a))
 }
 
 func gatherRows(d *device, c *kernels.Call, at uintptr) error {

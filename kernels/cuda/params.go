@@ -50,6 +50,12 @@ type attendP struct {
 	scale                                               float32
 }
 
+type castP struct {
+	cache, out, at uintptr
+	slots          int64
+	k, nrope       int32
+}
+
 type indexP struct {
 	q, hw, cache, pages, seq, pos, scores, sel, at uintptr
 	m, n, k, heads, topk, pagesLd, ldq, ldhw, lds  int32

@@ -34,6 +34,12 @@ func (e *example) compareOne(i int, got []byte, want any, rank int) (float64, er
 		return 0, nil
 	case []float64:
 		return within(getFloats(got), want, e.k.MaxDiff)
+	case halves:
+		g := make([]float64, len(got)/2)
+		for j := range g {
+			g[j] = bf16(got[2*j:])
+		}
+		return within(g, want, e.k.MaxDiff)
 	case map[int][]float64:
 		return e.compareCache(got, e.args[i].on(rank), want, rank)
 	case []drawn:

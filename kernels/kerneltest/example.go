@@ -207,6 +207,8 @@ func (f fill) one() {
 		f.selection()
 	case "cache":
 		f.cache()
+	case "pool":
+		f.poison(int(d.Slots) * int(d.K+d.Rope) / 2)
 	case "params":
 		f.params()
 	case "seen":

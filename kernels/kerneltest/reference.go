@@ -10,7 +10,7 @@ import (
 type reference struct {
 	*example
 	rank int
-	want map[int]any // by argument: []float64, []int32, map[int][]float64 (cache entries by slot) or []drawn
+	want map[int]any // by argument: []float64, []int32, map[int][]float64 (cache entries by slot), halves or []drawn
 }
 
 func (e *example) reference(rank int) *reference {
@@ -33,6 +33,7 @@ var references = map[string]func(r *reference){
 	"index_logits":    refIndexLogits,
 	"index_topk":      refIndexTopK,
 	"mla_attend":      refAttend,
+	"kv_cast":         refCast,
 	"silu_mul":        refSiluMul,
 	"moe_route":       refRoute,
 	"moe_up":          refMoEUp,

@@ -133,6 +133,18 @@ func refAttend(r *reference) {
 	r.want[6] = y
 }
 
+// halves are values that the kernel writes as BF16.
+type halves []float64
+
+func refCast(r *reference) {
+	c := r.cacheOf(r.rank)
+	var pool halves
+	for slot := range int(r.d.Slots) {
+		pool = append(pool, c.get(slot)...)
+	}
+	r.want[1] = pool
+}
+
 func softmax(y, q []float64, entries [][]float64, scale float64) {
 	p, top, sum := make([]float64, len(entries)), math.Inf(-1), 0.0
 	for i, e := range entries {

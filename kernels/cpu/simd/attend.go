@@ -26,6 +26,9 @@ func Attend(o, q []float32, heads int, scale float32, c Cache, slots []int32, s 
 	active.attend(o, q, heads, scale, c, slots, s)
 }
 
+// Entry decodes the entry at a slot into its latent and rotary values.
+func Entry(dst []float32, c Cache, slot int) { active.entry(dst, c, slot) }
+
 func (l *level) attend(o, q []float32, heads int, scale float32, c Cache, slots []int32, s *Scratch) {
 	width := c.Latent + c.Rope
 	row := pad16(width) // of a decoded entry and of a query

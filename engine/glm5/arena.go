@@ -52,7 +52,7 @@ type arena struct {
 	act     kernels.Buffer // [rows, inner]
 	chosen  kernels.Buffer // [rows · experts a token, expert's inner]
 	part    kernels.Buffer // [rows, hidden] what the ranks sum
-	columns kernels.Buffer // [logit rows, vocab / ranks]
+	columns kernels.Buffer // [logit rows, vocab / shards]
 }
 
 const (
@@ -76,9 +76,9 @@ func (c *Config) innerWidth() int {
 // seenBytes is a row of the bitmaps of tokens seen: whole 64-bit words.
 func (c *Config) seenBytes() int { return (c.Vocab + 63) / 64 * 8 }
 
-func newArena(c *Config, o Options, ranks int, alloc allocator) (*arena, error) {
+func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 	a := &arena{}
-	heads, maxPages := c.Heads/ranks, pagesFor(o.Context)
+	heads, maxPages := c.Heads/o.Shards, pagesFor(o.Context)
 	longest := maxPages * kernels.PageTokens
 	type want struct {
 		b     *kernels.Buffer
@@ -101,9 +101,9 @@ func newArena(c *Config, o Options, ranks int, alloc allocator) (*arena, error) 
 		{&a.sampled, o.MaxLogits, sampledBytes, whole},
 		{&a.q, o.MaxRows, f * heads * c.QKHeadDim(), own}, {&a.qa, o.MaxRows, f * heads * (c.KVLoRA + c.QKRope), own},
 		{&a.latent, o.MaxRows, f * heads * c.KVLoRA, own}, {&a.values, o.MaxRows, f * heads * c.VHead, own},
-		{&a.gateUp, o.MaxRows, f * 2 * c.innerWidth() / ranks, own}, {&a.act, o.MaxRows, f * c.innerWidth() / ranks, own},
-		{&a.chosen, o.MaxRows * c.ExpertsPerToken, f * c.MoEIntermediate / ranks, own},
-		{&a.part, o.MaxRows, f * c.Hidden, own}, {&a.columns, o.MaxLogits, f * c.Vocab / ranks, own},
+		{&a.gateUp, o.MaxRows, f * 2 * c.innerWidth() / o.Shards, own}, {&a.act, o.MaxRows, f * c.innerWidth() / o.Shards, own},
+		{&a.chosen, o.MaxRows * c.ExpertsPerToken, f * c.MoEIntermediate / o.Shards, own},
+		{&a.part, o.MaxRows, f * c.Hidden, own}, {&a.columns, o.MaxLogits, f * c.Vocab / o.Shards, own},
 	}
 	if longest <= c.IndexTopK { // attention never selects
 		wants = slices.DeleteFunc(wants, func(w want) bool { return w.b == &a.scores || w.b == &a.sel || w.b == &a.iq })

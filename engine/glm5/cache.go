@@ -41,6 +41,26 @@ func newCache(c *Config, o Options, alloc allocator) (*cache, error) {
 	return k, nil
 }
 
+// FillCache writes entries, whole pages of them in the cache's format, over and
+// over into the pages of every layer: contexts that nobody computed, for
+// measurements.
+func (m *Model) FillCache(latent, index []byte) error {
+	for i := range m.cache.latent {
+		for _, f := range []struct {
+			to   kernels.Buffer
+			from []byte
+		}{{m.cache.latent[i], latent}, {m.cache.index[i], index}} {
+			for at := int64(0); at < f.to.Len && len(f.from) > 0; at += int64(len(f.from)) {
+				n := min(int64(len(f.from)), f.to.Len-at)
+				if err := m.g.Upload(f.to.Slice(at, n), f.from[:n]); err != nil {
+					return fmt.Errorf("filling the cache of layer %d: %w", i, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // layers is the number of layers that are loaded.
 func (o Options) layers(c *Config) int {
 	if o.MTP {

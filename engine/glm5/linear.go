@@ -34,6 +34,7 @@ type loader struct {
 	ck      *checkpoint.Checkpoint
 	g       *ranks.Group
 	act     Act
+	shards  int               // parts that weights are cut into
 	tensors map[string]Tensor // those of the layer that is loaded, and those outside the layers
 }
 
@@ -108,7 +109,7 @@ func (l *loader) linear(modules ...string) (linear, error) {
 		all = append(all, s)
 	}
 	w := linear{replicated: all[0].split == Whole}
-	_, w.cols = all[0].shape(l.g.Ranks())
+	_, w.cols = all[0].shape(l.shards)
 	for len(all) > 0 {
 		n := mergeable(all)
 		p, err := l.part(modules[0], all[:n])
@@ -140,7 +141,7 @@ func mergeable(all []source) int {
 
 // part loads weights that are one matrix.
 func (l *loader) part(name string, all []source) (part, error) {
-	n := l.g.Ranks()
+	n := l.shards
 	var p part
 	for i := range all {
 		rows, _ := all[i].shape(n)

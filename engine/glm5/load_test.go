@@ -61,6 +61,8 @@ func TestLoadNamesWhatIsWrong(t *testing.T) {
 		want []string // words of the error
 	}{
 		{name: "ranks", tp: 3, want: []string{"tensor parallelism 3"}},
+		{name: "shards", tp: 2, o: glm5.Options{Shards: 1}, want: []string{"in 1 parts for 2 ranks"}},
+		{name: "odd shards", tp: 1, o: glm5.Options{Shards: 5}, want: []string{"5 is not supported"}},
 		{name: "options", tp: 1, o: glm5.Options{KVCache: "fp4", Act: "w1a1", Context: 4096}, want: []string{"fp4", "w1a1", "Context 4096"}},
 		{name: "missing weight", tp: 2, edit: rename("model.layers.3.self_attn.o_proj.weight", "model.layers.3.self_attn.x_proj.weight"),
 			want: []string{"layer 3", "self_attn.o_proj", "not in the checkpoint"}},

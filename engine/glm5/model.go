@@ -23,11 +23,11 @@ type Model struct {
 	inputs  []byte // the host's copy of buf.inputs
 
 	// What the program needs at every call.
-	ranks, heads int32 // heads of a rank
-	softmaxScale float32
-	indexScale   float32
-	routing      [4]float32
-	names        struct{ latentWrite, indexWrite, indexLogits, attend kernels.Name }
+	ranks, shards, heads int32 // heads of a rank
+	softmaxScale         float32
+	indexScale           float32
+	routing              [4]float32
+	names                struct{ latentWrite, indexWrite, indexLogits, attend kernels.Name }
 }
 
 // Load reads a checkpoint's config and weights and takes each rank's share to
@@ -38,8 +38,14 @@ func Load(ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
 	}
-	if err := c.CheckTP(g.Ranks()); err != nil {
+	if o.Shards == 0 {
+		o.Shards = g.Ranks()
+	}
+	if err := c.CheckTP(o.Shards); err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
+	}
+	if o.Shards < g.Ranks() {
+		return nil, fmt.Errorf("%s: weights in %d parts for %d ranks", ck.Name, o.Shards, g.Ranks())
 	}
 	if err := o.Validate(&c); err != nil {
 		return nil, fmt.Errorf("%s: model options: %w", ck.Name, err)
@@ -48,7 +54,7 @@ func Load(ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) 
 	m := &Model{Config: c, o: o, g: g}
 	m.program.m = m
 	m.prepare(g.Ranks())
-	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act}
+	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, shards: o.Shards}
 	if m.w, err = l.weights(o); err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
 	}
@@ -62,7 +68,7 @@ func Load(ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) 
 			d.index.cache = m.cache.index[i]
 		}
 	}
-	a, err := newArena(&c, o, g.Ranks(), g.Alloc)
+	a, err := newArena(&c, o, g.Alloc)
 	if err != nil {
 		return nil, err
 	}
@@ -74,8 +80,8 @@ func Load(ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) 
 // prepare works out what the program needs at every call.
 func (m *Model) prepare(ranks int) {
 	c := &m.Config
-	m.ranks = int32(ranks)
-	m.heads = int32(c.Heads) / m.ranks
+	m.ranks, m.shards = int32(ranks), int32(m.o.Shards)
+	m.heads = int32(c.Heads) / m.shards
 	m.softmaxScale, m.indexScale = float32(c.SoftmaxScale()), float32(c.IndexScale())
 	m.routing = [4]float32{c.RoutedScale, float32(c.Groups), float32(c.TopKGroups), 0}
 	if c.NormTopK {

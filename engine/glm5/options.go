@@ -32,6 +32,12 @@ type Options struct {
 	Context   int            // positions of a sequence; 0: the model's
 	Tokens    int            // ids from here on are padding and never sampled; 0: none are
 	MTP       bool           // load the prediction layer
+
+	// Shards is how many parts the weights are cut into; 0: as many as the group
+	// has ranks. With more, the ranks have the first parts and sum only what they
+	// have: a share of the model's work, for measurements, with a meaningless
+	// result.
+	Shards int
 }
 
 // kvCaches are the formats that caches can have.

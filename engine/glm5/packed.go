@@ -55,7 +55,7 @@ func (l *loader) perHead(kernel kernels.Name, module string, rows, cols int, rea
 	if s.Format == kernels.BF16 {
 		format = kernels.BF16
 	}
-	heads, each := l.c.Heads/l.g.Ranks(), l.c.QKNope+l.c.VHead
+	heads, each := l.c.Heads/l.shards, l.c.QKNope+l.c.VHead
 	buf, err := l.g.Load(kernels.Sharded, func(rank int) kernels.Weights {
 		return kernels.Weights{Name: string(kernel) + " of " + module, Format: format, Count: heads, Rows: rows, Cols: cols,
 			Read: func(i int) (kernels.Matrix, error) { return read(&s, format, (rank*heads+i)*each) }}
@@ -115,7 +115,7 @@ func width(f kernels.Format) int {
 // weights one above the other. They run in their format if it is one, else in
 // float32.
 func (l *loader) expertsOf(i int, kernel kernels.Name, names ...string) (packed, error) {
-	n := l.g.Ranks()
+	n := l.shards
 	all := make([]source, 0, l.c.Experts*len(names))
 	format := kernels.Format("")
 	rows, cols := 0, 0

@@ -223,7 +223,7 @@ func (p *program) mlp(w *mlp) {
 func (p *program) mixture(w *mixture) {
 	m, c, a := p.m, &p.m.Config, &p.m.buf
 	n, k := int32(c.Experts), int32(c.ExpertsPerToken)
-	hidden, inner := int32(c.Hidden), int32(c.MoEIntermediate)/m.ranks
+	hidden, inner := int32(c.Hidden), int32(c.MoEIntermediate)/m.shards
 	p.gemm(&w.router, p.rows, a.h, a.router)
 	p.callWith("moe_route", true, kernels.Dims{M: p.rows, Groups: n, TopK: k}, m.routing, a.router, w.bias, a.experts, a.weights)
 	p.mlp(&w.shared)
@@ -239,13 +239,17 @@ func (p *program) head() {
 	m, c, a := p.m, &p.m.Config, &p.m.buf
 	hidden, vocab := int32(c.Hidden), int32(c.Vocab)
 	p.call("gather_rows", true, kernels.Dims{M: p.logits, N: hidden}, 0, a.h, a.logitRows, a.last)
-	if m.ranks == 1 {
+	switch {
+	case m.shards == 1:
 		p.gemm(&m.w.head, p.logits, a.last, a.logits)
-	} else {
+	case m.ranks == 1: // the other shards' columns stay 0
+		p.gemm(&m.w.head, p.logits, a.last, a.logits.Columns(0, m.w.head.rows, c.Vocab))
+	default:
+		vocab = vocab / m.shards * m.ranks // those that are here
 		p.gemm(&m.w.head, p.logits, a.last, a.columns)
 		p.call("all_gather", false, kernels.Dims{M: p.logits, N: vocab, Ranks: m.ranks}, 0, a.columns, a.logits)
 	}
-	p.call("sample", true, kernels.Dims{M: p.logits, N: vocab, TopK: int32(m.o.Tokens)}, 0, a.logits, a.params, a.seen, a.sampled)
+	p.call("sample", true, kernels.Dims{M: p.logits, N: vocab, TopK: min(int32(m.o.Tokens), vocab)}, 0, a.logits, a.params, a.seen, a.sampled)
 }
 
 // from returns b from the first row of block k on. width is its values a row;

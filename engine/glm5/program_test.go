@@ -35,13 +35,16 @@ func newSketch(t testing.TB, config string, ranks int, o Options) *sketch {
 		t.Fatal(err)
 	}
 	o = o.withDefaults(&c)
+	if o.Shards == 0 {
+		o.Shards = ranks
+	}
 	s := &sketch{Model: &Model{Config: c, o: o}}
 	alloc := func(n int64, _ kernels.Sharing) (kernels.Buffer, error) {
 		s.sizes = append(s.sizes, n)
 		return kernels.Buffer{Index: uint32(len(s.sizes)), Len: n}, nil
 	}
 	some := func() kernels.Buffer { b, _ := alloc(1<<40, kernels.Replicated); return b }
-	n := ranks
+	n := o.Shards
 	lin := func(rows, cols int, whole bool) linear {
 		return linear{parts: []part{{packed: packed{some(), "gemm_bf16"}, rows: rows}}, rows: rows, cols: cols, replicated: whole}
 	}
@@ -70,12 +73,12 @@ func newSketch(t testing.TB, config string, ranks int, o Options) *sketch {
 	if o.MTP {
 		s.w.mtp = &prediction{embedNorm: some(), hiddenNorm: some(), norm: some(), join: lin(c.Hidden, 2*c.Hidden, true)}
 	}
-	a, err := newArena(&c, o, n, alloc)
+	a, err := newArena(&c, o, alloc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.buf, s.program.m = *a, s.Model
-	s.prepare(n)
+	s.prepare(ranks)
 	return s
 }
 
@@ -137,8 +140,8 @@ var (
 
 func TestProgramFitsItsBuffers(t *testing.T) {
 	for _, config := range []string{glm5Config, glm52Config} {
-		for _, ranks := range []int{1, 8} {
-			s := newSketch(t, config, ranks, Options{MaxRows: 3000, Context: 150_000, MTP: true})
+		for _, k := range []struct{ ranks, shards int }{{1, 1}, {8, 8}, {1, 8}, {2, 8}} {
+			s := newSketch(t, config, k.ranks, Options{MaxRows: 3000, Context: 150_000, MTP: true, Shards: k.shards})
 			r := rand.New(rand.NewPCG(5, 6))
 			for _, b := range []*Batch{
 				s.batch([2]int{0, 1}), s.batch([2]int{149_999, 1}), s.batch([2]int{0, 3000}), s.batch([2]int{147_000, 3000}),

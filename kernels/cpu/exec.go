@@ -83,8 +83,8 @@ func (e *executor) run(bufs []*buffer, calls []kernels.Call, spans [][]kernels.S
 
 // job is one list on its way. Its stages run one after the other; the parts of
 // a stage run side by side. A worker claims parts from state and the one that
-// ends a stage's last part opens the next stage, so no worker that is kept
-// from running (by the host's goroutines, say) is ever waited for.
+// ends a stage's last part opens the next stage. So a worker that is kept from
+// running, by the host's goroutines say, is waited for only amid a part.
 type job struct {
 	id     uint64 // 1, 2, …
 	tasks  []task

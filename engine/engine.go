@@ -95,7 +95,10 @@ func (e *Engine) Step() ([]Token, error) {
 	}
 	e.commit(batch)
 	e.recorder.end(sample)
-	e.report(batch, calls)
+	if err := e.report(batch, calls); err != nil {
+		e.err = fmt.Errorf("after step %d: %w", e.stats.Steps-1, err)
+		return nil, e.err
+	}
 	return e.tokens, nil
 }
 

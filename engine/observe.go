@@ -91,23 +91,29 @@ func (r *recorder) spans(policy func(int64) bool, ranks, n int) [][]kernels.Span
 }
 
 // report counts the step and tells the observers.
-func (e *Engine) report(b *sched.Batch, calls []kernels.Call) {
+func (e *Engine) report(b *sched.Batch, calls []kernels.Call) error {
 	r := &e.recorder
 	e.stats.Steps++
 	e.stats.Computed += int64(b.Tokens)
 	e.stats.Sampled += int64(len(e.tokens))
 	e.stats.Preempted += int64(b.Preempted)
+	trace := kernels.Trace{Step: r.step, Calls: calls, Spans: r.timed, Shared: r.shared}
 	if r.timed != nil && e.o.OnTrace != nil {
-		e.o.OnTrace(kernels.Trace{Step: r.step, Calls: calls, Spans: r.timed, Shared: r.shared})
+		e.o.OnTrace(trace)
+	}
+	info := StepInfo{
+		Step: r.step, Kind: string(b.Kind), Sequences: len(b.Items), Tokens: b.Tokens, Sampled: len(e.tokens),
+		Waiting: e.sched.Waiting(), Pages: b.Pages, Preempted: b.Preempted,
+		StartNS: r.begin, WallNS: r.ends[sample] - r.begin,
+		ScheduleNS: r.ends[schedule] - r.begin, UploadNS: r.ends[upload] - r.ends[schedule],
+		DeviceNS: r.ends[device] - r.ends[upload], SampleNS: r.ends[sample] - r.ends[device],
+		Recorded: r.timed != nil,
 	}
 	if e.o.OnStep != nil {
-		e.o.OnStep(StepInfo{
-			Step: r.step, Kind: string(b.Kind), Sequences: len(b.Items), Tokens: b.Tokens, Sampled: len(e.tokens),
-			Waiting: e.sched.Waiting(), Pages: b.Pages, Preempted: b.Preempted,
-			StartNS: r.begin, WallNS: r.ends[sample] - r.begin,
-			ScheduleNS: r.ends[schedule] - r.begin, UploadNS: r.ends[upload] - r.ends[schedule],
-			DeviceNS: r.ends[device] - r.ends[upload], SampleNS: r.ends[sample] - r.ends[device],
-			Recorded: r.timed != nil,
-		})
+		e.o.OnStep(info)
 	}
+	if e.o.OnStepDone != nil {
+		return e.o.OnStepDone(Done{Info: info, Batch: &e.in, Trace: trace})
+	}
+	return nil
 }

@@ -24,6 +24,18 @@ type Options struct {
 	OnTrace func(kernels.Trace)
 	// OnStep gets every step, after OnTrace. nil: nobody.
 	OnStep func(StepInfo)
+	// OnStepDone gets every step with what it computed, after OnStep and before
+	// the next step begins. All of it is valid until it returns. The ranks are
+	// idle meanwhile and may be used, if the caches are left as they were. Its
+	// error ends the engine. nil: nobody.
+	OnStepDone func(Done) error
+}
+
+// Done is a step that was computed, as observers of its contents get it.
+type Done struct {
+	Info  StepInfo
+	Batch *glm5.Batch
+	Trace kernels.Trace // Spans is nil where the step was not timed
 }
 
 // limits returns the scheduler's options for a model.

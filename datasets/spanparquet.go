@@ -74,6 +74,9 @@ func (r *parquetSpans) bounds(i int) (lo, hi int64) {
 }
 
 func (r *parquetSpans) steps(i int, c *SpanColumns) error {
+	if err := checkGroup(r.parquetFile, i); err != nil {
+		return err
+	}
 	_, err := r.column(r.groups[i], r.leaf[0], spanColumns[0], c, 0)
 	return err
 }
@@ -83,6 +86,9 @@ func (r *parquetSpans) read(i int, c *SpanColumns) error {
 	rows := g.NumRows()
 	if rows > maxBlockRows {
 		return fmt.Errorf("%d rows in one row group; at most %d can be read", rows, maxBlockRows)
+	}
+	if err := checkGroup(r.parquetFile, i); err != nil {
+		return err
 	}
 	for i, col := range spanColumns {
 		n, err := r.column(g, r.leaf[i], col, c, int(rows))

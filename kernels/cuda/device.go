@@ -205,22 +205,8 @@ func (d *device) Download(dst []byte, src kernels.Buffer) error {
 }
 
 // Run executes calls: as a graph when the list has been seen before.
-func (d *device) Run(calls []kernels.Call, spans []kernels.Span) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: a bug in rank %d: %v", kernels.ErrDevice, d.rank, p)
-		}
-	}()
-	if err := d.use(); err != nil {
-		return err
-	}
-	if spans != nil && len(spans) != len(calls) {
-		return fmt.Errorf("%w: %d spans for %d calls", kernels.ErrKernel, len(spans), len(calls))
-	}
-	if err := d.stamps.start(d, len(calls), spans != nil); err != nil {
-		return err
-	}
-	if err := d.launch(calls, spans != nil); err != nil {
+func (d *device) Run(calls []kernels.Call, spans []kernels.Span) error {
+	if err := d.launch(calls, spans); err != nil {
 		return err
 	}
 	if err := d.wait(); err != nil {

@@ -42,37 +42,64 @@ func key(calls []kernels.Call, stamped bool) uint64 {
 
 // launch runs the list: kernel by kernel the first time, as a graph when the
 // same list comes again, which it does in decode and rarely in prefill.
-func (d *device) launch(calls []kernels.Call, stamped bool) error {
-	if d.group.options.NoGraphs || len(calls) < 8 {
-		return d.enqueue(calls)
-	}
-	k := key(calls, stamped)
-	g, seen := d.graphs[k]
-	if !seen {
-		if len(d.graphs) >= maxGraphs {
-			d.forgetGraphs()
-		}
-		d.graphs[k] = nil
-		return d.enqueue(calls)
+func (d *device) launch(calls []kernels.Call, spans []kernels.Span) error {
+	g, err := d.ready(calls, spans)
+	if err = d.group.meet(err); err != nil {
+		return err
 	}
 	if g == nil {
-		if err := d.prepare(calls); err != nil {
-			return err
-		}
-		var err error
-		g, err = driver.Capture(d.stream, func() error { return d.each(calls) })
-		if err != nil {
-			return fmt.Errorf("%w: %w", kernels.ErrDevice, err)
-		}
-		d.graphs[k] = g
-		d.stats.Graphs++
-		d.stats.Nodes += g.Nodes
+		return d.each(calls)
 	}
 	d.stats.GraphLaunches++
 	if err := g.Launch(d.stream); err != nil {
 		return fmt.Errorf("%w: launch the step's graph: %w", kernels.ErrDevice, err)
 	}
 	return nil
+}
+
+// ready allocates all that the list needs and returns its graph, nil for a list
+// that has not come before. It never panics: the other ranks wait for it.
+func (d *device) ready(calls []kernels.Call, spans []kernels.Span) (g *driver.Graph, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: a bug in rank %d: %v", kernels.ErrDevice, d.rank, p)
+		}
+	}()
+	if err := d.use(); err != nil {
+		return nil, err
+	}
+	if spans != nil && len(spans) != len(calls) {
+		return nil, fmt.Errorf("%w: %d spans for %d calls", kernels.ErrKernel, len(spans), len(calls))
+	}
+	if err := d.stamps.start(d, len(calls), spans != nil); err != nil {
+		return nil, err
+	}
+	if d.group.options.NoGraphs || len(calls) < 8 {
+		return nil, d.prepare(calls)
+	}
+	k := key(calls, spans != nil)
+	g, seen := d.graphs[k]
+	if g != nil {
+		return g, nil
+	}
+	if err := d.prepare(calls); err != nil {
+		return nil, err
+	}
+	if !seen {
+		if len(d.graphs) >= maxGraphs {
+			d.forgetGraphs()
+		}
+		d.graphs[k] = nil
+		return nil, nil
+	}
+	g, err = driver.Capture(d.stream, func() error { return d.each(calls) })
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", kernels.ErrDevice, err)
+	}
+	d.graphs[k] = g
+	d.stats.Graphs++
+	d.stats.Nodes += g.Nodes
+	return g, nil
 }
 
 func (d *device) forgetGraphs() {
@@ -82,13 +109,6 @@ func (d *device) forgetGraphs() {
 		}
 	}
 	clear(d.graphs)
-}
-
-func (d *device) enqueue(calls []kernels.Call) error {
-	if err := d.prepare(calls); err != nil {
-		return err
-	}
-	return d.each(calls)
 }
 
 // prepare checks the calls and makes room for their scratch memory.

@@ -37,7 +37,14 @@ const maxSharedOptin cu.DeviceAttribute = 97
 // largeShared are the kernels that may need more than 48 KiB of shared memory.
 const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8"
 
+// loadImages loads the kernels once for all ranks of the group on a GPU.
 func (d *device) loadImages() error {
+	for _, r := range d.group.ranks {
+		if r.gpu == d.gpu {
+			d.funcs = r.funcs
+			return nil
+		}
+	}
 	for image, names := range entries {
 		data, err := fs.ReadFile(images, "images/"+image+".fatbin")
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"glmbatch/kernels"
@@ -19,6 +20,46 @@ type group struct {
 	ranks   []*device
 	arrived uintptr // the barrier's counter, on the first GPU
 	options Options
+	meeting meeting
+}
+
+// meeting is where the ranks' host threads wait for each other: what a rank
+// allocates, loads or uploads may wait for the whole GPU, so it must be over
+// before any rank's kernels wait for another rank's.
+type meeting struct {
+	mu      sync.Mutex
+	cond    *sync.Cond
+	arrived int
+	round   uint64
+	err     error // of this round
+	last    error // of the round before
+}
+
+// meet returns when every rank is here: nil, or the first error that one brought.
+func (g *group) meet(err error) error {
+	n := len(g.ranks)
+	if n < 2 {
+		return err
+	}
+	m := &g.meeting
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.cond == nil {
+		m.cond = sync.NewCond(&m.mu)
+	}
+	if m.err == nil {
+		m.err = err
+	}
+	round := m.round
+	if m.arrived++; m.arrived == n {
+		m.arrived, m.last, m.err = 0, m.err, nil
+		m.round++
+		m.cond.Broadcast()
+	}
+	for m.round == round {
+		m.cond.Wait()
+	}
+	return m.last
 }
 
 // Open returns one device a rank. Ranks are placed on the GPUs in turn, several

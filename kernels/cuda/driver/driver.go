@@ -11,6 +11,7 @@ static CUresult x_attribute(CUfunction f, int a, int v) { return glmbatch_extra(
 static CUresult x_begin(CUstream s) { return glmbatch_extra()->begin_capture(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL); }
 static CUresult x_end(CUstream s, CUgraph *g) { return glmbatch_extra()->end_capture(s, g); }
 static CUresult x_instantiate(CUgraphExec *e, CUgraph g) { return glmbatch_extra()->instantiate(e, g, 0); }
+static CUresult x_upload(CUgraphExec e, CUstream s) { return glmbatch_extra()->upload(e, s); }
 static CUresult x_graph_launch(CUgraphExec e, CUstream s) { return glmbatch_extra()->graph_launch(e, s); }
 static CUresult x_exec_destroy(CUgraphExec e) { return glmbatch_extra()->exec_destroy(e); }
 static CUresult x_graph_destroy(CUgraph g) { return glmbatch_extra()->graph_destroy(g); }
@@ -127,7 +128,11 @@ func Capture(s cu.Stream, f func() error) (*Graph, error) {
 	if err := result(C.x_instantiate(&x, g)); err != nil {
 		return nil, fmt.Errorf("instantiate a graph of %d nodes: %w", n, err)
 	}
-	return &Graph{exec: x, Nodes: int(n)}, nil
+	if err := result(C.x_upload(x, stream(s))); err != nil {
+		C.x_exec_destroy(x)
+		return nil, fmt.Errorf("upload a graph of %d nodes: %w", n, err)
+	}
+	return &Graph{exec: x, Nodes: int(n)}, Sync(s)
 }
 
 func (g *Graph) Launch(s cu.Stream) error { return result(C.x_graph_launch(g.exec, stream(s))) }

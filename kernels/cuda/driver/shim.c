@@ -21,6 +21,9 @@ __attribute__((constructor)) static void load(void) {
 	for (int i = 0; i < GLMBATCH_SYMBOLS; i++) glmbatch_slots[i] = (void *)not_initialised;
 	// One queue a stream, so that ranks that share a GPU cannot block each other.
 	setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+	// A kernel that is loaded when it is first launched may wait for kernels that
+	// wait for it.
+	setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 	void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
 	if (!lib) return;
 	for (int i = 0; i < GLMBATCH_SYMBOLS; i++) {
@@ -37,6 +40,7 @@ __attribute__((constructor)) static void load(void) {
 	FIND(begin_capture, "cuStreamBeginCapture_v2");
 	FIND(end_capture, "cuStreamEndCapture");
 	FIND(instantiate, "cuGraphInstantiateWithFlags");
+	FIND(upload, "cuGraphUpload");
 	FIND(graph_launch, "cuGraphLaunch");
 	FIND(exec_destroy, "cuGraphExecDestroy");
 	FIND(graph_destroy, "cuGraphDestroy");

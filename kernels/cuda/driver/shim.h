@@ -10,6 +10,7 @@ struct extra {
 	CUresult (*begin_capture)(CUstream, CUstreamCaptureMode);
 	CUresult (*end_capture)(CUstream, CUgraph *);
 	CUresult (*instantiate)(CUgraphExec *, CUgraph, unsigned long long);
+	CUresult (*upload)(CUgraphExec, CUstream);
 	CUresult (*graph_launch)(CUgraphExec, CUstream);
 	CUresult (*exec_destroy)(CUgraphExec);
 	CUresult (*graph_destroy)(CUgraph);

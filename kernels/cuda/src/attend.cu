@@ -49,14 +49,14 @@ __device__ __forceinline__ uint2 load8(const uint8_t* e, bool wide) {
 template <int F>
 __device__ __forceinline__ void mla_attend(const AttendP& p) {
   extern __shared__ __align__(16) char smem[];
-  begin(p.at);
+  begin();
   int width = p.k + p.nrope, pitch = width + 8, blocks = (p.k + 127) / 128;
   __nv_bfloat16* tile = reinterpret_cast<__nv_bfloat16*>(smem);            // [64][pitch]
   float* s = reinterpret_cast<float*>(tile + kTile * pitch);               // [2][64][8]
   float* pr = s + 2 * kTile * 8;                                           // [8][72]
   float* sc = pr + 8 * 72;                                                 // [64][blocks]
   int* slot = reinterpret_cast<int*>(sc + kTile * blocks);                 // [64]
-  ready();
+  ready(p.at);
   int part_no = blockIdx.x, m = blockIdx.y, h0 = blockIdx.z * 8, n = positions(p, m), first = part_no * kTile;
   if (first >= n) return finish(p.at);
   int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3;
@@ -170,12 +170,12 @@ __device__ __forceinline__ void mla_attend(const AttendP& p) {
 // The float32 cache, for checks against references: float32 sums throughout.
 extern "C" __global__ void __launch_bounds__(256) mla_attend_f32(const __grid_constant__ AttendP p) {
   extern __shared__ __align__(16) char f32_smem[];
-  begin(p.at);
+  begin();
   int width = p.k + p.nrope, pitch = width + 1;
   float* tile = reinterpret_cast<float*>(f32_smem);  // [64][pitch]
   float* pr = tile + kTile * pitch;              // [8][64]
   int* slot = reinterpret_cast<int*>(pr + 8 * kTile);
-  ready();
+  ready(p.at);
   int part_no = blockIdx.x, m = blockIdx.y, h0 = blockIdx.z * 8, n = positions(p, m), first = part_no * kTile;
   if (first >= n) return finish(p.at);
   int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31;
@@ -211,8 +211,8 @@ extern "C" __global__ void __launch_bounds__(256) mla_attend_fp8(const __grid_co
 
 // The splits of a row, in order. grid (heads, m)
 extern "C" __global__ void __launch_bounds__(256) mla_combine(const __grid_constant__ AttendP p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int h = blockIdx.x, m = blockIdx.y, n = (positions(p, m) + kTile - 1) / kTile;
   const float* part = p.part + ((size_t)m * p.splits * p.heads + h) * (p.k + 2);
   size_t step = (size_t)p.heads * (p.k + 2);
@@ -237,8 +237,8 @@ struct CastP {
   int k, nrope;
 };
 extern "C" __global__ void __launch_bounds__(256) kv_cast(const __grid_constant__ CastP p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int blocks = (p.k + 127) / 128, entry = p.k + 4 * blocks + 2 * p.nrope, width = p.k + p.nrope, chunks = width / 8;
   for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < p.slots * chunks; i += (int64_t)gridDim.x * blockDim.x) {
     int64_t slot = i / chunks;

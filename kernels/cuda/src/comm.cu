@@ -13,8 +13,7 @@ struct BarrierP {
 // The kernels behind it start when it has ended, never early: what waits for a
 // rank must not hold the multiprocessors that the rank may need on the same GPU.
 extern "C" __global__ void barrier(const __grid_constant__ BarrierP p) {
-  if (p.at && threadIdx.x == 0) atomicMin(p.at, globaltimer());
-  ready();
+  ready(p.at);
   if (threadIdx.x == 0) {
     u64 want = (*p.epoch += 1) * p.ranks, have = 0, start = globaltimer();
     __threadfence_system();

@@ -19,14 +19,15 @@ __device__ __forceinline__ u64 globaltimer() {
   return t;
 }
 
-// begin lets the next kernel of the stream start its weight loads and stamps
-// the call's start; ready waits until the kernels before have finished and
-// flushed: nothing but weights may be read, and nothing written, before it.
-__device__ __forceinline__ void begin(u64* at) {
-  asm volatile("griddepcontrol.launch_dependents;");
+// begin lets the next kernel of the stream start its weight loads. ready waits
+// until the kernels before have finished and flushed: nothing but weights may be
+// read, and nothing written, before it. It stamps the call's start: from there
+// on the call has the GPU, and what it did early was in others' time.
+__device__ __forceinline__ void begin() { asm volatile("griddepcontrol.launch_dependents;"); }
+__device__ __forceinline__ void ready(u64* at) {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
   if (at && threadIdx.x == 0) atomicMin(at, globaltimer());
 }
-__device__ __forceinline__ void ready() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 __device__ __forceinline__ void finish(u64* at) {
   if (!at) return;
   __syncthreads();

@@ -64,12 +64,12 @@ __device__ __forceinline__ void reduce(float (&acc)[NT][4], float* smem, F f) {
 template <int NT>
 __device__ __forceinline__ void gemm_bf16(const GemmP& p) {
   __shared__ float smem[kWarps * 16 * (NT * 8 + 1)];
-  begin(p.at);
+  begin();
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   int kt = (p.k + 15) / 16, lo, hi, m0 = blockIdx.y * 8 * NT, head = blockIdx.z;
   slice(kt, warp, lo, hi);
   if (p.rope && blockIdx.x == gridDim.x - 1) {
-    ready();
+    ready(p.at);
     rotate(p, m0, 8 * NT);
     return finish(p.at);
   }
@@ -81,7 +81,7 @@ __device__ __forceinline__ void gemm_bf16(const GemmP& p) {
 #pragma unroll
   for (int u = 0; u < U; u++)
     if (lo + u < hi) q[u] = __ldcs(w + (size_t)(lo + u) * 32);
-  ready();
+  ready(p.at);
   const float* xr[NT];
 #pragma unroll
   for (int nt = 0; nt < NT; nt++) xr[nt] = m0 + nt * 8 + g < p.m ? x + (size_t)(m0 + nt * 8 + g) * p.ldx : nullptr;
@@ -115,14 +115,14 @@ extern "C" __global__ void __launch_bounds__(256) gemm_bf16_64(const __grid_cons
 template <int NT>
 __device__ __forceinline__ void gemm_fp4(const GemmP& p) {
   __shared__ float smem[kWarps * 16 * (NT * 8 + 1)];
-  begin(p.at);
+  begin();
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   int kt = (p.k + 63) / 64, lo, hi, m0 = blockIdx.y * 8 * NT;
   slice(kt, warp, lo, hi);
   const uint4* w = static_cast<const uint4*>(p.w) + ((size_t)blockIdx.x * kt) * 32 + lane;
   const uint2* s = reinterpret_cast<const uint2*>(p.scales) + ((size_t)blockIdx.x * kt) * 8 + g;
   float acc[NT][4] = {};
-  ready();
+  ready(p.at);
   const float* xr[NT];
 #pragma unroll
   for (int nt = 0; nt < NT; nt++) xr[nt] = m0 + nt * 8 + g < p.m ? p.x + (size_t)(m0 + nt * 8 + g) * p.ldx : nullptr;
@@ -156,9 +156,9 @@ extern "C" __global__ void __launch_bounds__(256) gemm_fp4_64(const __grid_const
 // float32 weights, row-major: a warp a row of w, eight tokens at a time. Lanes
 // stride k; the lanes' sums are added in a fixed tree.
 extern "C" __global__ void __launch_bounds__(256) gemm_f32(const __grid_constant__ GemmP p) {
-  begin(p.at);
+  begin();
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, r = blockIdx.x * 8 + warp, m0 = blockIdx.y * 8, head = blockIdx.z;
-  ready();
+  ready(p.at);
   if (p.rope && blockIdx.x == gridDim.x - 1) {
     rotate(p, m0, 8);
     return finish(p.at);

@@ -43,8 +43,8 @@ __device__ __forceinline__ void load_key(uint32_t (&hi)[4], uint32_t (&lo)[4], c
 template <int F>
 __device__ __forceinline__ void index_logits(const IndexP& p) {
   extern __shared__ __align__(16) char smem[];
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int m = blockIdx.y, n = p.pos[m] + 1, base = blockIdx.x * 128;
   if (n <= p.topk || base >= n) return finish(p.at);
   int kb = p.k / 32, nts = (p.heads + 7) / 8, tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3;
@@ -154,8 +154,8 @@ extern "C" __global__ void __launch_bounds__(1024) index_topk(const __grid_const
   __shared__ int scan[32];
   __shared__ uint32_t s_prefix;
   __shared__ int s_need;
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int m = blockIdx.x, n = p.pos[m] + 1, tid = threadIdx.x;
   int* sel = p.sel + (size_t)m * p.topk;
   if (n <= p.topk) {

@@ -32,8 +32,8 @@ struct GroupP {
 extern "C" __global__ void __launch_bounds__(1024) moe_group(const __grid_constant__ GroupP p) {
   extern __shared__ int count[];  // groups, then groups+1 starts
   int* start = count + p.groups;
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   for (int e = threadIdx.x; e < p.groups; e += blockDim.x) count[e] = 0;
   __syncthreads();
   for (int i = threadIdx.x; i < p.pairs; i += blockDim.x) atomicAdd(&count[p.experts[i]], 1);
@@ -107,14 +107,14 @@ __device__ __forceinline__ void add(float (&acc)[T][NT][4], const BF16 (&f)[T], 
 // walk adds the steps [lo, hi) with D of them in flight.
 template <typename W, int T, int NT, int D>
 __device__ __forceinline__ void walk(float (&acc)[T][NT][4], const char* w, const char* s, const int (&tile)[T], int kt, int lo, int hi,
-                                     const float* const (&xr)[NT], int lane, int kmax, bool wait) {
+                                     const float* const (&xr)[NT], int lane, int kmax) {
   W buf[D][T];
 #pragma unroll
   for (int d = 0; d < D; d++)
 #pragma unroll
     for (int a = 0; a < T; a++)
       if (lo + d < hi) buf[d][a].load(w, s, tile[a], kt, lo + d, lane);
-  if (wait) ready();
+  
   for (int i = lo; i < hi; i += D)
 #pragma unroll
     for (int d = 0; d < D; d++) {
@@ -136,8 +136,8 @@ __device__ __forceinline__ void touched(const MoeP& p);
 template <typename W, int NT>
 __device__ __forceinline__ void moe_up(const MoeP& p) {
   __shared__ float smem[2][kWarps][16][NT * 8 + 1];
-  begin(p.at);
-  ready();  // which experts follows from the kernels before
+  begin();
+  ready(p.at);  // which experts follows from the kernels before
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   int lo, hi, first, count, e;
   if (p.list) {
@@ -160,7 +160,7 @@ __device__ __forceinline__ void moe_up(const MoeP& p) {
       xr[nt] = pair < 0 ? nullptr : p.x + (size_t)(p.by_pair ? pair : pair / p.topk) * p.ldx;
     }
     float acc[2][NT][4] = {};
-    walk<W, 2, NT, NT == 1 ? 4 : 2>(acc, w, s, tile, kt, lo, hi, xr, lane, p.k, false);
+    walk<W, 2, NT, NT == 1 ? 4 : 2>(acc, w, s, tile, kt, lo, hi, xr, lane, p.k);
 #pragma unroll
     for (int a = 0; a < 2; a++)
 #pragma unroll
@@ -208,15 +208,15 @@ __device__ __forceinline__ void touched(const MoeP& p) {
 template <typename W>
 __device__ __forceinline__ void moe_down(const MoeP& p) {
   extern __shared__ float part[];  // [topk][16]
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, m = blockIdx.y;
   int kt = (p.k + W::kStep - 1) / W::kStep, tile[1] = {(int)blockIdx.x};
   for (int j = warp; j < p.topk; j += kWarps) {
     int pair = m * p.topk + j, e = p.experts[pair];
     const float* xr[1] = {lane < 4 ? p.x + (size_t)pair * p.ldx : nullptr};
     float acc[1][1][4] = {};
-    walk<W, 1, 1, 4>(acc, p.w + (size_t)e * p.wexpert, p.scales + (size_t)e * p.sexpert, tile, kt, 0, kt, xr, lane, p.k, false);
+    walk<W, 1, 1, 4>(acc, p.w + (size_t)e * p.wexpert, p.scales + (size_t)e * p.sexpert, tile, kt, 0, kt, xr, lane, p.k);
     if ((lane & 3) == 0) {
       int r = blockIdx.x * 16 + (lane >> 2);
       part[j * 16 + (lane >> 2)] = acc[0][0][0] * scale_of(p, e, r);
@@ -239,8 +239,8 @@ __device__ __forceinline__ void moe_down(const MoeP& p) {
 // grid (n/128, groups, chunks)
 template <typename W, int NT>
 __device__ __forceinline__ void moe_down_grouped(const MoeP& p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, e = blockIdx.y;
   int first = p.offsets[e], count = p.offsets[e + 1] - first;
   int kt = (p.k + W::kStep - 1) / W::kStep, tile[1] = {(int)blockIdx.x * kWarps + warp};
@@ -250,7 +250,7 @@ __device__ __forceinline__ void moe_down_grouped(const MoeP& p) {
 #pragma unroll
       for (int nt = 0; nt < NT; nt++) xr[nt] = base + nt * 8 + g < count ? p.x + (size_t)p.list[first + base + nt * 8 + g] * p.ldx : nullptr;
       float acc[1][NT][4] = {};
-      walk<W, 1, NT, NT == 1 ? 4 : 2>(acc, p.w + (size_t)e * p.wexpert, p.scales + (size_t)e * p.sexpert, tile, kt, 0, kt, xr, lane, p.k, false);
+      walk<W, 1, NT, NT == 1 ? 4 : 2>(acc, p.w + (size_t)e * p.wexpert, p.scales + (size_t)e * p.sexpert, tile, kt, 0, kt, xr, lane, p.k);
 #pragma unroll
       for (int nt = 0; nt < NT; nt++)
 #pragma unroll
@@ -262,8 +262,8 @@ __device__ __forceinline__ void moe_down_grouped(const MoeP& p) {
   finish(p.at);
 }
 extern "C" __global__ void __launch_bounds__(256) moe_combine(const __grid_constant__ MoeP p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int r = blockIdx.x * blockDim.x + threadIdx.x, m = blockIdx.y;
   if (r < p.n) {
     float* y = p.y + (size_t)m * p.ldy + r;
@@ -288,8 +288,8 @@ ENTRY(moe_down_bf16_32, moe_down_grouped<BF16, 4>)
 
 // float32 experts, as small reference checkpoints have them: a warp an output.
 extern "C" __global__ void __launch_bounds__(256) moe_up_f32(const __grid_constant__ MoeP p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int r = blockIdx.x * 8 + (threadIdx.x >> 5), lane = threadIdx.x & 31, pair = blockIdx.y;
   if (r < p.n) {
     const float* w = reinterpret_cast<const float*>(p.w + (size_t)p.experts[pair] * p.wexpert);
@@ -306,8 +306,8 @@ extern "C" __global__ void __launch_bounds__(256) moe_up_f32(const __grid_consta
   finish(p.at);
 }
 extern "C" __global__ void __launch_bounds__(256) moe_down_f32(const __grid_constant__ MoeP p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int r = blockIdx.x * 8 + (threadIdx.x >> 5), lane = threadIdx.x & 31, m = blockIdx.y;
   if (r < p.n) {
     float* y = p.y + (size_t)m * p.ldy + r;

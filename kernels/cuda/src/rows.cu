@@ -31,8 +31,8 @@ __device__ __forceinline__ float2 turn(const RowsP& p, int m, int j, float a, fl
 // y = x / rms(x) * w. A block a row.
 extern "C" __global__ void __launch_bounds__(512) rms_norm(const __grid_constant__ RowsP p) {
   __shared__ float s[32];
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   const float* x = p.x + (size_t)blockIdx.x * p.ldx;
   float ss = 0;
   for (int i = threadIdx.x; i < p.k; i += blockDim.x) ss = fmaf(x[i], x[i], ss);
@@ -44,8 +44,8 @@ extern "C" __global__ void __launch_bounds__(512) rms_norm(const __grid_constant
 // res += part (of this rank, or of all ranks in rank order); y = norm of res.
 extern "C" __global__ void __launch_bounds__(1024) add_norm(const __grid_constant__ RowsP p) {
   __shared__ float s[32];
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   float* res = p.res + (size_t)blockIdx.x * p.ldr;
   float ss = 0, keep[8];
 #pragma unroll
@@ -81,8 +81,8 @@ __device__ __forceinline__ uint8_t to_e4m3(float v) { return __nv_cvt_float_to_f
 extern "C" __global__ void __launch_bounds__(128) latent_write(const __grid_constant__ RowsP p) {
   __shared__ float s[32];
   extern __shared__ float c[];  // [k]
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int m = blockIdx.x, slot = p.idx[m], width = p.k + p.nrope;
   const float* x = p.x + (size_t)m * p.ldx;
   float ss = 0;
@@ -123,8 +123,8 @@ extern "C" __global__ void __launch_bounds__(128) latent_write(const __grid_cons
 extern "C" __global__ void __launch_bounds__(128) index_write(const __grid_constant__ RowsP p) {
   __shared__ float s[32];
   extern __shared__ float c[];  // [k]
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int m = blockIdx.x, slot = p.idx[m];
   const float* x = p.x + (size_t)m * p.ldx;
   float sum = 0, ss = 0;
@@ -156,8 +156,8 @@ extern "C" __global__ void __launch_bounds__(128) index_write(const __grid_const
 
 // Rotates the first nrope values of each head in place.
 extern "C" __global__ void __launch_bounds__(256) index_rope(const __grid_constant__ RowsP p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int half = p.nrope / 2, n = p.heads * half, m = blockIdx.x;
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
     float* q = p.y + (size_t)m * p.ldy + (size_t)(i / half) * p.k + 2 * (i % half);
@@ -169,16 +169,16 @@ extern "C" __global__ void __launch_bounds__(256) index_rope(const __grid_consta
 
 // y = silu(gate) up; a row of x is [gate n | up n].
 extern "C" __global__ void __launch_bounds__(256) silu_mul(const __grid_constant__ RowsP p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   const float* x = p.x + (size_t)blockIdx.y * p.ldx;
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < p.n; i += gridDim.x * blockDim.x) p.y[(size_t)blockIdx.y * p.ldy + i] = silu(x[i]) * x[p.n + i];
   finish(p.at);
 }
 
 extern "C" __global__ void __launch_bounds__(256) gather_rows(const __grid_constant__ RowsP p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   const float* x = p.x + (size_t)p.idx[blockIdx.x] * p.ldx;
   for (int i = threadIdx.x; i < p.n; i += blockDim.x) p.y[(size_t)blockIdx.x * p.ldy + i] = x[i];
   finish(p.at);
@@ -186,8 +186,8 @@ extern "C" __global__ void __launch_bounds__(256) gather_rows(const __grid_const
 
 // Rows of a row-major table, float32 or BF16.
 extern "C" __global__ void __launch_bounds__(256) embed(const __grid_constant__ RowsP p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   size_t row = (size_t)p.idx[blockIdx.x] * p.n;
   float* y = p.y + (size_t)blockIdx.x * p.ldy;
   for (int i = threadIdx.x; i < p.n; i += blockDim.x)
@@ -197,8 +197,8 @@ extern "C" __global__ void __launch_bounds__(256) embed(const __grid_constant__ 
 
 // y[m] = the ranks' columns side by side.
 extern "C" __global__ void __launch_bounds__(256) all_gather(const __grid_constant__ RowsP p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int per = p.n / p.ranks;
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < p.n; i += gridDim.x * blockDim.x)
     p.y[(size_t)blockIdx.y * p.ldy + i] = p.parts[i / per][(size_t)blockIdx.y * p.ldx + i % per];
@@ -214,8 +214,8 @@ extern "C" __global__ void __launch_bounds__(32) moe_route(const __grid_constant
   float* score = choice + p.groups;
   __shared__ int picked[64];
   __shared__ float group[64];
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int lane = threadIdx.x, m = blockIdx.x;
   const float* x = p.x + (size_t)m * p.ldx;
   for (int e = lane; e < p.groups; e += 32) {
@@ -285,8 +285,8 @@ struct QuantP {
   int pairs, k, topk, ldx, by_pair;
 };
 extern "C" __global__ void __launch_bounds__(256) quant_pairs(const __grid_constant__ QuantP p) {
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int i = blockIdx.x * blockDim.x + threadIdx.x, blocks = p.k / 16;
   if (i < p.pairs * blocks) {
     int pair = i / blocks, b = i % blocks;

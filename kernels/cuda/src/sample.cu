@@ -115,8 +115,8 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const __grid_constant_
   __shared__ int ids[kAlternatives];
   __shared__ u64 runs[1024];
   __shared__ int equals[1024];
-  begin(p.at);
-  ready();
+  begin();
+  ready(p.at);
   int m = blockIdx.x, n = p.n, tid = threadIdx.x;
   const float* raw = p.logits + (size_t)m * p.ld;
   const float* x = raw;

@@ -77,7 +77,7 @@ func exactlyOne(what string) cobra.PositionalArgs {
 func runReport(f reportFlags, path string, stdout io.Writer) error {
 	opt := report.Options{By: attribute.By(f.by), Kind: f.kind}
 	if f.step >= 0 {
-		opt.Steps = timeline.Steps{From: f.step, To: f.step}
+		opt.Steps = &timeline.Steps{From: f.step, To: f.step}
 	}
 	var err error
 	if opt.Machine, err = machineFor(f.machine); err != nil {

@@ -58,9 +58,6 @@ const maxPageSpans = 200_000
 // slowest step and others evenly spread.
 func LoadPage(path string, opt Options) (*Page, error) {
 	opt.By = attribute.ByKernel
-	if opt.Steps == (timeline.Steps{}) {
-		opt.Steps = timeline.AllSteps
-	}
 	r, infos, err := loadSteps(path, opt)
 	if err != nil {
 		return nil, err

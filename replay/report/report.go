@@ -17,7 +17,7 @@ import (
 // Options say what to report.
 type Options struct {
 	By      attribute.By
-	Steps   timeline.Steps    // zero: all
+	Steps   *timeline.Steps   // nil: all
 	Kind    string            // only steps of this kind; "": all
 	Machine *roofline.Machine // bounds are of it; nil: none
 }
@@ -28,7 +28,7 @@ func (o *Options) Validate() error {
 	if o.By != "" && !o.By.Known() {
 		errs = append(errs, fmt.Errorf("cannot group by %q: there are %s", o.By, attribute.Groupings()))
 	}
-	if o.Steps.From < 0 || o.Steps.To < o.Steps.From {
+	if o.Steps != nil && (o.Steps.From < 0 || o.Steps.To < o.Steps.From) {
 		errs = append(errs, fmt.Errorf("bad range of steps %d..%d", o.Steps.From, o.Steps.To))
 	}
 	return errors.Join(errs...)
@@ -86,9 +86,6 @@ func Load(path string, opt Options) (*Report, error) {
 
 // loadSteps also returns the steps that the report is of.
 func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
-	if opt.Steps == (timeline.Steps{}) {
-		opt.Steps = timeline.AllSteps
-	}
 	if err := opt.Validate(); err != nil {
 		return nil, nil, err
 	}
@@ -102,8 +99,12 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 	}
 	defer t.Close()
 	a := attribute.New(&t.Names, attribute.Options{By: opt.By, Machine: opt.Machine})
-	var steps []stepInfo
-	err = t.Each(opt.Steps, func(step int64, rows []timeline.Event) error {
+	steps := timeline.AllSteps
+	if opt.Steps != nil {
+		steps = *opt.Steps
+	}
+	var found []stepInfo
+	err = t.Each(steps, func(step int64, rows []timeline.Event) error {
 		if step < 0 {
 			return nil
 		}
@@ -113,7 +114,7 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 			for i := range ledgers {
 				info.Wall += ledgers[i].Wall / int64(len(ledgers))
 			}
-			steps = append(steps, info)
+			found = append(found, info)
 		}
 		return nil
 	})
@@ -126,7 +127,7 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 	if len(r.Sections) == 0 {
 		return nil, nil, fmt.Errorf("%s: the timeline has no device spans in %s", path, opt.what())
 	}
-	return r, steps, nil
+	return r, found, nil
 }
 
 func (o *Options) what() string {
@@ -135,7 +136,7 @@ func (o *Options) what() string {
 		s.WriteString(o.Kind + " ")
 	}
 	s.WriteString("steps")
-	if o.Steps != timeline.AllSteps {
+	if o.Steps != nil {
 		fmt.Fprintf(&s, " %d to %d", o.Steps.From, o.Steps.To)
 	}
 	return s.String()

@@ -125,7 +125,7 @@ func TestGolden(t *testing.T) {
 		{"classes.txt", "text", false, Options{Machine: &h200}},
 		{"shared.txt", "text", true, Options{}},
 		{"layers.txt", "text", false, Options{By: attribute.ByLayer, Kind: timeline.KindDecode}},
-		{"kernels.json", "json", false, Options{By: attribute.ByKernel, Steps: timeline.Steps{From: 1, To: 2}}},
+		{"kernels.json", "json", false, Options{By: attribute.ByKernel, Steps: &timeline.Steps{From: 1, To: 2}}},
 		{"ranks.md", "markdown", false, Options{By: attribute.ByRank}},
 		{"classes.csv", "csv", false, Options{}},
 		{"classes.bench", "bench", false, Options{}},
@@ -284,8 +284,8 @@ func TestErrors(t *testing.T) {
 		{run, Options{}, "no timeline"},
 		{filepath.Join(dir, "not.parquet"), Options{}, "not.parquet"},
 		{good, Options{By: "colour"}, "group by"},
-		{good, Options{Steps: timeline.Steps{From: 5, To: 2}}, "range of steps"},
-		{good, Options{Steps: timeline.Steps{From: 90, To: 99}}, "no device spans in steps 90 to 99"},
+		{good, Options{Steps: &timeline.Steps{From: 5, To: 2}}, "range of steps"},
+		{good, Options{Steps: &timeline.Steps{From: 90, To: 99}}, "no device spans in steps 90 to 99"},
 		{good, Options{Kind: "mixed"}, "no device spans in mixed steps"},
 	} {
 		_, err := Load(c.path, c.opt)

@@ -27,6 +27,10 @@ function timeline(spans) {
       if (!cache.has(k)) cache.set(k, css(page.kernels[k].class === "host" ? (page.kernels[k].name === "step" ? "--gap" : "--gap2") : variable(page.kernels[k].class)));
       return cache.get(k);
     };
+    css.on = (c) => { // dark or light text, whichever is read better on a colour
+      const [r, g, b] = [1, 3, 5].map((i) => (parseInt(c.slice(i, i + 2), 16) / 255) ** 2.2);
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.3 ? "#1c1b19" : "#ffffff";
+    };
   }
 
   // open lays a step's spans out in rows.
@@ -131,7 +135,7 @@ function timeline(spans) {
       if (width > 30) {
         const a = Math.max(x, left), room = Math.min(x + width, w) - a - 8;
         const name = page.kernels[spans.kernel[i]].short, fit = Math.floor(room / 5.8);
-        if (fit > 3) { g.fillStyle = "#fff"; if (page.kernels[spans.kernel[i]].class === "host") g.fillStyle = css("--ink"); g.textAlign = "left"; g.fillText(name.length > fit ? name.slice(0, fit - 1) + "…" : name, a + 4, row.y + rowHeight / 2 - 1); }
+        if (fit > 3) { g.fillStyle = css.on(c); g.textAlign = "left"; g.fillText(name.length > fit ? name.slice(0, fit - 1) + "…" : name, a + 4, row.y + rowHeight / 2 - 1); }
       }
     }
     return painted;

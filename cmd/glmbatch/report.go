@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,7 +51,7 @@ Machines for --machine: ` + strings.Join(roofline.Names(), ", ") + `, and "this"
 	c.Flags().StringVar(&f.format, "format", report.Formats[0].Name, "text, json, csv, markdown or bench")
 	c.Flags().StringVar(&f.by, "by", string(attribute.ByClass), "also group by "+attribute.Groupings())
 	c.Flags().StringVar(&f.kind, "kind", "", "only prefill, decode, mixed or step (unknown) steps")
-	c.Flags().StringVar(&f.machine, "machine", "", "show how far kernels are from this machine's roofline")
+	c.Flags().StringVar(&f.machine, "machine", "", "show how far kernels are from this machine's roofline (default for the --html of CPU runs: this)")
 	c.Flags().StringVar(&f.html, "html", "", "write a page with pictures to this file instead; it needs no network")
 	c.Flags().Int64Var(&f.step, "step", -1, "only this step")
 	return c
@@ -80,6 +81,9 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 		opt.Steps = &timeline.Steps{From: f.step, To: f.step}
 	}
 	var err error
+	if f.html != "" && f.machine == "" && ranOnCPU(path) {
+		f.machine = "this" // a page has a roofline plot
+	}
 	if opt.Machine, err = machineFor(f.machine); err != nil {
 		return withCode(exitInput, err)
 	}
@@ -94,6 +98,17 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 		return withCode(exitInput, err)
 	}
 	return nil
+}
+
+// ranOnCPU reports whether path is the output folder of a run on a CPU.
+func ranOnCPU(path string) bool {
+	var m struct {
+		Model struct {
+			Device string `json:"device"`
+		} `json:"model"`
+	}
+	b, err := os.ReadFile(filepath.Join(path, "_manifest.json"))
+	return err == nil && json.Unmarshal(b, &m) == nil && m.Model.Device == "cpu"
 }
 
 // writePage writes the report as one HTML file.

@@ -64,6 +64,7 @@ func newRootCommand() *cobra.Command {
 		newDiffCommand(),
 		newExportCommand(),
 		newRunCommand(),
+		newBenchCommand(),
 	)
 	return root
 }

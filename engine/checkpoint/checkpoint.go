@@ -76,6 +76,26 @@ func FromFiles(files map[string][]byte) (*Checkpoint, error) {
 	})
 }
 
+// FromTensors makes a checkpoint of tensors in memory, which may be views of the
+// same bytes. Each tensor's data must be as long as its type and shape say.
+func FromTensors(name string, config []byte, tensors []Tensor) (*Checkpoint, error) {
+	c := &Checkpoint{Name: name, config: config, tensors: make(map[string]*Tensor, len(tensors))}
+	memory := &file{name: name}
+	for i := range tensors {
+		t := &tensors[i]
+		if want := int64(t.Len()) * sizes[t.DType]; want != int64(len(t.Data)) {
+			return nil, fmt.Errorf("%s: %s is %s %v, which takes %d bytes, and has %d", name, t.Name, t.DType, t.Shape, want, len(t.Data))
+		}
+		if c.tensors[t.Name] != nil {
+			return nil, fmt.Errorf("%s: %s is there twice", name, t.Name)
+		}
+		t.file = memory
+		c.tensors[t.Name] = t
+	}
+	c.names = slices.Sorted(maps.Keys(c.tensors))
+	return c, nil
+}
+
 func open(src source) (_ *Checkpoint, err error) {
 	c := &Checkpoint{Name: src.name, tensors: map[string]*Tensor{}}
 	defer func() {

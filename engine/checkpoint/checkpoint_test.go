@@ -252,3 +252,32 @@ func TestTruncatedInUse(t *testing.T) {
 		t.Errorf("another file: %v", err)
 	}
 }
+
+func TestFromTensors(t *testing.T) {
+	block := bf16(1, 2, 3, 4, 5, 6)
+	ts := []Tensor{{Name: "a.weight", DType: BF16, Shape: []int{2, 2}, Data: block[:8]}, {Name: "b.weight", DType: BF16, Shape: []int{2, 2}, Data: block[4:]},
+		{Name: "c", DType: F32, Data: f32(7)}}
+	ck, err := FromTensors("memory", []byte("{}"), ts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := ck.Linear("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err := l.Float32(0, 2); err != nil || v[0] != 3 || v[3] != 6 {
+		t.Errorf("b has %v, %v", v, err)
+	}
+	if v, err := ck.Vector("c"); err != nil || len(v) != 1 || v[0] != 7 {
+		t.Errorf("c has %v, %v", v, err)
+	}
+	if err := ck.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := FromTensors("memory", nil, append(ts, Tensor{Name: "d", DType: BF16, Shape: []int{3}, Data: block[:4]})); err == nil {
+		t.Error("a tensor with too few bytes was taken")
+	}
+	if _, err := FromTensors("memory", nil, append(ts, ts[0])); err == nil {
+		t.Error("a name was taken twice")
+	}
+}

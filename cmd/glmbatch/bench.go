@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/kernels/roofline"
+	"glmbatch/replay/attribute"
+)
+
+// benchFlags are the options of glmbatch bench.
+type benchFlags struct {
+	model     string
+	config    synthOptions // the config and what changes it
+	synthetic bool
+	tp, ranks int
+	batches   []int
+	contexts  []int
+	prefill   int
+	chunk     int
+	kvCache   string
+	kvSlots   int
+	act       string
+	steps     int
+	warmup    int
+	device    deviceFlags
+	machine   string
+	by        string
+	format    string
+	timeline  string
+}
+
+func newBenchCommand() *cobra.Command {
+	f := benchFlags{config: synthOptions{Scale: 1}}
+	c := &cobra.Command{
+		Use:   "bench --config glm-5|glm-5.2|tiny|FILE | --model DIR",
+		Short: "Time decode and prefill steps at a model's shapes, without prompts",
+		Long: `bench runs steps of one rank of --tp (or of more: --ranks) at the shapes of a model
+and says what they cost: the time of a step, the time that its bytes alone would take
+at the machine's read bandwidth, tokens/s, and where the time of each step went.
+
+With --config the weights are random and made in memory; there is no checkpoint and
+no scheduler. With --model they are a checkpoint's. The caches are full of random
+entries, and the pages of every sequence lie all over the pool. With fewer ranks than
+--tp, sums over ranks take only the ranks that are there: no time for links is in the
+figures.
+
+A step is: write the list of calls, upload its inputs, run it, fetch the sampled
+tokens. Steps are timed without spans; between them as many are recorded with spans,
+for the ledger and for what recording costs.
+
+The machine of the floor is that of the GPU if it is known, or the CPU as measured
+once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + `.`,
+		Example: `  glmbatch bench --config tiny --tp 1 --batch 1,8 --context 512 --device cpu
+  # one rank of eight of the full model, on one GPU
+  glmbatch bench --config glm-5 --tp 8 --ranks 1 --synthetic --batch 1,8,64 --context 8192,131072
+  # a prompt of 8,192 tokens, in chunks of 2,048
+  glmbatch bench --config glm-5 --layers 8 --tp 8 --prefill 8192 --chunk 2048
+  # nothing may grow with the pool: the same step in a small and in a large one
+  glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-slots 16384
+  glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-slots 494976
+  # keep the spans, for report, diff and export
+  glmbatch bench --config glm-5 --tp 8 --timeline bench.parquet --format json > bench.json`,
+		Args: exactArgs(0, "no arguments"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return runBench(c.Context(), &f, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	s := c.Flags()
+	s.StringVar(&f.config.Config, "config", "", "random weights for glm-5, glm-5.2, tiny, or a config.json or its folder")
+	s.StringVar(&f.model, "model", "", "weights of this checkpoint instead")
+	s.BoolVar(&f.synthetic, "synthetic", false, "say that weights are random, as they are with --config")
+	s.IntVar(&f.config.Layers, "layers", 0, "with --config: number of layers, 0: the config's")
+	s.StringArrayVar(&f.config.Set, "set", nil, "with --config: key=value for any field of config.json; may be repeated")
+	s.Uint64Var(&f.config.Seed, "seed", 0, "of weights, caches, tokens and pages")
+	s.IntVar(&f.tp, "tp", 8, "ranks that the model is cut for: 1, 2, 4 or 8")
+	s.IntVar(&f.ranks, "ranks", 1, "how many of them run")
+	s.IntSliceVar(&f.batches, "batch", []int{1}, "sequences of a decode step, some with commas between; 0: no decode")
+	s.IntSliceVar(&f.contexts, "context", nil, "positions of each sequence, some with commas between (default: 8192, or the model's)")
+	s.IntVar(&f.prefill, "prefill", 0, "also time the prefill of a prompt of so many tokens")
+	s.IntVar(&f.chunk, "chunk", 2048, "tokens of a prefill step")
+	s.StringVar(&f.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
+	s.IntVar(&f.kvSlots, "kv-slots", 0, "tokens that the caches hold, 0: what the largest batch that fits needs")
+	s.StringVar(&f.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
+	s.IntVar(&f.steps, "steps", 50, "timed steps of each batch and context")
+	s.IntVar(&f.warmup, "warmup", 5, "steps before them")
+	f.device.add(s)
+	s.StringVar(&f.machine, "machine", "", "machine of the floor (default: the one that runs)")
+	s.StringVar(&f.by, "by", string(attribute.ByClass), "also group the ledger by "+attribute.Groupings())
+	s.StringVar(&f.format, "format", "text", "text or json")
+	s.StringVar(&f.timeline, "timeline", "", "write the recorded steps' spans to this file, .parquet or .arrow")
+	return c
+}
+
+func (f *benchFlags) validate() error {
+	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", f.kvCache, "bf16", "fp8", "f32"), oneOf("act", f.act, "w4a16", "w4a4", "int8"), f.device.validate()}
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault(f.model == "" && f.config.Config == "", "give --config for random weights, or --model")
+	fault(f.model != "" && f.config.Config != "", "--config and --model exclude each other")
+	fault(f.model != "" && f.synthetic, "--synthetic and --model exclude each other")
+	fault(f.model != "" && (f.config.Layers != 0 || len(f.config.Set) > 0), "--layers and --set change a --config, not a --model")
+	fault(f.ranks < 1 || f.ranks > f.tp, "--ranks %d: it must be from 1 to --tp, %d", f.ranks, f.tp)
+	for _, b := range f.batches {
+		fault(b < 0 || b > 1<<14, "--batch %d: it must be from 0 to %d", b, 1<<14)
+	}
+	fault(f.steps < 1 || f.steps > 1e5, "--steps %d: it must be from 1 to 100,000", f.steps)
+	fault(f.warmup < 0 || f.warmup > 1e5, "--warmup %d: it must be from 0 to 100,000", f.warmup)
+	fault(f.prefill < 0, "--prefill %d: it must not be negative", f.prefill)
+	fault(f.chunk < 1 || f.chunk > 1<<16, "--chunk %d: it must be from 1 to %d", f.chunk, 1<<16)
+	fault(f.kvSlots < 0, "--kv-slots %d: it must not be negative", f.kvSlots)
+	fault(!attribute.By(f.by).Known(), "--by %q: there are %s", f.by, attribute.Groupings())
+	fault(f.timeline != "" && !strings.HasSuffix(f.timeline, ".parquet") && !strings.HasSuffix(f.timeline, ".arrow"), "--timeline %s: its name must end in .parquet or .arrow", f.timeline)
+	return withCode(exitInput, errors.Join(errs...))
+}
+
+// benchCase is one row of the table.
+type benchCase struct {
+	prefill bool
+	batch   int // sequences
+	context int // positions of each; of a prefill, the prompt's tokens
+}
+
+func (c benchCase) kind() string {
+	if c.prefill {
+		return "prefill"
+	}
+	return "decode"
+}
+
+func (c benchCase) String() string {
+	if c.prefill {
+		return fmt.Sprintf("prefill of %s tokens", digits(int64(c.context)))
+	}
+	return fmt.Sprintf("batch %s at context %s", digits(int64(c.batch)), digits(int64(c.context)))
+}
+
+// slots are what the case takes in the caches, whole pages.
+func (c benchCase) slots() int64 {
+	return int64(c.batch) * int64((c.context+kernels.PageTokens-1)/kernels.PageTokens*kernels.PageTokens)
+}
+
+// cases lists what is measured, in the order of the table.
+func (f *benchFlags) cases(c *glm5.Config) ([]benchCase, error) {
+	var list []benchCase
+	contexts := f.contexts
+	if len(contexts) == 0 {
+		contexts = []int{min(8192, c.MaxPositions)}
+	}
+	for _, n := range append(slices.Clone(contexts), max(1, f.prefill)) {
+		if n < 1 || n > c.MaxPositions {
+			return nil, withCode(exitInput, fmt.Errorf("a context of %d: the model has 1 to %d positions", n, c.MaxPositions))
+		}
+	}
+	for _, n := range contexts {
+		for _, b := range f.batches {
+			if b > 0 {
+				list = append(list, benchCase{batch: b, context: n})
+			}
+		}
+	}
+	if f.prefill > 0 {
+		list = append(list, benchCase{prefill: true, batch: 1, context: f.prefill})
+	}
+	if len(list) == 0 {
+		return nil, withCode(exitInput, errors.New("nothing to measure: give --batch or --prefill"))
+	}
+	return list, nil
+}
+
+func runBench(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (err error) {
+	if err := f.validate(); err != nil {
+		return err
+	}
+	b, err := openBench(ctx, f, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.close()) }()
+	for i := range b.results {
+		if err := b.measure(ctx, &b.results[i]); err != nil {
+			return err
+		}
+	}
+	if err := b.attribute(); err != nil {
+		return err
+	}
+	if f.format == "json" {
+		return b.json(stdout)
+	}
+	return b.text(stdout)
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/roofline"
+	"glmbatch/replay/attribute"
+	"glmbatch/replay/report"
+	"glmbatch/replay/timeline"
+)
+
+// attribute finishes the file of spans and reads the ledger of each case from it.
+func (b *bench) attribute() error {
+	spans := b.spans
+	b.spans = nil
+	if err := spans.Close(); err != nil {
+		return err
+	}
+	for i := range b.results {
+		r := &b.results[i]
+		if r.Skipped != "" {
+			continue
+		}
+		l, err := report.Load(b.path, report.Options{By: attribute.By(b.flags.by), Steps: &timeline.Steps{From: r.first, To: r.last}, Machine: b.machine})
+		if err != nil {
+			return fmt.Errorf("%v: %w", r.of, err)
+		}
+		if l.Source = b.flags.timeline; l.Source == "" {
+			l.Source = "bench"
+		}
+		r.ledger = l
+	}
+	return nil
+}
+
+// benchJSON is the whole result. Times are ns, rates a second.
+type benchJSON struct {
+	Schema     string            `json:"schema"`
+	Model      string            `json:"model"`
+	Synthetic  bool              `json:"synthetic"`
+	TP         int               `json:"tp"`
+	Ranks      int               `json:"ranks"`
+	Layers     int               `json:"layers"`
+	Parameters int64             `json:"parameters"`
+	Weights    int64             `json:"weight_bytes"` // on each rank
+	KVCache    kernels.Format    `json:"kv_cache"`
+	KVSlots    int64             `json:"kv_slots"`
+	Cache      int64             `json:"cache_bytes"` // on each rank
+	LoadNS     int64             `json:"load_ns"`
+	Device     kernels.Info      `json:"device"`
+	Machine    *roofline.Machine `json:"machine"` // null: unknown
+	Seed       uint64            `json:"seed"`
+	Program    map[string]string `json:"program"`
+	Results    []benchLine       `json:"results"`
+}
+
+type benchLine struct {
+	*benchResult
+	RecordingOverhead float64         `json:"recording_overhead"`
+	OverFloor         float64         `json:"over_floor"` // 0: unknown
+	Report            json.RawMessage `json:"report"`     // of the recorded steps, as glmbatch report; null: skipped
+}
+
+func (b *bench) json(w io.Writer) error {
+	o := b.model.Options()
+	j := benchJSON{Schema: "glmbatch.bench/1", Model: b.name, Synthetic: b.flags.model == "", TP: b.flags.tp, Ranks: b.group.Ranks(),
+		Layers: b.model.Config.Layers, Parameters: b.params, Weights: b.weights, KVCache: o.KVCache, KVSlots: b.slots(),
+		Cache: b.slots() * b.pool.perToken, LoadNS: b.loaded.Nanoseconds(), Device: b.group.Info(), Machine: b.machine,
+		Seed: b.flags.config.Seed, Program: versions()}
+	for i := range b.results {
+		r := &b.results[i]
+		line := benchLine{benchResult: r, RecordingOverhead: r.overhead(), OverFloor: r.ratio()}
+		if r.ledger != nil {
+			var text bytes.Buffer
+			if err := r.ledger.Write(&text, "json", report.Style{}); err != nil {
+				return err
+			}
+			line.Report = text.Bytes()
+		}
+		j.Results = append(j.Results, line)
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(j)
+}
+
+func (b *bench) slots() int64 { return int64(b.model.Options().Pages) * kernels.PageTokens }
+
+func (b *bench) text(w io.Writer) error {
+	var s strings.Builder
+	b.head(&s)
+	b.table(&s)
+	b.notes(&s)
+	for i := range b.results {
+		r := &b.results[i]
+		if r.ledger == nil {
+			continue
+		}
+		fmt.Fprintf(&s, "\n%v\n", r.of)
+		if err := r.ledger.Write(&s, "text", styleOf(w)); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, s.String())
+	return err
+}
+
+func (b *bench) head(s *strings.Builder) {
+	c, info, o := &b.model.Config, b.group.Info(), b.model.Options()
+	who := fmt.Sprintf("%d of %d ranks", b.group.Ranks(), b.flags.tp)
+	if b.group.Ranks() == b.flags.tp {
+		who = fmt.Sprintf("all %d ranks", b.flags.tp)
+	}
+	if b.flags.tp == 1 {
+		who = "one rank"
+	}
+	weights := "random weights"
+	if b.flags.model != "" {
+		weights = "its weights"
+	}
+	fill(s, fmt.Sprintf("%s, %s: %d layers, %s parameters, %s (%s on a rank), on %s (%s)", b.name, who, c.Layers, countText(b.params),
+		weights, bytesText(b.weights), info.Name, info.Detail), report.DefaultWidth)
+	fill(s, fmt.Sprintf("caches: %s, %s tokens, %s on a rank; loaded in %.1f s", o.KVCache, digits(b.slots()),
+		bytesText(b.slots()*b.pool.perToken), b.loaded.Seconds()), report.DefaultWidth)
+	s.WriteByte('\n')
+}
+
+// table has a line for each case. A figure that is unknown is empty.
+func (b *bench) table(s *strings.Builder) {
+	const form = "%-8s%6s%9s%11s%9s%9s%10s%11s%9s%10s%8s\n"
+	fmt.Fprintf(s, form, "", "batch", "context", "step ms", "min", "p90", "run ms", "floor ms", "× floor", "tokens/s", "experts")
+	for i := range b.results {
+		r := &b.results[i]
+		if r.Skipped != "" {
+			fmt.Fprintf(s, "%-8s%6d%9s  %s\n", r.Kind, r.Batch, digits(int64(r.Context)), r.Skipped)
+			continue
+		}
+		floor, ratio := "", ""
+		if r.Floor > 0 {
+			floor, ratio = milli(r.Floor), fmt.Sprintf("%.2f", r.ratio())
+		}
+		fmt.Fprintf(s, form, r.Kind, fmt.Sprint(r.Batch), digits(int64(r.Context)), milli(r.Step.Median), milli(r.Step.Min), milli(r.Step.P90),
+			milli(r.Run.Median), floor, ratio, figureText(r.TokensPerSecond), fmt.Sprintf("%.1f", r.Experts))
+	}
+}
+
+// milli is a time in ms with four figures or so.
+func milli(ns int64) string {
+	ms := float64(ns) / 1e6
+	switch {
+	case ms < 100:
+		return fmt.Sprintf("%.3f", ms)
+	case ms < 10_000:
+		return fmt.Sprintf("%.1f", ms)
+	}
+	return digits(int64(ms))
+}
+
+func figureText(v float64) string {
+	if v < 1000 {
+		return fmt.Sprintf("%.1f", v)
+	}
+	return digits(int64(v + .5))
+}
+
+// notes say what the figures mean and what they leave out.
+func (b *bench) notes(s *strings.Builder) {
+	s.WriteByte('\n')
+	line := func(format string, args ...any) { fill(s, fmt.Sprintf(format, args...), report.DefaultWidth) }
+	if b.machine != nil {
+		line("floor: the bytes that the calls of a step must move at least, at the %s/s that %s reads", bytesText(b.machine.Read), b.machine.Name)
+	} else {
+		line("no floor: the read bandwidth of %s is not known; --machine takes another's", b.group.Info().Name)
+	}
+	if n := b.group.Ranks(); n < b.flags.tp {
+		line("collectives are local: sums take the %d of %d ranks that are here, so no time for links is in these figures", n, b.flags.tp)
+	}
+	for i := range b.results {
+		r := &b.results[i]
+		if r.Skipped != "" {
+			continue
+		}
+		text := fmt.Sprintf("%v: %s calls, %s, list %s us, upload %s us, fetch %s us; recording %+.1f %% (medians of %d)", r.of, digits(int64(r.Calls)), bytesText(r.Bytes),
+			micro(r.Schedule.Median), micro(r.Upload.Median), micro(r.Fetch.Median), 100*r.overhead(), r.Step.N)
+		if r.Experts > 0 {
+			text += fmt.Sprintf("; even routing would give tokens to %.1f experts of a layer", r.ExpertsUniform)
+		}
+		if r.of.prefill && r.MatrixShare > 0 {
+			text += fmt.Sprintf("; %.1f %% of the matrix rate of %s, %sFLOP/s", 100*r.MatrixShare, b.machine.Name, strings.TrimSuffix(bytesText(b.machine.FLOPs[kernels.OnMatrix]), "B"))
+		}
+		line("%s", text)
+	}
+}
+
+func micro(ns int64) string { return fmt.Sprintf("%.0f", float64(ns)/1e3) }

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/replay/report"
+	"glmbatch/replay/timeline"
+)
+
+// benchResult is what one case cost. Times are of one step, in ns; those of a
+// prefill are of the whole prompt.
+type benchResult struct {
+	of      benchCase
+	first   int64 // recorded steps: [first, last]
+	last    int64
+	ledger  *report.Report
+	Kind    string `json:"kind"`
+	Batch   int    `json:"batch"`
+	Context int    `json:"context"`
+	Skipped string `json:"skipped,omitempty"` // why it was not measured
+
+	Step     stepTimes `json:"step"`          // all of it
+	Schedule stepTimes `json:"schedule"`      // writing the list of calls
+	Upload   stepTimes `json:"upload"`        // its inputs
+	Run      stepTimes `json:"run"`           // the list
+	Fetch    stepTimes `json:"fetch"`         // sampled tokens
+	Recorded stepTimes `json:"recorded_step"` // all of it, with spans
+
+	Calls           int     `json:"calls"`
+	Bytes           int64   `json:"bytes"` // that the calls must move at least, on a rank
+	FLOPs           int64   `json:"flops"` // of the matrix units, on a rank
+	Floor           int64   `json:"floor_ns"`
+	Experts         float64 `json:"experts"`         // of a layer, that had tokens
+	ExpertsUniform  float64 `json:"experts_uniform"` // that even routing would give tokens
+	TokensPerSecond float64 `json:"tokens_per_s"`
+	MatrixShare     float64 `json:"matrix_share"` // of the machine's matrix rate; 0: unknown
+}
+
+// stepTimes are the quantiles of a time.
+type stepTimes struct {
+	Median int64 `json:"median_ns"`
+	Min    int64 `json:"min_ns"`
+	P90    int64 `json:"p90_ns"`
+	N      int   `json:"n"`
+}
+
+func timesOf(ns []int64) stepTimes {
+	if len(ns) == 0 {
+		return stepTimes{}
+	}
+	v := slices.Sorted(slices.Values(ns))
+	return stepTimes{Median: v[len(v)/2], Min: v[0], P90: v[(len(v)-1)*9/10], N: len(v)}
+}
+
+// overhead is what recording adds to a step, as a share of it.
+func (r *benchResult) overhead() float64 {
+	return float64(r.Recorded.Median-r.Step.Median) / float64(max(r.Step.Median, 1))
+}
+
+// ratio is the step's time over its floor; 0: unknown.
+func (r *benchResult) ratio() float64 {
+	if r.Floor == 0 {
+		return 0
+	}
+	return float64(r.Step.Median) / float64(r.Floor)
+}
+
+// clockMarks are the times at which the phases of a step ended.
+type clockMarks struct{ begin, schedule, upload, run, fetch int64 }
+
+// benchTrace is a step that ran, with spans if it was recorded.
+type benchTrace struct {
+	clockMarks
+	calls []kernels.Call
+	spans [][]kernels.Span
+}
+
+// measure runs one case. Plain and recorded steps alternate, so that what
+// changes with time changes both.
+func (b *bench) measure(ctx context.Context, r *benchResult) error {
+	if r.Skipped != "" {
+		return nil
+	}
+	for i := range r.of.batch {
+		if err := b.model.SetPages(i, b.pool.of(i, r.of.context)); err != nil {
+			return withCode(exitDevice, err)
+		}
+	}
+	steps, warmup := b.flags.steps, b.flags.warmup
+	if r.of.prefill { // each is many steps
+		steps, warmup = min(steps, 3), min(warmup, 2)
+	}
+	var plain []clockMarks
+	var traces []benchTrace
+	rng := rand.New(rand.NewPCG(b.flags.config.Seed, uint64(r.of.batch)<<32|uint64(r.of.context)))
+	for i := -warmup; i < steps; i++ {
+		if err := context.Cause(ctx); err != nil {
+			return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
+		}
+		for _, record := range []bool{false, true} {
+			pass := b.batches(r.of, rng)
+			var sum clockMarks
+			for j := range pass {
+				t, err := b.run(&pass[j], record)
+				if err != nil {
+					return withCode(exitDevice, fmt.Errorf("%v: %w", r.of, err))
+				}
+				sum = sum.plus(t.clockMarks)
+				if record && i >= 0 {
+					traces = append(traces, t)
+				}
+			}
+			if !record && i >= 0 {
+				plain = append(plain, sum)
+			}
+		}
+	}
+	b.summarise(r, plain, traces)
+	return b.keep(r, traces)
+}
+
+// plus adds up the phases of steps that make up one pass.
+func (m clockMarks) plus(o clockMarks) clockMarks {
+	return clockMarks{schedule: m.schedule + o.schedule - o.begin, upload: m.upload + o.upload - o.begin,
+		run: m.run + o.run - o.begin, fetch: m.fetch + o.fetch - o.begin}
+}
+
+// run does one step.
+func (b *bench) run(in *glm5.Batch, record bool) (benchTrace, error) {
+	t := benchTrace{}
+	m := b.model
+	t.begin = kernels.Now()
+	calls := m.Program(in)
+	if record {
+		paused := kernels.Now() // room for spans is no part of a step
+		t.spans = make([][]kernels.Span, b.group.Ranks())
+		for i := range t.spans {
+			t.spans[i] = make([]kernels.Span, len(calls))
+		}
+		t.calls = slices.Clone(calls)
+		t.begin += kernels.Now() - paused
+	}
+	t.schedule = kernels.Now()
+	if err := m.Upload(in); err != nil {
+		return t, err
+	}
+	t.upload = kernels.Now()
+	if err := b.group.Run(calls, t.spans); err != nil {
+		return t, err
+	}
+	t.run = kernels.Now()
+	sampled := make([]kernels.Sampled, len(in.Logits))
+	if err := m.Sampled(sampled); err != nil {
+		return t, err
+	}
+	t.fetch = kernels.Now()
+	return t, nil
+}
+
+// batches returns the steps of one pass: one decode step, or the chunks of a
+// prompt. Tokens are random.
+func (b *bench) batches(c benchCase, rng *rand.Rand) []glm5.Batch {
+	token := func() int32 { return rng.Int32N(int32(b.model.Config.Vocab)) }
+	greedy := kernels.SampleParams{TopP: 1, Repetition: 1, Logprobs: -1, Seen: -1}
+	add := func(in *glm5.Batch, seq, pos int) int32 {
+		if !b.model.Config.IsLong(pos) {
+			in.Long = len(in.Tokens) + 1
+		}
+		page := b.pool.of(seq, c.context)[pos/kernels.PageTokens]
+		return in.Add(token(), int32(pos), int32(seq), page*kernels.PageTokens+int32(pos%kernels.PageTokens))
+	}
+	if c.prefill {
+		var pass []glm5.Batch
+		for from := 0; from < c.context; from += b.flags.chunk {
+			var in glm5.Batch
+			var last int32
+			for pos := from; pos < min(from+b.flags.chunk, c.context); pos++ {
+				last = add(&in, 0, pos)
+			}
+			if from+b.flags.chunk >= c.context {
+				in.Logits, in.Params = []int32{last}, []kernels.SampleParams{greedy}
+			}
+			pass = append(pass, in)
+		}
+		return pass
+	}
+	var in glm5.Batch
+	for seq := range c.batch {
+		in.Logits = append(in.Logits, add(&in, seq, c.context-1))
+		in.Params = append(in.Params, greedy)
+	}
+	return []glm5.Batch{in}
+}
+
+// count says what the calls of one pass must do at least, on one rank; of ranks
+// that share a machine, on all. It is the mean of the passes recorded.
+func (r *benchResult) count(traces []benchTrace, passes int, shared bool) {
+	var layers, touched int
+	for i := range traces {
+		t := &traces[i]
+		r.Calls += len(t.calls)
+		for j := range t.calls {
+			c := &t.calls[j]
+			for rank := range t.spans {
+				if rank > 0 && (!shared || c.Replicated) {
+					break
+				}
+				groups := t.spans[rank][j].Groups
+				cost := c.Cost(groups)
+				r.Bytes += cost.HBM
+				if k := kernels.Lookup(c.Kernel); k.Pipe != kernels.OnVector {
+					r.FLOPs += cost.FLOPs
+				}
+				if rank == 0 && groups > 0 && c.Dims.Groups > 0 {
+					layers, touched = layers+1, touched+int(groups)
+				}
+			}
+		}
+	}
+	passes = max(passes, 1)
+	r.Calls, r.Bytes, r.FLOPs = r.Calls/passes, r.Bytes/int64(passes), r.FLOPs/int64(passes)
+	if layers > 0 {
+		r.Experts = float64(touched) / float64(layers)
+	}
+}
+
+func (b *bench) summarise(r *benchResult, plain []clockMarks, traces []benchTrace) {
+	of := func(f func(clockMarks) int64) stepTimes {
+		var ns []int64
+		for _, m := range plain {
+			ns = append(ns, f(m))
+		}
+		return timesOf(ns)
+	}
+	r.Schedule = of(func(m clockMarks) int64 { return m.schedule })
+	r.Upload = of(func(m clockMarks) int64 { return m.upload - m.schedule })
+	r.Run = of(func(m clockMarks) int64 { return m.run - m.upload })
+	r.Fetch = of(func(m clockMarks) int64 { return m.fetch - m.run })
+	r.Step = of(func(m clockMarks) int64 { return m.fetch })
+	var ns []int64
+	each := max(1, len(traces)/max(1, len(plain)))
+	for i := 0; i < len(traces); i += each {
+		var pass int64
+		for _, t := range traces[i:min(i+each, len(traces))] {
+			pass += t.fetch - t.begin
+		}
+		ns = append(ns, pass)
+	}
+	r.Recorded = timesOf(ns)
+	r.count(traces, len(ns), b.group.Info().Shared)
+
+	c := &b.model.Config
+	rows := r.of.batch
+	if r.of.prefill {
+		rows = min(b.flags.chunk, r.of.context)
+	}
+	r.ExpertsUniform = float64(c.Experts) * (1 - math.Pow(1-float64(c.ExpertsPerToken)/float64(max(1, c.Experts)), float64(rows)))
+	tokens := r.of.batch
+	if r.of.prefill {
+		tokens = r.of.context
+	}
+	seconds := float64(max(r.Step.Median, 1)) / 1e9
+	r.TokensPerSecond = float64(tokens) / seconds
+	if b.machine != nil {
+		r.Floor = int64(float64(r.Bytes) / float64(cmp.Or(b.machine.Read, 1)) * 1e9)
+		if rate := b.machine.FLOPs[kernels.OnMatrix]; rate > 0 {
+			r.MatrixShare = float64(r.FLOPs) / seconds / float64(rate)
+		}
+	}
+}
+
+// phases are what the host did. Before the first kernel starts it launches the
+// list, after the last has ended it waits for that to be known.
+func (t *benchTrace) phases() []timeline.HostSpan {
+	first, last := t.run, t.upload
+	for _, spans := range t.spans {
+		for _, s := range spans {
+			if s.End > 0 {
+				first, last = min(first, s.Start), max(last, s.End)
+			}
+		}
+	}
+	return []timeline.HostSpan{{Name: "schedule", Start: t.begin, End: t.schedule}, {Name: "upload", Start: t.schedule, End: t.upload},
+		{Name: "launch", Start: t.upload, End: max(first, t.upload)}, {Name: "wait", Start: min(last, t.run), End: t.run}, {Name: "sample", Start: t.run, End: t.fetch}}
+}
+
+// keep writes the recorded steps' rows.
+func (b *bench) keep(r *benchResult, traces []benchTrace) error {
+	r.first = b.step
+	for i := range traces {
+		t := &traces[i]
+		b.rows = timeline.Rows(b.rows[:0], kernels.Trace{Step: b.step, Calls: t.calls, Spans: t.spans, Shared: b.group.Info().Shared},
+			timeline.Step{Kind: r.Kind, Start: t.begin, End: t.fetch}, t.phases())
+		if err := b.spans.Write(b.rows); err != nil {
+			return err
+		}
+		b.step++
+	}
+	r.last = b.step - 1
+	return nil
+}

@@ -105,7 +105,8 @@ var Table = join(
 		Help:     "positions of the best scores, ascending; -1 past the end"}),
 	each([]Format{F32, BF16, FP8}, func(f Format) Kernel {
 		return Kernel{Name: With("mla_attend", f), Class: Attention, Pipe: OnMatrix, MaxDiff: 1e-5,
-			// A row of q is Heads times [latent K | rope]. TopK 0: sel is none and a row attends to 0..pos.
+			// A row of q is Heads times [latent K | rope]. TopK 0: sel is none and a row attends to 0..pos, at most N
+			// positions; N 0: no bound is known.
 			Args: []Arg{in("q", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K+d.Rope) }),
 				{Name: "cache", Role: In, Type: string(f)}, pages, in("seq", "i32", mRows), in("pos", "i32", mRows),
 				{Name: "sel", Role: In, Type: "i32", Len: mTopK}, out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) })},

@@ -183,7 +183,9 @@ func (p *program) attend(l *layer, k block, topK int32) {
 	m, c, a := p.m, &p.m.Config, &p.m.buf
 	d := kernels.Dims{M: k.rows, K: int32(c.KVLoRA), Rope: int32(c.QKRope), Heads: m.heads, TopK: topK, Slots: k.slots, Ctx: k.ctx}
 	var sel kernels.Buffer
-	if topK > 0 {
+	if topK == 0 {
+		d.N = int32(c.IndexTopK)
+	} else {
 		d.Slots, d.Ctx = k.selected, int64(k.rows)*int64(topK)
 		sel = from(a.sel, k, c.IndexTopK)
 	}

@@ -27,6 +27,10 @@ type device struct {
 	gpu    int
 	ctx    cu.CUContext
 	stream cu.Stream
+	lanes  [maxLanes - 1]cu.Stream // beside it, for graphs
+	on     cu.Stream               // where launches go: the stream, or a lane of a capture
+	late   bool                    // the next launch waits for other lanes, so it cannot start early
+	events []cu.Event              // of the capture under way
 	funcs  map[string]cu.Function
 	info   kernels.Info
 
@@ -77,6 +81,12 @@ func newDevice(g *group, rank, gpu int) (d *device, err error) {
 	if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 		return nil, err
 	}
+	for i := range d.lanes {
+		if d.lanes[i], err = cu.MakeStream(cu.NonBlocking); err != nil {
+			return nil, err
+		}
+	}
+	d.on = d.stream
 	if d.stage, err = driver.Pinned(stageBytes); err != nil {
 		return nil, fmt.Errorf("%w: pinned host memory: %w", kernels.ErrMemory, err)
 	}
@@ -272,6 +282,9 @@ func (d *device) Close() error {
 		driver.FreePinned(d.stage)
 	}
 	d.bufs, d.graphs, d.tables, d.stage = nil, nil, nil, nil
+	for i := range d.lanes {
+		d.lanes[i].Destroy()
+	}
 	d.stream.Destroy()
 	return cu.Device(d.gpu).ReleasePrimaryCtx()
 }

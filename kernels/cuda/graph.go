@@ -92,9 +92,8 @@ func (d *device) ready(calls []kernels.Call, spans []kernels.Span) (g *driver.Gr
 		d.graphs[k] = nil
 		return nil, nil
 	}
-	g, err = driver.Capture(d.stream, func() error { return d.each(calls) })
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", kernels.ErrDevice, err)
+	if g, err = d.capture(calls); err != nil {
+		return nil, err
 	}
 	d.graphs[k] = g
 	d.stats.Graphs++
@@ -179,21 +178,27 @@ func (d *device) check(c *kernels.Call) error {
 	return nil
 }
 
-// each enqueues the calls on the stream.
+// each enqueues the calls on the stream, one after the other.
 func (d *device) each(calls []kernels.Call) error {
 	d.grouped = kernels.Buffer{}
 	for i := range calls {
-		c := &calls[i]
-		f := launchers[c.Kernel]
-		if f == nil {
-			return fmt.Errorf("%w: the CUDA device has no kernel %s", kernels.ErrKernel, c.Kernel)
+		if err := d.one(i, &calls[i]); err != nil {
+			return err
 		}
-		if c.Dims.M == 0 {
-			continue
-		}
-		if err := f(d, c, d.stamps.at(i)); err != nil {
-			return fmt.Errorf("call %d, %s of layer %d: %w", i, c.Kernel, c.Layer, err)
-		}
+	}
+	return nil
+}
+
+func (d *device) one(i int, c *kernels.Call) error {
+	f := launchers[c.Kernel]
+	if f == nil {
+		return fmt.Errorf("%w: the CUDA device has no kernel %s", kernels.ErrKernel, c.Kernel)
+	}
+	if c.Dims.M == 0 {
+		return nil
+	}
+	if err := f(d, c, d.stamps.at(i)); err != nil {
+		return fmt.Errorf("call %d, %s of layer %d: %w", i, c.Kernel, c.Layer, err)
 	}
 	return nil
 }
@@ -208,8 +213,9 @@ func (d *device) do(name string, grid [3]uint32, threads, shared uint32, p unsaf
 		return fmt.Errorf("%w: no kernel %s in the images", kernels.ErrKernel, name)
 	}
 	d.stats.Launches++
-	l := driver.Launch{Func: f, Grid: grid, Threads: threads, Shared: shared, Early: true, Params: p}
-	if err := l.Do(d.stream); err != nil {
+	l := driver.Launch{Func: f, Grid: grid, Threads: threads, Shared: shared, Early: !d.late, Params: p}
+	d.late = false
+	if err := l.Do(d.on); err != nil {
 		return fmt.Errorf("%w: launch %s: %w", kernels.ErrDevice, name, err)
 	}
 	return nil

@@ -318,7 +318,7 @@ func attend(d *device, c *kernels.Call, at uintptr) error {
 		if err := d.do("mla_attend_"+f, [3]uint32{uint32(a.splits), uint32(a.m), ceil(x.Heads, 8)}, 256, shared, unsafe.Pointer(&a)); err != nil {
 			return err
 		}
-		if err := d.do("mla_combine", [3]uint32{uint32(x.Heads), uint32(a.m), 1}, 256, 0, unsafe.Pointer(&a)); err != nil {
+		if err := d.do("mla_combine", [3]uint32{uint32(x.Heads), uint32(a.m), 1}, 256, uint32(a.splits)*4, unsafe.Pointer(&a)); err != nil {
 			return err
 		}
 	}

@@ -211,18 +211,27 @@ extern "C" __global__ void __launch_bounds__(256) mla_attend_fp8(const __grid_co
 
 // The splits of a row, in order. grid (heads, m)
 extern "C" __global__ void __launch_bounds__(256) mla_combine(const __grid_constant__ AttendP p) {
+  extern __shared__ float weight[];  // [splits]
+  __shared__ float red[32];
   begin();
   ready(p.at);
   int h = blockIdx.x, m = blockIdx.y, n = (positions(p, m) + kTile - 1) / kTile;
   const float* part = p.part + ((size_t)m * p.splits * p.heads + h) * (p.k + 2);
   size_t step = (size_t)p.heads * (p.k + 2);
-  float mx = -INFINITY, l = 0;
-  for (int i = 0; i < n; i++) mx = fmaxf(mx, part[i * step + p.k]);
-  for (int i = 0; i < n; i++) l = fmaf(expf(part[i * step + p.k] - mx), part[i * step + p.k + 1], l);
+  float mx = -INFINITY;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    weight[i] = part[i * step + p.k];
+    mx = fmaxf(mx, weight[i]);
+  }
+  mx = block_max(mx, red);
+  for (int i = threadIdx.x; i < n; i += blockDim.x) weight[i] = expf(weight[i] - mx);
+  __syncthreads();
+  float l = 0;
+  for (int i = 0; i < n; i++) l = fmaf(weight[i], part[i * step + p.k + 1], l);
   for (int d = threadIdx.x; d < p.k; d += blockDim.x) {
     float v = 0;
-#pragma unroll 4
-    for (int i = 0; i < n; i++) v = fmaf(expf(part[i * step + p.k] - mx), part[i * step + d], v);
+#pragma unroll 8
+    for (int i = 0; i < n; i++) v = fmaf(weight[i], part[i * step + d], v);
     p.y[(size_t)m * p.ldy + (size_t)h * p.k + d] = v / l;
   }
   finish(p.at);

@@ -146,54 +146,83 @@ __device__ __forceinline__ int block_scan(int v, int* s, int& total) {
   return before + in - v;
 }
 
+// narrow finds the digit of BITS bits at shift at which the count from above
+// reaches need, among keys that agree with prefix above it. count: 2048 values.
+template <int BITS, typename F>
+__device__ __forceinline__ void narrow(int shift, uint32_t& prefix, int& need, int* count, int* scan, int* found, F keys) {
+  int tid = threadIdx.x;
+  count[tid] = 0, count[tid + 1024] = 0;
+  __syncthreads();
+  keys([&](uint32_t u) {
+    if (shift + BITS == 32 || u >> (shift + BITS) == prefix >> (shift + BITS)) atomicAdd(&count[(u >> shift) & ((1 << BITS) - 1)], 1);
+  });
+  __syncthreads();
+  // Thread t has the digits 2047-2t and 2046-2t: counts from above ascend with t.
+  int a = count[2047 - 2 * tid], b = count[2046 - 2 * tid], total, above = block_scan(a + b, scan, total);
+  if (above < need && need <= above + a) found[0] = 2047 - 2 * tid, found[1] = need - above;
+  else if (above + a < need && need <= above + a + b) found[0] = 2046 - 2 * tid, found[1] = need - above - a;
+  __syncthreads();
+  prefix |= (uint32_t)found[0] << shift, need = found[1];
+  __syncthreads();
+}
+
 // The topk best of scores[0..pos], positions ascending, ties to the lower. A
-// block a row: the threshold by radix, eight bits at a time, then one ordered
-// pass. Rows no longer than topk select everything.
-extern "C" __global__ void __launch_bounds__(1024) index_topk(const __grid_constant__ IndexP p) {
-  __shared__ int count[256];
-  __shared__ int scan[32];
-  __shared__ uint32_t s_prefix;
-  __shared__ int s_need;
-  begin();
-  ready(p.at);
-  int m = blockIdx.x, n = p.pos[m] + 1, tid = threadIdx.x;
-  int* sel = p.sel + (size_t)m * p.topk;
-  if (n <= p.topk) {
-    for (int i = tid; i < p.topk; i += blockDim.x) sel[i] = i < n ? i : -1;
-    return finish(p.at);
+// block a row: the threshold by radix, eleven bits at a time, then one ordered
+// pass. Rows no longer than topk select everything. Each thread has a run of
+// positions, kept in registers where it is short.
+constexpr int kRun = 8;
+template <bool kShort>
+__device__ __forceinline__ void select(const IndexP& p, const float* x, int n, int* sel, int* count, int* scan, int* found) {
+  int tid = threadIdx.x, per = (n + 1023) / 1024, lo = min(n, tid * per), hi = min(n, lo + per);
+  uint32_t run[kRun];
+  if (kShort) {
+#pragma unroll
+    for (int i = 0; i < kRun; i++) run[i] = lo + i < hi ? order(x[lo + i]) : 0;
   }
-  const float* x = p.scores + (size_t)m * p.lds;
+  auto each = [&](auto f) {
+    if (kShort) {
+#pragma unroll
+      for (int i = 0; i < kRun; i++)
+        if (lo + i < hi) f(run[i], lo + i);
+    } else {
+      for (int i = lo; i < hi; i++) f(order(x[i]), i);
+    }
+  };
+  auto keys = [&](auto f) {
+    if (kShort) each([&](uint32_t u, int) { f(u); });
+    else
+      for (int i = tid; i < n; i += 1024) f(order(x[i]));
+  };
   uint32_t prefix = 0;
   int need = p.topk;
-  for (int shift = 24; shift >= 0; shift -= 8) {
-    for (int i = tid; i < 256; i += blockDim.x) count[i] = 0;
-    __syncthreads();
-    for (int i = tid; i < n; i += blockDim.x) {
-      uint32_t u = order(x[i]);
-      if (shift == 24 || u >> (shift + 8) == prefix >> (shift + 8)) atomicAdd(&count[(u >> shift) & 255], 1);
-    }
-    __syncthreads();
-    if (tid == 0) {
-      int left = need, b = 255;
-      while (count[b] < left) left -= count[b--];
-      s_prefix = prefix | (uint32_t)b << shift, s_need = left;
-    }
-    __syncthreads();
-    prefix = s_prefix, need = s_need;
-  }
-  // Each thread has a run of positions, so that ranks ascend with them.
-  int per = (n + blockDim.x - 1) / blockDim.x, lo = min(n, tid * per), hi = min(n, lo + per), above = 0, equal = 0;
-  for (int i = lo; i < hi; i++) {
-    uint32_t u = order(x[i]);
-    above += u > prefix, equal += u == prefix;
-  }
-  int total, eq = block_scan(equal, scan, total);
+  narrow<11>(21, prefix, need, count, scan, found, keys);
+  narrow<11>(10, prefix, need, count, scan, found, keys);
+  narrow<10>(0, prefix, need, count, scan, found, keys);
+  int above = 0, equal = 0, total;
+  each([&](uint32_t u, int) { above += u > prefix, equal += u == prefix; });
+  int eq = block_scan(equal, scan, total);
   __syncthreads();
-  int mine = above + max(0, min(equal, need - eq));
-  int at = block_scan(mine, scan, total);
-  for (int i = lo; i < hi; i++) {
-    uint32_t u = order(x[i]);
+  int at = block_scan(above + max(0, min(equal, need - eq)), scan, total);
+  each([&](uint32_t u, int i) {
     if (u > prefix || (u == prefix && eq++ < need)) sel[at++] = i;
+  });
+}
+
+extern "C" __global__ void __launch_bounds__(1024) index_topk(const __grid_constant__ IndexP p) {
+  __shared__ int count[2048];
+  __shared__ int scan[32];
+  __shared__ int found[2];
+  begin();
+  ready(p.at);
+  int m = blockIdx.x, n = p.pos[m] + 1;
+  int* sel = p.sel + (size_t)m * p.topk;
+  const float* x = p.scores + (size_t)m * p.lds;
+  if (n <= p.topk) {
+    for (int i = threadIdx.x; i < p.topk; i += blockDim.x) sel[i] = i < n ? i : -1;
+  } else if (n <= 1024 * kRun) {
+    select<true>(p, x, n, sel, count, scan, found);
+  } else {
+    select<false>(p, x, n, sel, count, scan, found);
   }
   finish(p.at);
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// arrowSpanFile is a small timeline as an Arrow file.
-func arrowSpanFile(t testing.TB) []byte {
+// spanFile is a small timeline as a file of a format.
+func spanFile(t testing.TB, format string) []byte {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "t.arrow")
+	path := filepath.Join(t.TempDir(), "t."+format)
 	w, err := Create[Span](path, map[string]string{FindingsKey: `[]`})
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func arrowSpanFile(t testing.TB) []byte {
 }
 
 func TestCheckArrowPassesOurFiles(t *testing.T) {
-	data := arrowSpanFile(t)
+	data := spanFile(t, Arrow)
 	if err := checkArrow(bytes.NewReader(data), int64(len(data))); err != nil {
 		t.Fatal(err)
 	}
@@ -42,17 +42,20 @@ func TestCheckArrowPassesOurFiles(t *testing.T) {
 	}
 }
 
-// Whatever an Arrow file states, reading it ends in rows or in an error, with
+// Whatever a timeline file states, reading it ends in rows or in an error, with
 // memory in proportion to the file.
-func FuzzArrowSpans(f *testing.F) {
-	data := arrowSpanFile(f)
+func FuzzArrowSpans(f *testing.F)   { fuzzSpans(f, Arrow) }
+func FuzzParquetSpans(f *testing.F) { fuzzSpans(f, Parquet) }
+
+func fuzzSpans(f *testing.F, format string) {
+	data := spanFile(f, format)
 	f.Add(data)
 	for i := 0; i < len(data); i += 97 {
 		bad := bytes.Clone(data)
 		bad[i] ^= 0x80
 		f.Add(bad)
 	}
-	path := filepath.Join(f.TempDir(), "t.arrow")
+	path := filepath.Join(f.TempDir(), "t."+format)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			t.Fatal(err)
@@ -62,7 +65,8 @@ func FuzzArrowSpans(f *testing.F) {
 		var names Names
 		if r, err := OpenSpans(path, &names, true); err == nil {
 			var c SpanColumns
-			for range r.Blocks() {
+			for i := range r.Blocks() {
+				r.Steps(i)
 				if r.Next(&c) != nil {
 					break
 				}

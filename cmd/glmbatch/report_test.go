@@ -105,7 +105,7 @@ func TestDiffNamesTheCacheCast(t *testing.T) {
 	if !strings.Contains(first, "shorter in B") || !strings.Contains(first, "kv.cast makes 5.140 ms of it") {
 		t.Errorf("the first line is %q", first)
 	}
-	if text := ends(t, exitOK, "diff", a, a); !strings.Contains(text, "is the same in A and B") {
+	if text := ends(t, exitOK, "diff", a, a); !strings.Contains(text, "wall is the same in A and B") {
 		t.Errorf("a timeline differs from itself: %s", text)
 	}
 }

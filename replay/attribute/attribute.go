@@ -2,7 +2,6 @@ package attribute
 
 import (
 	"fmt"
-	"slices"
 
 	"glmbatch/datasets"
 	"glmbatch/kernels"
@@ -15,8 +14,6 @@ type Options struct {
 	By        By                // "": by class
 	Machine   *roofline.Machine // nil: no bounds
 	LaunchGap int64             // ns; 0: DefaultLaunchGap
-	Kinds     map[int64]string  // kinds of steps, from a steps table; nil: by their envelopes
-	Ranks     []int32           // only these ranks; nil: all
 }
 
 // DefaultLaunchGap is how long, in ns, a device may idle between two kernels of a
@@ -31,10 +28,9 @@ type Attribution struct {
 	sections []*section
 	classes  keyring
 	keys     keyring
-	pipes    []*kernels.Kernel // by number of a kernel's name
-	looked   []bool
-	isComm   []bool // by number of a class's name
-	lanes    []bool // shared, by number of a lane's name
+	pipes    []kernels.Pipe // by number of a kernel's name
+	isComm   []bool         // by number of a class's name
+	lanes    []bool         // shared, by number of a lane's name
 
 	split    splitter
 	sweeper  timeline.Sweeper
@@ -60,15 +56,12 @@ func New(names *datasets.Names, opt Options) *Attribution {
 // step's costs are added to a's sections.
 func (a *Attribution) Step(step int64, rows []timeline.Event) []Ledger {
 	ranks, envelope := a.split.split(rows)
-	if a.opt.Ranks != nil {
-		ranks = slices.DeleteFunc(ranks, func(r *rankStep) bool { return !slices.Contains(a.opt.Ranks, r.rank) })
-	}
 	if len(ranks) == 0 {
 		a.empty++
 		return nil
 	}
 	a.learn()
-	sec := a.section(a.kind(step, envelope))
+	sec := a.section(a.kind(envelope))
 	lastOfAll := ranks[0].last
 	for _, r := range ranks {
 		lastOfAll = max(lastOfAll, r.last)
@@ -117,11 +110,9 @@ func (a *Attribution) rank(sec *section, r *rankStep, lastOfAll int64) Ledger {
 
 // count adds an event's cost to the rows that it belongs to.
 func (a *Attribution) count(sec *section, e *timeline.Event) {
-	c := cost{Calls: 1, Total: e.End - e.Start, Bytes: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs, Slots: e.Slots, Width: int64(e.K), Grid: e.GridX, Block: e.BlockX}
-	if k := a.pipes[e.Kernel]; k != nil && a.opt.Machine != nil {
-		c.Bound = a.opt.Machine.Bound(kernels.Cost{HBM: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs}, k.Pipe)
-	} else if a.opt.Machine != nil {
-		c.Bound = a.opt.Machine.Bound(kernels.Cost{HBM: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs}, kernels.OnMatrix)
+	c := cost{Calls: 1, Total: e.End - e.Start, Bytes: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs, Slots: e.Slots}
+	if a.opt.Machine != nil {
+		c.Bound = a.opt.Machine.Bound(kernels.Cost{HBM: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs}, a.pipes[e.Kernel])
 	}
 	sec.classes = grow(sec.classes, len(a.classes.keys))
 	sec.classes[a.classes.number(e)].add(c)
@@ -135,10 +126,12 @@ func (a *Attribution) count(sec *section, e *timeline.Event) {
 
 // learn looks names up once.
 func (a *Attribution) learn() {
-	for i := len(a.looked); i < a.names.Len(); i++ {
-		name := a.names.Name(int32(i))
-		a.looked = append(a.looked, true)
-		a.pipes = append(a.pipes, kernels.Lookup(kernels.Name(name)))
+	for i := len(a.pipes); i < a.names.Len(); i++ {
+		name, pipe := a.names.Name(int32(i)), kernels.OnMatrix
+		if k := kernels.Lookup(kernels.Name(name)); k != nil {
+			pipe = k.Pipe
+		}
+		a.pipes = append(a.pipes, pipe)
 		a.isComm = append(a.isComm, timeline.IsComm(name))
 		a.lanes = append(a.lanes, name == timeline.LaneShared)
 	}
@@ -162,10 +155,7 @@ func (a *Attribution) collectives(sec *section, ranks []*rankStep) {
 	}
 }
 
-func (a *Attribution) kind(step int64, envelope int32) string {
-	if k, ok := a.opt.Kinds[step]; ok {
-		return k
-	}
+func (a *Attribution) kind(envelope int32) string {
 	if envelope >= 0 {
 		return timeline.KindOf(a.names.Name(envelope))
 	}

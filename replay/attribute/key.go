@@ -39,12 +39,12 @@ func (b By) Known() bool { return slices.Contains(groupings, b) }
 
 // Key is what a row stands for. Fields that the grouping does not use are -1.
 type Key struct {
-	Class, Kernel       int32 // numbers of names
-	Layer, Rank, Call   int32
-	GridX, GridY, Block int32
+	Class, Kernel     int32 // numbers of names
+	Layer, Rank, Call int32
+	GridX, Block      int32
 }
 
-var noKey = Key{-1, -1, -1, -1, -1, -1, -1, -1}
+var noKey = Key{-1, -1, -1, -1, -1, -1, -1}
 
 // keyOf returns the key of an event.
 func (b By) keyOf(e *timeline.Event) Key {

@@ -49,8 +49,7 @@ type Row struct {
 	FLOPs int64
 	Bound int64 // roofline time; 0: unknown
 
-	Slots, Width int64 // of the span with the most slots
-	Grid, Block  int32 // of the span with the largest grid
+	Slots int64 // the most of a span
 
 	PerStep Stat    // self time in one step: the mean over its ranks
 	Steps   []int64 // of each step
@@ -58,8 +57,7 @@ type Row struct {
 
 // cost is what is added up for a row.
 type cost struct {
-	Calls, Total, Bytes, Wire, FLOPs, Bound, Slots, Width int64
-	Grid, Block                                           int32
+	Calls, Total, Bytes, Wire, FLOPs, Bound, Slots int64
 }
 
 func (c *cost) add(o cost) {
@@ -69,12 +67,7 @@ func (c *cost) add(o cost) {
 	c.Wire += o.Wire
 	c.FLOPs += o.FLOPs
 	c.Bound += o.Bound
-	if o.Slots > c.Slots {
-		c.Slots, c.Width = o.Slots, o.Width
-	}
-	if o.Grid > c.Grid {
-		c.Grid, c.Block = o.Grid, o.Block
-	}
+	c.Slots = max(c.Slots, o.Slots)
 }
 
 // section is a Section while it grows.
@@ -218,7 +211,7 @@ func (a *Attribution) rows(s *section, ring *keyring, costs []cost, self *sample
 		}
 		k := ring.keys[i]
 		r := Row{Label: ring.by.label(k, a.names), Key: k, Calls: c.Calls, Self: self.total(i), Total: c.Total,
-			Bytes: c.Bytes, Wire: c.Wire, FLOPs: c.FLOPs, Bound: c.Bound, Slots: c.Slots, Width: c.Width, Grid: c.Grid, Block: c.Block,
+			Bytes: c.Bytes, Wire: c.Wire, FLOPs: c.FLOPs, Bound: c.Bound, Slots: c.Slots,
 			Steps: self.of(i, s.steps)}
 		r.PerStep = MedianOf(r.Steps)
 		if k.Class >= 0 {

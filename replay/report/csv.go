@@ -40,6 +40,9 @@ func (r *Report) csv(w io.Writer, _ Style) error {
 			c.Write(line)
 		}
 	}
+	for i := range r.Isolated {
+		r.Isolated[i].csvRows(c)
+	}
 	c.Flush()
 	return c.Error()
 }
@@ -62,6 +65,13 @@ func (r *Report) bench(w io.Writer, _ Style) error {
 		}
 		for j := range rows {
 			lines(p, name+"/"+string(by)+"="+strings.Join(strings.Fields(rows[j].Label), "_"), rows[j].Steps)
+		}
+	}
+	for i := range r.Isolated {
+		for _, x := range r.Isolated[i].Rows {
+			lines(p, "BenchmarkAlone/warm/class="+x.Label, []int64{x.Warm})
+			lines(p, "BenchmarkAlone/cold/class="+x.Label, []int64{x.Cold})
+			lines(p, "BenchmarkWithout/class="+x.Label, []int64{x.Marginal})
 		}
 	}
 	return p.err

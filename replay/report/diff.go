@@ -193,12 +193,16 @@ func (k *KindDiff) sentence() string {
 	if c.Verdict == CannotTell && k.Span.Verdict != CannotTell {
 		c = &k.Span
 	}
-	if c.Verdict == Same {
-		return fmt.Sprintf("the %s is the same in A and B", stepName(k.Kind))
-	}
-	if c.Verdict == CannotTell {
-		return fmt.Sprintf("cannot tell whether the %s changed: its %s is %s ms in A and %s ms in B, and the 95 %% intervals overlap or rest on too few steps",
-			stepName(k.Kind), c.Name, ms(c.A), ms(c.B))
+	if c.Verdict == Same || c.Verdict == CannotTell {
+		text := fmt.Sprintf("the %s's %s is the same in A and B", stepName(k.Kind), c.Name)
+		if c.Verdict == CannotTell {
+			text = fmt.Sprintf("cannot tell whether the %s changed: its %s is %s ms in A and %s ms in B, and the 95 %% intervals overlap or rest on too few steps",
+				stepName(k.Kind), c.Name, ms(c.A), ms(c.B))
+		}
+		if l := k.moved(func(l *Change) bool { return true }); l != nil {
+			text += fmt.Sprintf("; but %s takes %s ms instead of %s ms", l.Name, ms(l.B), ms(l.A))
+		}
+		return text
 	}
 	word := "shorter"
 	if c.Delta > 0 {
@@ -206,12 +210,20 @@ func (k *KindDiff) sentence() string {
 	}
 	text := fmt.Sprintf("the %s's %s is %s ms (%s) %s in B: %s ms instead of %s ms", stepName(k.Kind), c.Name, ms(abs(c.Delta)),
 		percent(abs(c.Delta)/max(c.A, 1)), word, ms(c.B), ms(c.A))
-	for _, l := range k.Ledger {
-		if l.Verdict != CannotTell && l.Verdict != Same && l.Delta*c.Delta > 0 {
-			return text + fmt.Sprintf("; %s makes %s ms of it (%s ms to %s ms)", l.Name, ms(abs(l.Delta)), ms(l.A), ms(l.B))
-		}
+	if l := k.moved(func(l *Change) bool { return l.Delta*c.Delta > 0 }); l != nil {
+		text += fmt.Sprintf("; %s makes %s ms of it (%s ms to %s ms)", l.Name, ms(abs(l.Delta)), ms(l.A), ms(l.B))
 	}
 	return text
+}
+
+// moved returns the entry of the ledger with the largest certain change that fits.
+func (k *KindDiff) moved(fits func(*Change) bool) *Change {
+	for i := range k.Ledger {
+		if l := &k.Ledger[i]; l.Verdict != CannotTell && l.Verdict != Same && fits(l) {
+			return l
+		}
+	}
+	return nil
 }
 
 // DiffFormats are the formats of a diff, the default first.

@@ -39,6 +39,21 @@
 //	                rows[] as classes with label, and per_step in both,
 //	                comm {waiting_ns, transfer_ns, unsplit_ns, ranks[] {rank,
 //	                collectives, waiting_ns, lag_ns, last}}
+//	isolated[]      of a replay: kind, wall_ns, rows[] {label, calls, in_place_ns, warm_ns
+//	                and cold_ns (the same calls each alone), marginal_ns (how much
+//	                shorter the step is without the class), marginal_lo_ns,
+//	                marginal_hi_ns, bound_ns}; 0: not measured
 //
-// A golden file in testdata holds this schema.
+// # The JSON form of a difference
+//
+//	schema, a, b    "glmbatch.diff/1" and what was compared
+//	findings[]      in plain words
+//	kinds[]         kind, steps [of A, of B], and of a step, in ns:
+//	                wall, device_span, ledger[] (classes and gaps; their changes add up
+//	                to the wall's) and kernels[] (by name, grid and class), each as
+//	                {name, class, calls [A, B], a_ns, b_ns, change_ns (means over steps
+//	                and ranks), a and b {median_ns, lo_ns, hi_ns, n}, verdict: faster,
+//	                slower, same, cannot tell, only in A, only in B}
+//
+// Golden files in testdata hold both schemas.
 package report

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
@@ -398,9 +399,10 @@ func TestDiff(t *testing.T) {
 		}
 	}
 	for _, f := range DiffFormats {
-		var b strings.Builder
-		if err := d.Write(&b, f, Style{}); err != nil || !strings.Contains(b.String(), "attn") {
-			t.Errorf("%s: %v\n%s", f, err, b.String())
+		var b bytes.Buffer
+		if err := d.Write(&b, f, Style{}); err != nil {
+			t.Error(err)
 		}
+		golden(t, "diff."+f, b.Bytes())
 	}
 }

@@ -23,23 +23,6 @@ var pageFiles embed.FS
 // scripts are the page's scripts, in the order in which they run.
 var scripts = []string{"base.js", "table.js", "step.js", "plots.js", "timeline.js"}
 
-// Isolation compares the classes of a step in place with their calls alone.
-type Isolation struct {
-	Kind string        `json:"kind"` // "": of any kind
-	Wall int64         `json:"wall_ns"`
-	Rows []IsolatedRow `json:"rows"`
-}
-
-// IsolatedRow is a class of an [Isolation]. Times are of one step, in ns.
-type IsolatedRow struct {
-	Label    string `json:"label"`
-	InPlace  int64  `json:"in_place_ns"`
-	Warm     int64  `json:"warm_ns"`     // alone, with a warm cache
-	Cold     int64  `json:"cold_ns"`     // alone, with a cold cache
-	Marginal int64  `json:"marginal_ns"` // how much shorter the step is without the class; 0: not measured
-	Bound    int64  `json:"bound_ns"`
-}
-
 // Page is a report with the spans of some steps, as one HTML file.
 type Page struct {
 	Report   *Report // by kernel

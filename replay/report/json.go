@@ -24,6 +24,7 @@ type jsonReport struct {
 	Findings   []Finding         `json:"findings"`
 	Warnings   []string          `json:"warnings"`
 	Kinds      []jsonKind        `json:"kinds"`
+	Isolated   []Isolation       `json:"isolated,omitempty"`
 }
 
 type jsonTotals struct {
@@ -106,7 +107,7 @@ func (r *Report) json(w io.Writer, _ Style) error {
 
 func (r *Report) document() jsonReport {
 	d := jsonReport{Schema: Schema, Source: r.Source, Rows: r.Rows, By: r.By, Machine: r.Machine,
-		Findings: append([]Finding{}, r.Findings...), Warnings: append([]string{}, r.Warnings...), Kinds: []jsonKind{}}
+		Findings: append([]Finding{}, r.Findings...), Warnings: append([]string{}, r.Warnings...), Kinds: []jsonKind{}, Isolated: r.Isolated}
 	total := r.total()
 	d.Shared = total.Shared
 	d.jsonTotals = totals(&total, false)

@@ -43,6 +43,7 @@ type Report struct {
 	Sections []attribute.Section // one for each kind of step, in order
 	Findings []Finding           // the most important first
 	Warnings []string
+	Isolated []Isolation // of a replay; nil: nothing was run alone
 }
 
 // Finding is something that stands out, in plain words.

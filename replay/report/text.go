@@ -33,6 +33,12 @@ func (r *Report) text(w io.Writer, style Style) error {
 			p.table(skews(s))
 		}
 	}
+	for i := range r.Isolated {
+		p.line("")
+		p.line(p.bold(isolatedTitle(&r.Isolated[i])))
+		p.line("")
+		p.table(r.Isolated[i].table())
+	}
 	if len(r.Warnings) > 0 {
 		p.line("")
 		for _, warning := range r.Warnings {
@@ -217,6 +223,15 @@ func (r *Report) markdown(w io.Writer, _ Style) error {
 				t = t.compact()
 				p.err = t.markdown(w)
 			}
+		}
+	}
+	for i := range r.Isolated {
+		p.line("")
+		p.line("### " + isolatedTitle(&r.Isolated[i]))
+		p.line("")
+		if p.err == nil {
+			t := r.Isolated[i].table().compact()
+			p.err = t.markdown(w)
 		}
 	}
 	for _, warning := range r.Warnings {

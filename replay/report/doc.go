@@ -30,6 +30,8 @@
 //	ledger          {class or entry: ns}; adds up to wall_ns. Entries that are no
 //	                class: overlap, gap.host, gap.launch, gap.peers, gap.profiler,
 //	                unexplained
+//	host[]          phase, lane, calls, total_ns: the host's phases, inside and outside
+//	                of steps; those of different lanes run at the same time
 //	findings[]      code, kind, text: what stands out, the most important first
 //	warnings[]      what was left out or cannot be told
 //	kinds[]         kind (prefill, mixed, decode, step), and for its steps: steps,

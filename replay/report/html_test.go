@@ -175,7 +175,7 @@ func TestPageInBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Isolated = []Isolation{{Kind: timeline.KindDecode, Wall: 200_000, Rows: []IsolatedRow{{"comm", 34_000, 12_000, 14_000, 30_000, 0}, {"attn", 20_000, 18_000, 19_000, 0, 2_000}}}}
+	p.Isolated = []Isolation{{Kind: timeline.KindDecode, Wall: 200_000, Rows: []IsolatedRow{{Label: "comm", InPlace: 34_000, Warm: 12_000, Cold: 14_000, Marginal: 30_000}, {Label: "attn", InPlace: 20_000, Warm: 18_000, Cold: 19_000, Bound: 2_000}}}}
 	for _, theme := range []struct {
 		name, ground string
 		flags        []string

@@ -21,6 +21,7 @@ type jsonReport struct {
 	Machine    *roofline.Machine `json:"machine"`
 	Shared     bool              `json:"shared"`
 	jsonTotals                   // over all kinds
+	Host       []HostPhase       `json:"host"`
 	Findings   []Finding         `json:"findings"`
 	Warnings   []string          `json:"warnings"`
 	Kinds      []jsonKind        `json:"kinds"`
@@ -107,6 +108,7 @@ func (r *Report) json(w io.Writer, _ Style) error {
 
 func (r *Report) document() jsonReport {
 	d := jsonReport{Schema: Schema, Source: r.Source, Rows: r.Rows, By: r.By, Machine: r.Machine,
+		Host:     append([]HostPhase{}, r.Host...),
 		Findings: append([]Finding{}, r.Findings...), Warnings: append([]string{}, r.Warnings...), Kinds: []jsonKind{}, Isolated: r.Isolated}
 	total := r.total()
 	d.Shared = total.Shared

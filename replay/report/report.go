@@ -41,6 +41,7 @@ type Report struct {
 	By       attribute.By
 	Machine  *roofline.Machine
 	Sections []attribute.Section // one for each kind of step, in order
+	Host     []HostPhase         // of all steps and of the time between them
 	Findings []Finding           // the most important first
 	Warnings []string
 	Isolated []Isolation // of a replay; nil: nothing was run alone
@@ -105,7 +106,9 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 		steps = *opt.Steps
 	}
 	var found []stepInfo
+	var host hostBook
 	err = t.Each(steps, func(step int64, rows []timeline.Event) error {
+		host.add(rows, &t.Names)
 		if step < 0 {
 			return nil
 		}
@@ -123,7 +126,7 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 		return nil, nil, err
 	}
 	r := New(path, a, opt)
-	r.Rows = t.Rows
+	r.Rows, r.Host = t.Rows, host.sorted()
 	r.imported(t.Findings)
 	if len(r.Sections) == 0 {
 		return nil, nil, fmt.Errorf("%s: the timeline has no device spans in %s", path, opt.what())

@@ -39,6 +39,12 @@ func (r *Report) text(w io.Writer, style Style) error {
 		p.line("")
 		p.table(r.Isolated[i].table())
 	}
+	if len(r.Host) > 0 {
+		p.line("")
+		p.line(p.bold("host, in and between steps"))
+		p.line("")
+		p.table(r.hosts())
+	}
 	if len(r.Warnings) > 0 {
 		p.line("")
 		for _, warning := range r.Warnings {
@@ -231,6 +237,14 @@ func (r *Report) markdown(w io.Writer, _ Style) error {
 		p.line("")
 		if p.err == nil {
 			t := r.Isolated[i].table().compact()
+			p.err = t.markdown(w)
+		}
+	}
+	if len(r.Host) > 0 {
+		p.line("")
+		p.line("### host, in and between steps")
+		p.line("")
+		if t := r.hosts(); p.err == nil {
 			p.err = t.markdown(w)
 		}
 	}

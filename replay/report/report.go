@@ -41,7 +41,7 @@ type Report struct {
 	By       attribute.By
 	Machine  *roofline.Machine
 	Sections []attribute.Section // one for each kind of step, in order
-	Host     []HostPhase         // of all steps and of the time between them
+	Host     []HostPhase         // of all steps that were read and, if those are all, of the time between them
 	Findings []Finding           // the most important first
 	Warnings []string
 	Isolated []Isolation // of a replay; nil: nothing was run alone
@@ -108,7 +108,9 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 	var found []stepInfo
 	var host hostBook
 	err = t.Each(steps, func(step int64, rows []timeline.Event) error {
-		host.add(rows, &t.Names)
+		if step >= 0 || opt.Steps == nil {
+			host.add(rows, &t.Names)
+		}
 		if step < 0 {
 			return nil
 		}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"glmbatch/datasets"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/kernels/nvfp4"
+	"glmbatch/replay/timeline"
+)
+
+// benched runs bench on the CPU and returns its JSON.
+func benched(t *testing.T, args ...string) benchOutput {
+	t.Helper()
+	args = append([]string{"bench", "--device", "cpu", "--machine", "h200", "--format", "json"}, args...)
+	code, out, errs := glmbatch(args...)
+	if code != 0 {
+		t.Fatalf("%v: exit code %d: %s", args, code, errs)
+	}
+	var o benchOutput
+	if err := json.Unmarshal([]byte(out), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+type benchOutput struct {
+	Schema  string `json:"schema"`
+	KVSlots int64  `json:"kv_slots"`
+	Weights int64  `json:"weight_bytes"`
+	Results []struct {
+		benchResult
+		Report struct {
+			Steps int              `json:"steps"`
+			Ranks int              `json:"ranks"`
+			Wall  int64            `json:"wall_ns"`
+			Sums  map[string]int64 `json:"ledger"`
+			Kinds []struct{ Kind string }
+		}
+	} `json:"results"`
+}
+
+func TestBench(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "spans.parquet")
+	o := benched(t, "--config", "tiny", "--tp", "8", "--ranks", "2", "--batch", "1,8", "--context", "40,300", "--steps", "3", "--warmup", "1",
+		"--prefill", "100", "--chunk", "48", "--timeline", file)
+	if o.Schema != "glmbatch.bench/1" || len(o.Results) != 5 || o.KVSlots != 8*320 {
+		t.Fatalf("%s, %d results, %d slots", o.Schema, len(o.Results), o.KVSlots)
+	}
+	steps := 0
+	for i, r := range o.Results {
+		l := r.Report
+		var sum int64
+		for _, ns := range l.Sums {
+			sum += ns
+		}
+		if sum != l.Wall || l.Wall <= 0 || l.Ranks != 2 {
+			t.Errorf("%s %d %d: the ledger adds up to %d of %d, %d ranks", r.Kind, r.Batch, r.Context, sum, l.Wall, l.Ranks)
+		}
+		each := 1
+		if r.Kind == "prefill" {
+			each = 3 // chunks
+		}
+		if l.Steps != 3*each || r.Step.N != 3 || r.Recorded.N != 3 || len(l.Kinds) != 1 || l.Kinds[0].Kind != r.Kind {
+			t.Errorf("%s %d %d: %d steps in the ledger, %d timed, %d recorded, kinds %v", r.Kind, r.Batch, r.Context, l.Steps, r.Step.N, r.Recorded.N, l.Kinds)
+		}
+		if want := []float64{1, 8, 1, 8, 1}[i]; r.Batch != int(want) || r.Floor <= 0 || r.Bytes <= 0 || r.FLOPs <= 0 || r.Calls == 0 || !(r.TokensPerSecond > 0) {
+			t.Errorf("result %d: %+v", i, r.benchResult)
+		}
+		if r.Kind == "decode" && r.Batch == 8 && (r.Experts < 9 || r.Experts > 16 || math.Abs(r.ExpertsUniform-14.4) > .01) {
+			t.Errorf("8 tokens went to %.2f experts of a layer, %.2f if routed evenly", r.Experts, r.ExpertsUniform)
+		}
+		steps += l.Steps
+	}
+	if a, b := o.Results[0].Bytes, o.Results[2].Bytes; a >= b {
+		t.Errorf("a longer context has no more bytes: %d, %d", a, b)
+	}
+	rows, seen, phases := 0, map[int64]bool{}, map[string]int{}
+	err := datasets.Read(file, func(part []datasets.Span) error {
+		for i := range part {
+			rows, seen[part[i].Step] = rows+1, true
+			if part[i].Lane == timeline.LaneHost {
+				phases[part[i].Kernel]++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{"schedule", "upload", "launch", "wait", "sample"} {
+		if phases[p] != steps {
+			t.Errorf("%d of %d steps have the host's phase %s", phases[p], steps, p)
+		}
+	}
+	if len(seen) != steps || rows < steps*2*100 {
+		t.Errorf("the timeline has %d rows of %d steps, want %d steps", rows, len(seen), steps)
+	}
+}
+
+// A pool that is given is not grown: what does not fit is left out and said.
+func TestBenchSkips(t *testing.T) {
+	o := benched(t, "--config", "tiny", "--tp", "1", "--batch", "1,4", "--context", "256", "--steps", "1", "--warmup", "0", "--kv-slots", "640", "--kv-cache", "fp8")
+	if o.KVSlots != 640 || len(o.Results) != 2 || o.Results[0].Skipped != "" || !strings.Contains(o.Results[1].Skipped, "needs 1,024 cache slots, --kv-slots has 640") {
+		t.Errorf("%d slots, %+v", o.KVSlots, o.Results)
+	}
+	var p cachePool
+	p.perToken = 1000
+	rs := []benchResult{{of: benchCase{batch: 2, context: 100}}, {of: benchCase{batch: 1000, context: 100}}}
+	p.plan(rs, 0, 1e6)
+	if p.pages != 4 || rs[0].Skipped != "" || !strings.Contains(rs[1].Skipped, "needs 128 MB of caches, there is room for 1.00 MB") {
+		t.Errorf("%d pages, %+v", p.pages, rs)
+	}
+}
+
+// The share of a rank is the same work however many ranks run.
+func TestBenchShards(t *testing.T) {
+	args := []string{"--config", "tiny", "--tp", "8", "--batch", "2", "--context", "100", "--steps", "1", "--warmup", "0"}
+	one, all := benched(t, append(args, "--ranks", "1")...), benched(t, append(args, "--ranks", "8")...)
+	if one.Weights != all.Weights || all.Weights == 0 {
+		t.Errorf("a rank has %d bytes of weights alone, %d among eight", one.Weights, all.Weights)
+	}
+	whole := benched(t, "--config", "tiny", "--tp", "1", "--batch", "2", "--context", "100", "--steps", "1", "--warmup", "0")
+	if f := float64(whole.Weights) / float64(one.Weights); f < 2 || f >= 8 {
+		t.Errorf("the whole model has %.1f times the weights of a rank of eight", f)
+	}
+}
+
+func TestBenchText(t *testing.T) {
+	code, out, errs := glmbatch("bench", "--device", "cpu", "--machine", "h200", "--model", writeTiny(t), "--tp", "2", "--batch", "1,3", "--context", "70", "--steps", "2",
+		"--by", "kernel", "--kv-slots", "192", "--prefill", "50")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	for _, want := range []string{"1 of 2 ranks", "its weights", "collectives are local", "needs 384 cache slots", "floor ms", "batch 1 at context 70", "mla_attend_bf16",
+		"prefill of 50 tokens", "even routing", "matrix rate of h200, 989 TFLOP/s"} {
+		if !strings.Contains(strings.Join(strings.Fields(out), " "), want) {
+			t.Errorf("it does not say %q:\n%s", want, out)
+		}
+	}
+	for _, line := range strings.Split(out, "\n") {
+		if n := len([]rune(line)); n > 100 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
+// writeTiny writes a random tiny checkpoint.
+func writeTiny(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "tiny")
+	if code, _, errs := glmbatch("model", "synth", "--config", "tiny", "--out", dir); code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	return dir
+}
+
+func TestBenchSaysAllFaults(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{nil, []string{"give --config for random weights, or --model"}},
+		{[]string{"--config", "tiny", "--tp", "2", "--ranks", "3", "--batch", "-1", "--steps", "0", "--format", "xml", "--timeline", "a.csv", "--by", "colour"},
+			[]string{"--ranks 3", "--batch -1", "--steps 0", `--format "xml"`, "--timeline a.csv", `--by "colour"`}},
+		{[]string{"--config", "tiny", "--model", "x", "--synthetic", "--layers", "3"}, []string{"exclude each other", "--layers and --set"}},
+		{[]string{"--config", "tiny", "--context", "4096"}, []string{"the model has 1 to 2048 positions"}},
+		{[]string{"--config", "tiny", "--batch", "0"}, []string{"nothing to measure"}},
+		{[]string{"--config", "tiny", "--tp", "3"}, []string{"tensor parallelism 3 is not supported"}},
+		{[]string{"--config", "tiny", "--machine", "abacus"}, []string{`no machine "abacus"`}},
+		{[]string{"--config", "no-such"}, []string{`"no-such" is neither`}},
+		{[]string{"--model", "no-such"}, []string{"no-such"}},
+	} {
+		code, _, errs := glmbatch(append([]string{"bench", "--device", "cpu"}, c.args...)...)
+		if code != exitInput {
+			t.Errorf("%v: exit code %d, want %d", c.args, code, exitInput)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(errs, w) {
+				t.Errorf("%v: %q does not say %q", c.args, errs, w)
+			}
+		}
+	}
+}
+
+func TestBenchInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if code := run(ctx, []string{"bench", "--config", "tiny", "--tp", "1", "--device", "cpu", "--machine", "h200", "--context", "64"}, io.Discard, io.Discard); code != exitInterrupted {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// Activations stay in range through a model of random blocks, and no two experts
+// are the same.
+func TestRandomBlocks(t *testing.T) {
+	f := &benchFlags{config: synthOptions{Config: "tiny", Scale: 1, Layers: 40, Seed: 3}, tp: 1, ranks: 1, batches: []int{4}, contexts: []int{200}, kvCache: "bf16",
+		act: "w4a16", steps: 1, machine: "h200", device: deviceFlags{kind: "cpu", threads: 1}}
+	b, err := openBench(t.Context(), f, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	if err := b.measure(t.Context(), &b.results[0]); err != nil {
+		t.Fatal(err)
+	}
+	logits := make([]float32, 4*b.model.Config.Vocab)
+	if err := b.model.Logits(logits); err != nil {
+		t.Fatal(err)
+	}
+	var sq float64
+	for _, v := range logits {
+		sq += float64(v) * float64(v)
+	}
+	if rms := math.Sqrt(sq / float64(len(logits))); !(rms > .1 && rms < 100) { // not a NaN either
+		t.Errorf("the logits are of size %g", rms)
+	}
+	ck, c, err := b.checkpoint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for i := c.Layers - 2; i < c.Layers; i++ {
+		for e := range c.Experts {
+			l, err := ck.Linear(glm5.ExpertPrefix(i, e) + "gate_proj")
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := l.Slice(0, l.Rows, 0, l.Cols)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen[string(m.Data)] = true
+		}
+	}
+	if len(seen) < 2*c.Experts-1 { // two may begin at one place
+		t.Errorf("%d experts have %d different weights", 2*c.Experts, len(seen))
+	}
+}
+
+func TestRandomEntries(t *testing.T) {
+	rng := rand.NewPCG(1, 2)
+	for _, f := range []kernels.Format{kernels.F32, kernels.BF16, kernels.FP8} {
+		const tokens = 2 * kernels.PageTokens
+		latent := randomEntries(rng, f, tokens, 1, 512, 64)
+		index := randomEntries(rng, f, tokens, kernels.PageTokens, 128, 0)
+		if len(latent) != tokens*kernels.LatentEntry(f, 512, 64) || len(index) != tokens*kernels.IndexEntry(f, 128) {
+			t.Errorf("%s: %d bytes of latents, %d of keys", f, len(latent), len(index))
+		}
+		if f == kernels.FP8 {
+			for i, b := range index[:kernels.PageTokens*128] {
+				if v := nvfp4.E4M3[b]; !(v*v <= 240*240) {
+					t.Fatalf("code %d of the keys is %g", i, v)
+				}
+			}
+		}
+	}
+}

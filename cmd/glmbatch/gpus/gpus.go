@@ -1,0 +1,90 @@
+package gpus
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Report is what is known of the machine's GPUs.
+type Report struct {
+	Driver string `json:"driver"` // its version; "": no driver
+	NVML   string `json:"nvml"`   // its version; "": not asked
+	CUDA   string `json:"cuda"`   // the newest that the driver runs; "": unknown
+	GPUs   []GPU  `json:"gpus"`
+	Fault  string `json:"fault"` // why NVML was not asked, or what it did not tell
+}
+
+// GPU is one device. What is 0 or "" is unknown.
+type GPU struct {
+	Name       string    `json:"name"`
+	Capability string    `json:"compute_capability"` // "9.0"
+	Memory     int64     `json:"memory_bytes"`
+	Free       int64     `json:"free_bytes"`
+	Celsius    int       `json:"celsius"`
+	Power      int       `json:"power_mw"`
+	PowerLimit int       `json:"power_limit_mw"`
+	Clock      int       `json:"clock_mhz"` // of the multiprocessors
+	MaxClock   int       `json:"max_clock_mhz"`
+	MIG        bool      `json:"mig"`       // cut into instances
+	Processes  []Process `json:"processes"` // that compute on it
+	Links      []Link    `json:"links"`     // to each GPU, in their order
+}
+
+// Process is a process that uses a GPU.
+type Process struct {
+	PID    int   `json:"pid"`
+	Memory int64 `json:"memory_bytes"` // 0: unknown
+}
+
+// Link is how a GPU reaches another's memory.
+type Link string
+
+// The kinds of links.
+const (
+	Self    Link = "self"
+	NVLink  Link = "nvlink"
+	PCIe    Link = "pcie"
+	NoPeer  Link = "none"
+	Unknown Link = ""
+)
+
+// Read returns what can be known.
+func Read() Report {
+	r := read()
+	if r.NVML == "" {
+		fromProc(&r, "/proc/driver/nvidia")
+	}
+	return r
+}
+
+// fromProc fills in what the driver writes to files below dir.
+func fromProc(r *Report, dir string) {
+	text, err := os.ReadFile(filepath.Join(dir, "version"))
+	if err != nil {
+		return
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	// NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 …
+	fields := strings.Fields(line)
+	i := slices.IndexFunc(fields, func(f string) bool { return f != "" && f[0] >= '0' && f[0] <= '9' && strings.Contains(f, ".") })
+	if i >= 0 {
+		r.Driver = fields[i]
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "gpus", "*", "information"))
+	if err != nil {
+		return
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			if k, v, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(k) == "Model" {
+				r.GPUs = append(r.GPUs, GPU{Name: strings.TrimSpace(v)})
+			}
+		}
+	}
+}

@@ -111,3 +111,14 @@ parts.push(function skew() {
     { head: "arrives last", cell: (r) => percent(r.last / Math.max(1, r.collectives)), by: (r) => r.last },
   ], comm.ranks);
 });
+
+(function host() {
+  byId("host-section").hidden = report.host.length === 0;
+  sortable(byId("host"), [
+    { head: "phase", cell: (r) => r.phase, by: (r) => r.phase },
+    { head: "on", cell: (r) => r.lane, by: (r) => r.lane },
+    { head: "times", cell: (r) => grouped(r.calls), by: (r) => r.calls },
+    { head: "total ms", cell: (r) => ms(r.total_ns), by: (r) => r.total_ns },
+    { head: "ms each", cell: (r) => (r.total_ns / r.calls / 1e6).toFixed(4), by: (r) => r.total_ns / r.calls },
+  ], report.host);
+})();

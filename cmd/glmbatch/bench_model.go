@@ -22,11 +22,9 @@ import (
 
 // bench is a model on its ranks and what has been measured on it.
 type bench struct {
-	flags   *benchFlags
-	name    string // of the model
-	params  int64
-	weights int64 // bytes on each rank
-	whole   int64 // of these, what is the same on all ranks
+	flags *benchFlags
+	name  string // of the model
+	rankMemory
 	loaded  time.Duration
 	machine *roofline.Machine // nil: unknown
 	group   *ranks.Group
@@ -39,7 +37,7 @@ type bench struct {
 	path   string // of the spans
 	folder string // of a file of spans that nobody asked for; "": none
 	step   int64  // of the next recorded step
-	rows   []datasets.Span
+	buffer []datasets.Span
 }
 
 // openBench makes the model and fills its caches.
@@ -120,15 +118,7 @@ func (b *bench) checkpoint() (*checkpoint.Checkpoint, glm5.Config, error) {
 		}
 	}
 	cover := c.Cover(ck)
-	for _, s := range cover.Weights {
-		if !s.MTP {
-			b.params += s.Params()
-			b.weights += s.Share(f.tp)
-			if s.Split == glm5.Whole {
-				b.whole += s.Bytes
-			}
-		}
-	}
+	b.rankMemory = memoryOf(&cover, f.tp)
 	return ck, c, nil
 }
 
@@ -141,9 +131,9 @@ func (b *bench) options(c *glm5.Config, info kernels.Info) glm5.Options {
 	if info.Memory > 0 {
 		total := b.weights
 		if info.Shared { // what is the same on all ranks is there once
-			total = b.whole + int64(f.ranks)*(b.weights-b.whole)
+			total = b.together(f.ranks)
 		}
-		room = max(1, int64(memoryShare*float64(info.Memory))-total-b.working(c))
+		room = max(1, int64(memoryShare*float64(info.Memory))-total-workingMemory(c, b.rows(), f.tp))
 	}
 	b.pool.plan(b.results, int64(f.kvSlots), room)
 	for i := range b.results {
@@ -152,36 +142,24 @@ func (b *bench) options(c *glm5.Config, info kernels.Info) glm5.Options {
 			continue
 		}
 		o.Context, o.MaxSeqs = max(o.Context, r.of.context), max(o.MaxSeqs, r.of.batch)
-		rows := r.of.batch
-		if r.of.prefill {
-			rows = min(f.chunk, r.of.context)
-		}
-		o.MaxRows = max(o.MaxRows, rows)
 	}
+	o.MaxRows = b.rows()
 	b.pool.pages = max(b.pool.pages, 1)
 	o.Pages = b.pool.pages
 	b.pool.shuffle(rand.New(b.rng))
 	return o
 }
 
-// working is roughly what a step works in: the buffers of its rows.
-func (b *bench) working(c *glm5.Config) int64 {
-	rows := int64(1)
-	for _, r := range b.results {
-		n := int64(r.of.batch)
-		if r.of.prefill {
-			n = int64(min(b.flags.chunk, r.of.context))
-		}
-		rows = max(rows, n)
-	}
-	inner := 0
-	for i := range c.Layers {
-		if c.Dense(i) {
-			inner = c.Intermediate
+// rows is the most that a step of the cases has.
+func (b *bench) rows() int {
+	rows := 1
+	for i := range b.results {
+		r := &b.results[i]
+		if r.Skipped == "" {
+			rows = max(rows, r.rows(b.flags.chunk))
 		}
 	}
-	width := 4*c.Hidden + c.QLoRA + c.IndexHeads*c.IndexHeadDim + c.IndexTopK + (c.Heads*(c.QKHeadDim()+2*c.KVLoRA+c.VHead)+3*inner+c.ExpertsPerToken*c.MoEIntermediate)/b.flags.tp
-	return 4*rows*int64(width) + 256<<20
+	return rows
 }
 
 // benchMachine is the machine of the floor: the named one, or the one that runs.

@@ -72,6 +72,14 @@ func (r *benchResult) ratio() float64 {
 	return float64(r.Step.Median) / float64(r.Floor)
 }
 
+// rows is the most that a step has.
+func (r *benchResult) rows(chunk int) int {
+	if r.of.prefill {
+		return min(chunk, r.of.context)
+	}
+	return r.of.batch
+}
+
 // clockMarks are the times at which the phases of a step ended.
 type clockMarks struct{ begin, schedule, upload, run, fetch int64 }
 
@@ -257,11 +265,7 @@ func (b *bench) summarise(r *benchResult, plain []clockMarks, traces []benchTrac
 	r.count(traces, len(ns), b.group.Info().Shared)
 
 	c := &b.model.Config
-	rows := r.of.batch
-	if r.of.prefill {
-		rows = min(b.flags.chunk, r.of.context)
-	}
-	r.ExpertsUniform = float64(c.Experts) * (1 - math.Pow(1-float64(c.ExpertsPerToken)/float64(max(1, c.Experts)), float64(rows)))
+	r.ExpertsUniform = float64(c.Experts) * (1 - math.Pow(1-float64(c.ExpertsPerToken)/float64(max(1, c.Experts)), float64(r.rows(b.flags.chunk))))
 	tokens := r.of.batch
 	if r.of.prefill {
 		tokens = r.of.context
@@ -296,9 +300,9 @@ func (b *bench) keep(r *benchResult, traces []benchTrace) error {
 	r.first = b.step
 	for i := range traces {
 		t := &traces[i]
-		b.rows = timeline.Rows(b.rows[:0], kernels.Trace{Step: b.step, Calls: t.calls, Spans: t.spans, Shared: b.group.Info().Shared},
+		b.buffer = timeline.Rows(b.buffer[:0], kernels.Trace{Step: b.step, Calls: t.calls, Spans: t.spans, Shared: b.group.Info().Shared},
 			timeline.Step{Kind: r.Kind, Start: t.begin, End: t.fetch}, t.phases())
-		if err := b.spans.Write(b.rows); err != nil {
+		if err := b.spans.Write(b.buffer); err != nil {
 			return err
 		}
 		b.step++

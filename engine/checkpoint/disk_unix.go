@@ -4,8 +4,8 @@ package checkpoint
 
 import "golang.org/x/sys/unix"
 
-// freeBytes returns the space left for files in dir.
-func freeBytes(dir string) (int64, bool) {
+// FreeBytes returns the space left for files in dir.
+func FreeBytes(dir string) (int64, bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil {
 		return 0, false

@@ -75,7 +75,7 @@ func NewWriter(out string, entries []Entry, shardSize int64) (*Writer, error) {
 	for _, s := range w.shards {
 		need += s.size
 	}
-	if free, ok := freeBytes(parent); ok && need > free {
+	if free, ok := FreeBytes(parent); ok && need > free {
 		return nil, fmt.Errorf("%s would take %.2f GB, its disk has %.2f GB free", out, float64(need)/1e9, float64(free)/1e9)
 	}
 	var err error

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+)
+
+// rankMemory is what a model takes on one of the ranks that share it.
+type rankMemory struct {
+	params  int64 // of the whole model
+	weights int64 // bytes on each rank
+	whole   int64 // of these, what is the same on all ranks
+}
+
+func (m *rankMemory) add(t *glm5.Tensor, share int64) {
+	m.params += t.Params()
+	m.weights += share
+	if t.Split == glm5.Whole {
+		m.whole += share
+	}
+}
+
+// memoryOf sums a checkpoint's main layers.
+func memoryOf(v *glm5.Coverage, tp int) rankMemory {
+	var m rankMemory
+	for i := range v.Weights {
+		if s := &v.Weights[i]; !s.MTP {
+			m.add(&s.Tensor, s.Share(tp))
+		}
+	}
+	return m
+}
+
+// memoryPlanned is memoryOf for a release of a config: routed experts NVFP4, all
+// else BF16.
+func memoryPlanned(c *glm5.Config, tp int) rankMemory {
+	var m rankMemory
+	for t := range c.Tensors(false) {
+		f := kernels.BF16
+		if quantizedByDefault(&t) {
+			f = kernels.FP4
+		}
+		rows, cols := t.Share(tp)
+		m.add(&t, kernels.WeightBytes(f, int64(rows), int64(max(cols, 1))))
+	}
+	return m
+}
+
+// together is the weights of n ranks that keep one copy of what is the same.
+func (m *rankMemory) together(n int) int64 { return m.whole + int64(n)*(m.weights-m.whole) }
+
+// workingMemory is roughly what a step works in on each rank: its rows' buffers,
+// the indexer's scores, and kernels' scratch.
+func workingMemory(c *glm5.Config, rows, tp int) int64 {
+	inner := 0
+	for i := range c.Layers {
+		if c.Dense(i) {
+			inner = c.Intermediate
+		}
+	}
+	all := 4*c.Hidden + c.QLoRA + c.IndexHeads*c.IndexHeadDim + c.IndexTopK
+	own := c.Heads*(c.QKHeadDim()+2*c.KVLoRA+c.VHead) + 3*inner + c.ExpertsPerToken*c.MoEIntermediate
+	return 4*int64(rows)*int64(all+own/tp) + 256<<20
+}

@@ -1,7 +1,6 @@
 // Package timeline turns traces into timeline rows and timeline rows back into
 // steps: [Rows] writes what a step did, [Reader] reads any timeline step by step,
-// and the interval arithmetic under every attribution ([Union], [Sweeper]) and
-// the check that ranks share a clock ([Align]) are here.
+// and the interval arithmetic under every attribution ([Union], [Sweeper]) is here.
 //
 // # What the rows of a timeline mean
 //

@@ -3,7 +3,6 @@ package timeline
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
 
@@ -120,35 +119,4 @@ func TestSweep(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestAlign(t *testing.T) {
-	rank := func(offset int64, jitter ...int64) []Collective {
-		var c []Collective
-		for i, j := range jitter {
-			end := int64(1000*(i+1)) - offset + j
-			c = append(c, Collective{[]string{"all_reduce", "all_gather"}[i%2], end - 300, end})
-		}
-		return c
-	}
-	a, err := Align([][]Collective{rank(0, 0, 0, 0), rank(700, 0, 3, 0), rank(-50, -2, 0, 1)}, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := (Alignment{Offset: []int64{0, 700, -50}, Residual: 3}); !cmp.Equal(a, want) {
-		t.Error(cmp.Diff(a, want))
-	}
-	for _, c := range []struct {
-		name  string
-		ranks [][]Collective
-	}{
-		{"counts differ", [][]Collective{rank(0, 0, 0), rank(0, 0, 0, 0)}},
-		{"names differ", [][]Collective{rank(0, 0, 0), rank(0, 0, 0, 0)[1:]}},
-		{"clocks drift", [][]Collective{rank(0, 0, 0, 0), rank(0, 0, 40, 80)}},
-		{"no collectives", [][]Collective{nil, nil}},
-	} {
-		if _, err := Align(c.ranks, 5); err == nil {
-			t.Errorf("%s: aligned", c.name)
-		}
-	}
 }

@@ -60,11 +60,13 @@ func newRootCommand() *cobra.Command {
 	root.AddCommand(
 		newImportCommand(),
 		newModelCommand(),
+		newReplayCommand(),
 		newReportCommand(),
 		newDiffCommand(),
 		newExportCommand(),
 		newRunCommand(),
 		newBenchCommand(),
+		newDoctorCommand(),
 	)
 	return root
 }

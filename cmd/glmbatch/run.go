@@ -32,6 +32,7 @@ type runFlags struct {
 	shard          string
 	timeline       string
 	timelineFormat string
+	capture        captureFlags
 	overwrite      bool
 	dryRun         bool
 	quiet          bool
@@ -53,6 +54,7 @@ model, and writes to the folder of --out:
                    finish_reason, prompt_tokens, completion_tokens, error_code,
                    error, row_index, sample_index, seed, run_id
   steps/           a row for each step of the engine
+  captures/        steps for glmbatch replay, with --capture
   timeline/        a row for each kernel call on each rank, of the recorded steps
   _manifest.json   arguments, settings, input, model, device, counts, status
   _SUCCESS         written last
@@ -127,6 +129,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&r.kvTokens, "kv-tokens", 0, "tokens in the caches (default 65536, or one context)")
 	f.StringVar(&r.timeline, "timeline", "auto", "steps to record call by call: off, all, every=N, or auto: the first 100 and then every 50th")
 	f.StringVar(&r.timelineFormat, "timeline-format", datasets.Parquet, "format of steps and timeline: parquet or arrow")
+	r.capture.add(f)
 }
 
 // paramFlags are the flags of rows' parameters, by the parameter's name.
@@ -180,6 +183,9 @@ func (r *runFlags) check(args []string) error {
 		r.rows.Thinking = &on
 	}
 	if _, _, err := r.policy(); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := r.capture.options(); err != nil {
 		errs = append(errs, err)
 	}
 	if r.shard != "" {
@@ -279,7 +285,8 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	}
 	origin := int64(manifest.Started.Sub(kernels.Epoch())) // of the first run of the job
 	recorder := pipeline.NewRecorder(r.recorderOptions(folder, origin))
-	e, err := m.load(r, recorder)
+	defer r.capture.close(say)
+	e, err := m.load(r, recorder, folder, manifest)
 	if err != nil {
 		return errors.Join(err, recorder.Close())
 	}
@@ -288,6 +295,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	progress := say.start(job.Counts, plan.To-plan.From, folder.NextRow-plan.From)
 	err = job.Run(ctx)
 	progress.stop()
+	r.capture.close(say)
 	if err == nil || errors.Is(err, pipeline.ErrInterrupted) {
 		progress.summary(r, err)
 	}

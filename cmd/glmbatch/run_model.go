@@ -130,7 +130,7 @@ func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 }
 
 // load takes the weights to the ranks and makes the engine.
-func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder) (*engine.Engine, error) {
+func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder, folder *pipeline.Folder, manifest *pipeline.Manifest) (*engine.Engine, error) {
 	g, err := r.device.open(r.tp)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,11 @@ func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder) (*engine.Engine,
 	if err != nil {
 		return nil, err
 	}
-	return engine.New(model, engine.Options{Trace: steps, OnTrace: rec.OnTrace, OnStep: rec.OnStep})
+	o := engine.Options{Trace: steps, OnTrace: rec.OnTrace, OnStep: rec.OnStep}
+	if err := r.capture.attach(folder.Dir, folder.Recorder.FirstStep, manifest, &o, model); err != nil {
+		return nil, withCode(exitInput, err)
+	}
+	return engine.New(model, o)
 }
 
 // manifest is what the folder will say of the job.
@@ -158,7 +162,7 @@ func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) 
 	}
 	name := r.model
 	if m.isDemo {
-		name = "demo"
+		name = demoName
 	}
 	settings := plan.Settings()
 	settings["--kv-cache"], settings["--act"] = r.kvCache, r.act

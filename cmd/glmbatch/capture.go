@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"glmbatch/engine"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/pipeline"
+	"glmbatch/replay"
+)
+
+// captureFlags say which steps of a run to capture.
+type captureFlags struct {
+	steps    string
+	kv       string
+	calls    string
+	maxBytes string
+
+	capturer *replay.Capturer // once the model is loaded; nil: nothing is captured
+}
+
+func (c *captureFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&c.steps, "capture", "", "steps to capture for glmbatch replay: every=N, step=N, first=K or slowest=K, each also as decode:every=N, prefill: or mixed:; several with commas")
+	f.StringVar(&c.kv, "capture-kv", replay.KVExact, "cache entries of a capture: exact, or seeded (a seed instead of them)")
+	f.StringVar(&c.calls, "capture-calls", replay.DetailNone, "outputs of each call in a capture: none, hash, or data")
+	f.StringVar(&c.maxBytes, "capture-max-bytes", "1GiB", "largest capture; a larger one is refused")
+}
+
+// options are those of a capturer, without what the model says.
+func (c *captureFlags) options() (o replay.CaptureOptions, err error) {
+	if c.steps == "" {
+		return o, nil
+	}
+	var errs []error
+	if o.Selectors, err = replay.ParseSelectors(c.steps); err != nil {
+		errs = append(errs, fmt.Errorf("--capture: %w", err))
+	}
+	if o.MaxBytes, err = parseBytes(c.maxBytes); err != nil {
+		errs = append(errs, fmt.Errorf("--capture-max-bytes: %w", err))
+	}
+	o.KV, o.Detail = c.kv, c.calls
+	errs = append(errs, o.Validate())
+	return o, errors.Join(errs...)
+}
+
+// attach makes the engine's observers capture steps.
+func (c *captureFlags) attach(dir string, first int64, p *pipeline.Manifest, o *engine.Options, m *glm5.Model) error {
+	opt, err := c.options()
+	if err != nil || c.steps == "" {
+		return err
+	}
+	opt.Dir, opt.FirstStep, opt.Model, opt.Hash, opt.Versions = filepath.Join(dir, "captures"), first, p.Model.Name, p.Model.Hash, p.Program
+	if opt.Model != demoName {
+		if opt.Model, err = filepath.Abs(opt.Model); err != nil {
+			return err
+		}
+	}
+	if c.capturer, err = replay.NewCapturer(opt); err != nil {
+		return err
+	}
+	c.capturer.Attach(m)
+	// A capture has the spans of its step, and it may be wanted only when the step
+	// is over: all are timed, and the timeline gets those that it asked for.
+	steps, onTrace := o.Trace, o.OnTrace
+	o.Trace = pipeline.EveryStep
+	o.OnTrace = nil
+	o.OnStepDone = func(d engine.Done) error {
+		i := &d.Info
+		return c.capturer.Step(replay.Step{
+			Step: i.Step, Kind: i.Kind, Sequences: i.Sequences, StartNS: i.StartNS, WallNS: i.WallNS,
+			ScheduleNS: i.ScheduleNS, UploadNS: i.UploadNS, DeviceNS: i.DeviceNS, SampleNS: i.SampleNS, Batch: d.Batch, Trace: d.Trace,
+		})
+	}
+	if steps != nil {
+		o.OnTrace = func(t kernels.Trace) {
+			if steps(t.Step) {
+				onTrace(t)
+			}
+		}
+	}
+	return nil
+}
+
+// close waits for the captures that are not written yet and says what came of them.
+func (c *captureFlags) close(say *speaker) {
+	if c.capturer == nil {
+		return
+	}
+	n := c.capturer.Close()
+	c.capturer = nil
+	say.line("%s captures, %s; the longest kept the job for %.1f ms", digits(int64(n.Written)), bytesText(n.Bytes), float64(n.Stall)/1e6)
+	if n.Skipped > 0 {
+		say.line("%s steps were not captured: those before them were not written yet", digits(int64(n.Skipped)))
+	}
+	if n.Failed > 0 {
+		say.line("%s captures failed: %v", digits(int64(n.Failed)), n.Last)
+	}
+}

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"glmbatch/datasets"
+	"glmbatch/datasets/demo"
+	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/kernels/ranks"
+	"glmbatch/replay"
+	"glmbatch/replay/attribute"
+	"glmbatch/replay/report"
+)
+
+// replayFlags are the options of glmbatch replay.
+type replayFlags struct {
+	model   string
+	device  deviceFlags
+	o       replay.Options
+	by      string
+	format  string
+	machine string
+	html    string
+	whatIf  []string
+	skip    []string
+	cold    string
+}
+
+func newReplayCommand() *cobra.Command {
+	var f replayFlags
+	c := &cobra.Command{
+		Use:   "replay CAPTURE...",
+		Short: "Run a captured step again and say what each kernel class costs",
+		Long: `Replay loads the captured step's model, restores inputs and cache entries, runs the
+step again and compares its outputs with the recorded ones, bit for bit. Then it measures
+the step's kernel classes:
+
+  in place      self time as the step runs, over --repeat runs
+  alone         the same calls each by itself, with a warm and a cold cache
+  without it    how much shorter the step is without the class, in pairs of runs, with
+                the capture's routing and selections
+  bound         the least time on the machine of --machine
+
+Captures come from glmbatch run --capture. Folders stand for the captures below them.
+
+Changes for --what-if (repeatable), each set beside the step as it is:
+
+  kv=cast-pool      each layer first copies its whole FP8 cache to BF16
+  kv=cast-active    each layer first copies the batch's pages only
+  kv=in-place       attention reads the cache as it is
+  kv-cache=FORMAT   the caches as f32, bf16 or fp8
+  tp=N              on N ranks
+  drop=CLASS        without the calls of a class
+  scale=CLASS:F     the calls of a class take F times as long (nothing is run)
+` + exitHelp,
+		Example: `  glmbatch run --demo --out out --capture decode:every=50
+  glmbatch replay out/captures/step-00000050.arrow
+  glmbatch replay out/captures --what-if kv=cast-pool --pool-tokens 262144`,
+		RunE: func(c *cobra.Command, args []string) error {
+			return runReplay(c.Context(), &f, args, c.OutOrStdout())
+		},
+	}
+	p := c.Flags()
+	p.SortFlags = false
+	p.StringVarP(&f.model, "model", "m", "", "checkpoint folder (default: the captured one)")
+	f.device.add(p)
+	p.IntVar(&f.o.Repeat, "repeat", 20, "runs of the step that count")
+	p.IntVar(&f.o.Warmup, "warmup", 3, "runs before them")
+	p.StringVar(&f.by, "by", string(attribute.ByClass), "also group by "+attribute.Groupings())
+	p.StringVar(&f.format, "format", report.Formats[0].Name, "text, json, csv, markdown or bench")
+	p.StringVar(&f.o.Verify, "verify", replay.VerifyOutputs, "what must equal the capture: outputs, or calls (each call's, if captured)")
+	p.StringArrayVar(&f.whatIf, "what-if", nil, "a change to run the step with (repeatable)")
+	p.IntVar(&f.o.PoolTokens, "pool-tokens", 0, "tokens in the caches (default: as captured)")
+	p.StringSliceVar(&f.skip, "skip", nil, "leave out: alone, marginal")
+	p.StringVar(&f.cold, "evict", "auto", "memory to walk between calls with a cold cache: a size, or none")
+	p.StringVar(&f.machine, "machine", "", "machine for bounds: this, or one that report --help lists")
+	p.StringSliceVar(&f.o.Allow, "allow", nil, "what may differ from the capture: model, device, version")
+	p.StringVar(&f.html, "html", "", "also write a page with pictures to this file; one capture only")
+	return c
+}
+
+// options turns the flags into the options of a replay.
+func (f *replayFlags) options() (replay.Options, error) {
+	o := f.o
+	o.By = attribute.By(f.by)
+	var errs []error
+	for _, s := range f.whatIf {
+		w, err := replay.ParseWhatIf(s)
+		errs = append(errs, err)
+		o.WhatIf = append(o.WhatIf, w)
+	}
+	for _, s := range f.skip {
+		o.NoAlone, o.NoMarginal = o.NoAlone || s == "alone", o.NoMarginal || s == "marginal"
+		errs = append(errs, oneOf("skip", s, "alone", "marginal"))
+	}
+	var formats []string
+	for _, x := range report.Formats {
+		formats = append(formats, x.Name)
+	}
+	errs = append(errs, f.device.validate(), oneOf("format", f.format, formats...), o.Validate())
+	if o.Repeat < 1 {
+		errs = append(errs, fmt.Errorf("--repeat %d: at least one run", o.Repeat))
+	}
+	var err error
+	switch f.cold {
+	case "auto":
+		o.Evict = evictBytes(f.device.resolved())
+	case "none":
+	default:
+		o.Evict, err = parseBytes(f.cold)
+		errs = append(errs, err)
+	}
+	o.Machine, err = machineFor(f.machine)
+	return o, errors.Join(append(errs, err)...)
+}
+
+// evictBytes is memory twice as large as the last cache of a device.
+func evictBytes(device string) int64 {
+	if device != "cpu" {
+		return 256 << 20
+	}
+	text, err := os.ReadFile("/sys/devices/system/cpu/cpu0/cache/index3/size")
+	if err == nil {
+		if k, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(string(text)), "K"), 10, 32); err == nil {
+			return min(2*k<<10, 256<<20)
+		}
+	}
+	return 64 << 20
+}
+
+func runReplay(ctx context.Context, f *replayFlags, args []string, stdout io.Writer) error {
+	o, err := f.options()
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	files, err := captureFiles(args)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	if f.html != "" && len(files) > 1 {
+		return withCode(exitInput, fmt.Errorf("--html makes the page of one capture, there are %d", len(files)))
+	}
+	o.Versions = versions()
+	for i, file := range files {
+		if err := ctx.Err(); err != nil {
+			return withCode(exitInterrupted, err)
+		}
+		if len(files) > 1 && f.format == report.Formats[0].Name {
+			if i > 0 {
+				fmt.Fprintln(stdout)
+			}
+			fmt.Fprintf(stdout, "%s\n\n", file)
+		}
+		if err := f.replay(file, o, stdout); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// captureFiles are the captures that arguments name.
+func captureFiles(args []string) ([]string, error) {
+	var files []string
+	for _, a := range args {
+		info, err := os.Stat(a)
+		if err != nil {
+			return nil, fmt.Errorf("%s: no such file or folder", a)
+		}
+		if !info.IsDir() {
+			files = append(files, a)
+			continue
+		}
+		below := files[len(files):]
+		for _, pattern := range []string{"step-*.arrow", "captures/step-*.arrow"} {
+			found, err := filepath.Glob(filepath.Join(a, pattern))
+			if err != nil {
+				return nil, err
+			}
+			below = append(below, found...)
+		}
+		if len(below) == 0 {
+			return nil, fmt.Errorf("%s has no captures: glmbatch run --capture makes them", a)
+		}
+		files = append(files, below...)
+	}
+	if len(files) == 0 {
+		return nil, errors.New("no captures: name files or folders")
+	}
+	return files, nil
+}
+
+// replay runs one capture.
+func (f *replayFlags) replay(file string, o replay.Options, stdout io.Writer) (err error) {
+	c, err := replay.Load(file)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	ck, err := f.checkpoint(c)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	l := &modelLoader{device: &f.device, ck: ck}
+	defer func() { err = errors.Join(err, l.close(), ck.Close()) }()
+	if o.Hash, err = ck.Hash(); err != nil {
+		return withCode(exitInput, err)
+	}
+	r, err := replay.Run(c, l.load, o)
+	switch {
+	case errors.Is(err, replay.ErrMismatch):
+		if f.format == "json" {
+			r.Write(stdout, f.format, report.Style{}) // the error is told in any case
+		}
+		return withCode(exitMismatch, err)
+	case errors.Is(err, kernels.ErrMemory), errors.Is(err, kernels.ErrDevice):
+		return withCode(exitDevice, err)
+	case err != nil:
+		return withCode(exitInput, err)
+	}
+	if f.html != "" {
+		if err := writeReplayPage(r, o, f.html); err != nil {
+			return err
+		}
+	}
+	return r.Write(stdout, f.format, styleOf(stdout))
+}
+
+// checkpoint opens the captured model, or the one that was named.
+func (f *replayFlags) checkpoint(c *replay.Capture) (*checkpoint.Checkpoint, error) {
+	switch {
+	case f.model == "" && c.Model == demoName:
+		return checkpoint.FromFiles(demo.Files())
+	case f.model == "":
+		ck, err := checkpoint.Open(c.Model)
+		if err != nil {
+			return nil, fmt.Errorf("the captured model: %w; name the checkpoint with --model", err)
+		}
+		return ck, nil
+	}
+	return checkpoint.Open(f.model)
+}
+
+// demoName is what manifests and captures call the demo checkpoint.
+const demoName = "demo"
+
+// modelLoader loads one model at a time.
+type modelLoader struct {
+	device *deviceFlags
+	ck     *checkpoint.Checkpoint
+	group  *ranks.Group
+}
+
+func (l *modelLoader) load(o glm5.Options, n int) (*glm5.Model, error) {
+	if err := l.close(); err != nil {
+		return nil, err
+	}
+	g, err := l.device.open(n)
+	if err != nil {
+		return nil, err
+	}
+	l.group = g
+	return glm5.Load(l.ck, g, o)
+}
+
+func (l *modelLoader) close() error {
+	if l.group == nil {
+		return nil
+	}
+	g := l.group
+	l.group = nil
+	return g.Close()
+}
+
+// writeReplayPage writes the page of a replay's repeats.
+func writeReplayPage(r *replay.Result, o replay.Options, path string) error {
+	dir, err := os.MkdirTemp("", "glmbatch-replay-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	w, err := datasets.Create[datasets.Span](filepath.Join(dir, "timeline.parquet"), nil)
+	if err != nil {
+		return err
+	}
+	if err := w.Write(r.Rows); err != nil {
+		w.Abort()
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	p, err := report.LoadPage(filepath.Join(dir, "timeline.parquet"), report.Options{Machine: o.Machine})
+	if err != nil {
+		return err
+	}
+	p.Report.Source, p.Report.Findings, p.Isolated = r.Capture.File, r.Report.Findings, r.Report.Isolated
+	return p.WriteFile(path)
+}

@@ -1,0 +1,138 @@
+package replay
+
+import (
+	"fmt"
+
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+)
+
+// Capture is one step with all that it takes to run it again but the weights.
+type Capture struct {
+	Header
+	File       string // it was read from; "": none
+	Calls      []kernels.Call
+	Buffers    []Buffer
+	Batch      glm5.Batch
+	Tables     []Table
+	Seen       []Seen
+	Pages      []Pages
+	Selections []Output // what calls chose: experts, their weights, positions
+	Outputs    []Output
+	Spans      [][]kernels.Span // [rank][call], of the job's own step
+}
+
+// Header says where a capture comes from and what it needs.
+type Header struct {
+	Step      int64             `json:"step"`
+	Kind      string            `json:"kind"` // prefill, decode or mixed
+	Sequences int               `json:"sequences"`
+	Model     string            `json:"model"` // folder, or "demo"
+	Hash      string            `json:"model_hash"`
+	Device    kernels.Info      `json:"device"`
+	Ranks     int               `json:"ranks"`
+	Versions  map[string]string `json:"versions"`
+	Options   glm5.Options      `json:"options"` // that the model was loaded with
+	Long      int               `json:"long"`    // see glm5.Batch
+	KV        string            `json:"kv"`      // exact or seeded
+	Seed      uint64            `json:"seed"`    // of seeded entries
+	PageRuns  []PageRun         `json:"page_runs"`
+	Detail    string            `json:"outputs"` // none, hash or data of each call
+
+	// Of the job's own step, in ns.
+	StartNS    int64 `json:"start_ns"` // of the process
+	WallNS     int64 `json:"wall_ns"`
+	ScheduleNS int64 `json:"schedule_ns"`
+	UploadNS   int64 `json:"upload_ns"`
+	DeviceNS   int64 `json:"device_ns"`
+	SampleNS   int64 `json:"sample_ns"`
+}
+
+// What a capture has of the caches.
+const (
+	KVExact  = "exact"
+	KVSeeded = "seeded"
+)
+
+// What a capture has of the calls between routing and sampling.
+const (
+	DetailNone = "none"
+	DetailHash = "hash" // the SHA-256 of what each call left
+	DetailData = "data" // and the values
+)
+
+// PageRun is pages that follow each other in the caches.
+type PageRun struct {
+	First int32 `json:"first"`
+	Count int32 `json:"count"`
+}
+
+// Buffer is an entry of the map of a device's memory.
+type Buffer struct {
+	Index uint32
+	Name  string
+	Layer int // -1: of no single layer
+	Bytes int64
+}
+
+// Table is the pages of one sequence, in order.
+type Table struct {
+	Seat  int32
+	Pages []int32
+}
+
+// Seen is the tokens that a sequence has had.
+type Seen struct {
+	Seat  int32
+	Words []uint64
+}
+
+// Pages are the entries of a run of pages in one cache of one layer.
+type Pages struct {
+	Cache string // a region of the model
+	Layer int
+	Run   PageRun
+	Data  []byte
+}
+
+// Output is what a call left in one of its arguments on one rank.
+type Output struct {
+	Call  int
+	Arg   string
+	Layer int
+	Rank  int
+	Hash  []byte // SHA-256 of the values, rows dense
+	Data  []byte // the values; nil: only the hash was kept
+}
+
+// what names an output for people.
+func (o *Output) what(calls []kernels.Call) string {
+	s := fmt.Sprintf("%s of call %d", o.Arg, o.Call)
+	if o.Call < len(calls) {
+		s += ", " + string(calls[o.Call].Kernel)
+	}
+	if o.Layer >= 0 {
+		s += fmt.Sprintf(" of layer %d", o.Layer)
+	}
+	if o.Rank > 0 {
+		s += fmt.Sprintf(" on rank %d", o.Rank)
+	}
+	return s
+}
+
+// cloneCalls copies a list with its arguments.
+func cloneCalls(calls []kernels.Call) []kernels.Call {
+	out := make([]kernels.Call, len(calls))
+	n := 0
+	for i := range calls {
+		n += len(calls[i].Args)
+	}
+	args := make([]kernels.Buffer, 0, n)
+	for i, c := range calls {
+		at := len(args)
+		args = append(args, c.Args...)
+		c.Args = args[at:len(args):len(args)]
+		out[i] = c
+	}
+	return out
+}

@@ -1,0 +1,204 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"glmbatch/datasets"
+	"glmbatch/engine/glm5"
+)
+
+// CaptureOptions say what to capture and where to.
+type CaptureOptions struct {
+	Dir       string // of the files
+	Selectors []Selector
+	KV        string // "": KVExact
+	Detail    string // "": DetailNone
+	MaxBytes  int64  // of one capture; 0: DefaultMaxBytes
+	FirstStep int64  // number of the engine's first step in the job
+	Model     string // folder, or "demo"
+	Hash      string // of the model
+	Versions  map[string]string
+}
+
+// DefaultMaxBytes bounds a capture.
+const DefaultMaxBytes = 1 << 30
+
+// Validate reports every fault of o.
+func (o *CaptureOptions) Validate() error {
+	var errs []error
+	if o.KV != "" && o.KV != KVExact && o.KV != KVSeeded {
+		errs = append(errs, fmt.Errorf("cache entries %q are not exact or seeded", o.KV))
+	}
+	if o.Detail != "" && o.Detail != DetailNone && o.Detail != DetailHash && o.Detail != DetailData {
+		errs = append(errs, fmt.Errorf("outputs of calls %q are not none, hash or data", o.Detail))
+	}
+	if o.MaxBytes < 0 {
+		errs = append(errs, fmt.Errorf("a capture of at most %d bytes", o.MaxBytes))
+	}
+	return errors.Join(errs...)
+}
+
+// Counts are what a capturer did.
+type Counts struct {
+	Written int   // files
+	Bytes   int64 // of them
+	Skipped int   // steps that came while two captures were not on the disk yet
+	Failed  int   // too large, not reproducible, or not written
+	Last    error // the last failure
+	Stall   int64 // ns that the longest capture kept the job from its next step
+}
+
+// Capturer captures steps of a job. Step is for the engine's goroutine.
+type Capturer struct {
+	o       CaptureOptions
+	model   *glm5.Model
+	watches []watch
+	holders map[int64]int // selectors that want the file of a step
+
+	jobs   chan *Capture
+	done   chan struct{}
+	mu     sync.Mutex
+	counts Counts
+	old    []int64 // steps whose files no selector wants any more
+}
+
+// NewCapturer starts the goroutine that writes. Close ends it.
+func NewCapturer(o CaptureOptions) (*Capturer, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if o.KV == "" {
+		o.KV = KVExact
+	}
+	if o.Detail == "" {
+		o.Detail = DetailNone
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	c := &Capturer{o: o, holders: map[int64]int{}, jobs: make(chan *Capture, 1), done: make(chan struct{})}
+	for _, s := range o.Selectors {
+		c.watches = append(c.watches, watch{Selector: s})
+	}
+	go c.write()
+	return c, nil
+}
+
+// Attach says which model runs the steps.
+func (c *Capturer) Attach(m *glm5.Model) { c.model = m }
+
+// Step captures a step that a selector wants. Its error means that the model's
+// caches are no longer what they were.
+func (c *Capturer) Step(s Step) error {
+	s.Step += c.o.FirstStep
+	var wanted []*watch
+	for i := range c.watches {
+		if c.watches[i].wants(s.Step, s.Kind, s.WallNS) {
+			wanted = append(wanted, &c.watches[i])
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	if len(c.jobs) == cap(c.jobs) {
+		c.count(func(n *Counts) { n.Skipped++ })
+		return nil
+	}
+	stall := stopwatch()
+	capture, err := take(c.model, &s, &c.o)
+	c.count(func(n *Counts) { n.Stall = max(n.Stall, stall()) })
+	if err != nil {
+		c.fail(fmt.Errorf("step %d: %w", s.Step, err))
+		if errors.Is(err, errCachesChanged) {
+			return err
+		}
+		return nil
+	}
+	c.jobs <- capture
+	for _, w := range wanted {
+		c.holders[s.Step]++
+		if old := w.keep(s.Step, s.WallNS); old >= 0 {
+			c.release(old)
+		}
+	}
+	return nil
+}
+
+// release drops a selector's claim on a file. Its capture has been handed to the
+// writer before, who removes files only between captures.
+func (c *Capturer) release(step int64) {
+	if c.holders[step]--; c.holders[step] > 0 {
+		return
+	}
+	delete(c.holders, step)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.old = append(c.old, step)
+}
+
+// Close waits for what is left to be written.
+func (c *Capturer) Close() Counts {
+	close(c.jobs)
+	<-c.done
+	return c.counts
+}
+
+func (c *Capturer) count(f func(*Counts)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.counts)
+}
+
+func (c *Capturer) fail(err error) {
+	c.count(func(n *Counts) { n.Failed, n.Last = n.Failed+1, err })
+}
+
+// FileName is the file of a captured step.
+func FileName(step int64) string { return fmt.Sprintf("step-%08d.arrow", step) }
+
+func (c *Capturer) write() {
+	defer close(c.done)
+	for x := range c.jobs {
+		path := filepath.Join(c.o.Dir, FileName(x.Step))
+		if err := x.Write(path); err != nil {
+			c.fail(err)
+		} else {
+			c.note(path, 1)
+		}
+		c.remove()
+	}
+	c.remove()
+}
+
+// note counts a file that was written, or is about to be removed.
+func (c *Capturer) note(path string, files int) {
+	info, err := os.Stat(path)
+	if err == nil {
+		c.count(func(n *Counts) { n.Written, n.Bytes = n.Written+files, n.Bytes+int64(files)*info.Size() })
+	}
+}
+
+func (c *Capturer) remove() {
+	c.mu.Lock()
+	old := c.old
+	c.old = nil
+	c.mu.Unlock()
+	for _, step := range old {
+		path := filepath.Join(c.o.Dir, FileName(step))
+		c.note(path, -1)
+		os.Remove(path) // it is not there if it could not be written
+	}
+}
+
+// Write writes the capture to a file, which is there only when it is whole.
+func (c *Capture) Write(path string) error {
+	rows, err := c.rows()
+	if err != nil {
+		return err
+	}
+	return datasets.WriteCapture(path, rows)
+}

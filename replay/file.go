@@ -1,0 +1,326 @@
+package replay
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"glmbatch/datasets"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+)
+
+// rows are the capture as its file has it.
+func (c *Capture) rows() ([]datasets.Capture, error) {
+	header, err := json.Marshal(c.Header)
+	if err != nil {
+		return nil, err
+	}
+	none := datasets.Capture{Call: -1, Layer: -1, Args: []int64{}, Scalars: []float32{}, Hash: []byte{}, Data: []byte{}}
+	var rows []datasets.Capture
+	add := func(part datasets.CapturePart, name string, f func(r *datasets.Capture)) {
+		r := none
+		r.Part, r.Name = part, name
+		f(&r)
+		rows = append(rows, r)
+	}
+	add(datasets.CaptureHeader, "", func(r *datasets.Capture) { r.Data = header })
+	for i := range c.Calls {
+		x := &c.Calls[i]
+		add(datasets.CaptureCall, string(x.Kernel), func(r *datasets.Capture) { callRow(r, i, x) })
+	}
+	for _, b := range c.Buffers {
+		add(datasets.CaptureBuffer, b.Name, func(r *datasets.Capture) { r.Index, r.Layer, r.Bytes = int64(b.Index), int32(b.Layer), b.Bytes })
+	}
+	input := func(name string, index int64, data []byte) {
+		add(datasets.CaptureInput, name, func(r *datasets.Capture) { r.Index, r.Data = index, data })
+	}
+	for _, v := range lists(&c.Batch) {
+		input(v.name, 0, fromInts(*v.list))
+	}
+	input("params", 0, fromParams(c.Batch.Params))
+	for _, t := range c.Tables {
+		input("pages", int64(t.Seat), fromInts(t.Pages))
+	}
+	for _, s := range c.Seen {
+		input("seen", int64(s.Seat), fromWords(s.Words))
+	}
+	for i := range c.Pages {
+		p := &c.Pages[i]
+		add(datasets.CapturePage, p.Cache, func(r *datasets.Capture) {
+			r.Layer, r.Index, r.M, r.Data = int32(p.Layer), int64(p.Run.First), p.Run.Count, p.Data
+		})
+	}
+	outputs := func(part datasets.CapturePart, list []Output) {
+		for i := range list {
+			o := &list[i]
+			add(part, o.Arg, func(r *datasets.Capture) {
+				r.Call, r.Layer, r.Rank, r.Hash = int32(o.Call), int32(o.Layer), int32(o.Rank), o.Hash
+				r.Data, r.Bytes = append(r.Data, o.Data...), int64(len(o.Data))
+			})
+		}
+	}
+	outputs(datasets.CaptureSelection, c.Selections)
+	outputs(datasets.CaptureOutput, c.Outputs)
+	for rank := range c.Spans {
+		for i, s := range c.Spans[rank] {
+			add(datasets.CaptureSpan, string(c.Calls[i].Kernel), func(r *datasets.Capture) {
+				r.Call, r.Layer, r.Rank, r.Index, r.StartNS, r.EndNS = int32(i), int32(c.Calls[i].Layer), int32(rank), int64(s.Groups), s.Start, s.End
+			})
+		}
+	}
+	return rows, nil
+}
+
+// list is one of the batch's columns with its name in the file.
+type list struct {
+	name string
+	list *[]int32
+}
+
+func callRow(r *datasets.Capture, i int, x *kernels.Call) {
+	d := x.Dims
+	r.Call, r.Layer, r.Replicated = int32(i), int32(x.Layer), x.Replicated
+	r.M, r.N, r.K, r.Groups, r.Heads, r.Rope, r.TopK, r.Ranks, r.Slots, r.Ctx = d.M, d.N, d.K, d.Groups, d.Heads, d.Rope, d.TopK, d.Ranks, d.Slots, d.Ctx
+	for _, a := range x.Args {
+		r.Args = append(r.Args, int64(a.Index), int64(a.Pitch), a.Offset, a.Len)
+	}
+	r.Scalars = append(r.Scalars, x.Scalars[:]...)
+}
+
+// Load reads a capture. Its errors wrap datasets.ErrFile.
+func Load(path string) (*Capture, error) {
+	rows, err := datasets.ReadCapture(path)
+	if err != nil {
+		return nil, err
+	}
+	c := &Capture{File: path}
+	if err := c.read(rows); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", path, datasets.ErrFile, err)
+	}
+	return c, nil
+}
+
+// maxRanks bounds what a header may say.
+const maxRanks = 1024
+
+func (c *Capture) read(rows []datasets.Capture) error {
+	if len(rows) == 0 || rows[0].Part != datasets.CaptureHeader {
+		return errors.New("a capture without a header")
+	}
+	d := json.NewDecoder(bytes.NewReader(rows[0].Data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&c.Header); err != nil {
+		return fmt.Errorf("header: %w", err)
+	}
+	if c.Ranks < 1 || c.Ranks > maxRanks {
+		return fmt.Errorf("header: %d ranks", c.Ranks)
+	}
+	if c.KV != KVExact && c.KV != KVSeeded {
+		return fmt.Errorf("header: cache entries %q", c.KV)
+	}
+	for i := range rows[1:] {
+		r := &rows[1+i]
+		if err := c.row(r); err != nil {
+			return fmt.Errorf("row %d, %s: %w", 1+i, r.What(), err)
+		}
+	}
+	c.Batch.Long = c.Long
+	return c.complete()
+}
+
+func (c *Capture) row(r *datasets.Capture) error {
+	switch r.Part {
+	case datasets.CaptureCall:
+		return c.callOf(r)
+	case datasets.CaptureBuffer:
+		c.Buffers = append(c.Buffers, Buffer{uint32(r.Index), r.Name, int(r.Layer), r.Bytes})
+		return nil
+	case datasets.CaptureInput:
+		return c.inputOf(r)
+	case datasets.CapturePage:
+		c.Pages = append(c.Pages, Pages{r.Name, int(r.Layer), PageRun{int32(r.Index), r.M}, r.Data})
+		return nil
+	case datasets.CaptureSelection, datasets.CaptureOutput:
+		return c.outputOf(r)
+	case datasets.CaptureSpan:
+		if r.Rank < 0 || int(r.Rank) >= c.Ranks || int(r.Rank) > len(c.Spans) {
+			return fmt.Errorf("rank %d of %d", r.Rank, c.Ranks)
+		}
+		if int(r.Rank) == len(c.Spans) {
+			c.Spans = append(c.Spans, nil)
+		}
+		s := &c.Spans[r.Rank]
+		if int(r.Call) != len(*s) || len(*s) == len(c.Calls) {
+			return fmt.Errorf("it is span %d of the rank", len(*s))
+		}
+		*s = append(*s, kernels.Span{Start: r.StartNS, End: r.EndNS, Groups: int32(r.Index)})
+		return nil
+	}
+	return errors.New("no such part")
+}
+
+func (c *Capture) callOf(r *datasets.Capture) error {
+	if int(r.Call) != len(c.Calls) || len(r.Args)%4 != 0 || len(r.Scalars) != 4 || r.Layer < -1 || r.Layer > math.MaxInt16 {
+		return fmt.Errorf("it is call %d, of layer %d, with %d numbers of arguments and %d scalars", len(c.Calls), r.Layer, len(r.Args), len(r.Scalars))
+	}
+	x := kernels.Call{Kernel: kernels.Name(r.Name), Layer: int16(r.Layer), Replicated: r.Replicated, Scalars: [4]float32(r.Scalars),
+		Dims: kernels.Dims{M: r.M, N: r.N, K: r.K, Groups: r.Groups, Heads: r.Heads, Rope: r.Rope, TopK: r.TopK, Ranks: r.Ranks, Slots: r.Slots, Ctx: r.Ctx}}
+	for i := 0; i < len(r.Args); i += 4 {
+		x.Args = append(x.Args, kernels.Buffer{Index: uint32(r.Args[i]), Pitch: int32(r.Args[i+1]), Offset: r.Args[i+2], Len: r.Args[i+3]})
+	}
+	c.Calls = append(c.Calls, x)
+	return nil
+}
+
+func (c *Capture) inputOf(r *datasets.Capture) error {
+	width := 4
+	switch r.Name {
+	case "params":
+		width = paramBytes
+	case "seen":
+		width = 8
+	}
+	if len(r.Data)%width != 0 {
+		return fmt.Errorf("%d bytes", len(r.Data))
+	}
+	seat := int32(r.Index)
+	if r.Index < 0 || r.Index > math.MaxInt32 {
+		return fmt.Errorf("row %d of a table", r.Index)
+	}
+	switch r.Name {
+	case "params":
+		c.Batch.Params = toParams(r.Data)
+		return nil
+	case "seen":
+		c.Seen = append(c.Seen, Seen{seat, words(r.Data)})
+		return nil
+	case "pages":
+		c.Tables = append(c.Tables, Table{seat, ints(r.Data)})
+		return nil
+	}
+	for _, v := range lists(&c.Batch) {
+		if v.name == r.Name {
+			*v.list = ints(r.Data)
+			return nil
+		}
+	}
+	return errors.New("no such input")
+}
+
+func (c *Capture) outputOf(r *datasets.Capture) error {
+	if r.Call < 0 || int(r.Call) >= len(c.Calls) || r.Rank < 0 || int(r.Rank) >= c.Ranks || len(r.Hash) != sha256.Size {
+		return fmt.Errorf("call %d of %d, rank %d of %d, a hash of %d bytes", r.Call, len(c.Calls), r.Rank, c.Ranks, len(r.Hash))
+	}
+	o := Output{Call: int(r.Call), Arg: r.Name, Layer: int(r.Layer), Rank: int(r.Rank), Hash: r.Hash}
+	if r.Bytes > 0 {
+		o.Data = r.Data
+		if sum := sha256.Sum256(o.Data); !bytes.Equal(sum[:], o.Hash) {
+			return errors.New("its values are not those of its hash")
+		}
+	}
+	if r.Part == datasets.CaptureSelection {
+		if o.Data == nil {
+			return errors.New("a choice without its values")
+		}
+		c.Selections = append(c.Selections, o)
+		return nil
+	}
+	c.Outputs = append(c.Outputs, o)
+	return nil
+}
+
+// complete reports what a capture lacks to be run. What must fit the model is
+// checked when it is there.
+func (c *Capture) complete() error {
+	var errs []error
+	missing := func(ok bool, format string, a ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, a...))
+		}
+	}
+	missing(len(c.Calls) > 0, "it has no calls")
+	missing(len(c.Batch.Tokens) > 0, "it has no tokens")
+	missing(len(c.Tables) > 0, "it has no page tables")
+	missing(len(c.Outputs) > 0, "it has no outputs")
+	missing(c.KV == KVSeeded || len(c.Pages) > 0, "it has no cache entries")
+	missing(len(c.Spans) == 0 || len(c.Spans) == c.Ranks, "it has spans of %d ranks of %d", len(c.Spans), c.Ranks)
+	for rank, s := range c.Spans {
+		missing(len(s) == len(c.Calls), "rank %d has %d spans of %d calls", rank, len(s), len(c.Calls))
+	}
+	return errors.Join(errs...)
+}
+
+// lists are the batch's columns of int32.
+func lists(b *glm5.Batch) []list {
+	return []list{{"tokens", &b.Tokens}, {"pos", &b.Pos}, {"seq", &b.Seq}, {"slots", &b.Slots}, {"logit_rows", &b.Logits}}
+}
+
+// Values as files have them: little-endian.
+
+func ints(b []byte) []int32 {
+	v := make([]int32, len(b)/4)
+	for i := range v {
+		v[i] = int32(binary.LittleEndian.Uint32(b[4*i:]))
+	}
+	return v
+}
+
+func fromInts(v []int32) []byte {
+	b := make([]byte, 0, 4*len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint32(b, uint32(x))
+	}
+	return b
+}
+
+func words(b []byte) []uint64 {
+	v := make([]uint64, len(b)/8)
+	for i := range v {
+		v[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return v
+}
+
+func fromWords(v []uint64) []byte {
+	b := make([]byte, 0, 8*len(v))
+	for _, x := range v {
+		b = binary.LittleEndian.AppendUint64(b, x)
+	}
+	return b
+}
+
+func fromParams(ps []kernels.SampleParams) []byte {
+	b := make([]byte, 0, paramBytes*len(ps))
+	for i := range ps {
+		p := &ps[i]
+		for _, f := range []float32{p.Temperature, p.TopP, p.MinP, p.Repetition} {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
+		}
+		for _, n := range []int32{p.TopK, p.Logprobs, p.Seen, 0} {
+			b = binary.LittleEndian.AppendUint32(b, uint32(n))
+		}
+		b = binary.LittleEndian.AppendUint64(b, p.Seed)
+		b = binary.LittleEndian.AppendUint64(b, p.Counter)
+	}
+	return b
+}
+
+func toParams(b []byte) []kernels.SampleParams {
+	ps := make([]kernels.SampleParams, len(b)/paramBytes)
+	for i := range ps {
+		e, p := b[i*paramBytes:], &ps[i]
+		for j, f := range []*float32{&p.Temperature, &p.TopP, &p.MinP, &p.Repetition} {
+			*f = math.Float32frombits(binary.LittleEndian.Uint32(e[4*j:]))
+		}
+		for j, n := range []*int32{&p.TopK, &p.Logprobs, &p.Seen} {
+			*n = int32(binary.LittleEndian.Uint32(e[16+4*j:]))
+		}
+		p.Seed, p.Counter = binary.LittleEndian.Uint64(e[32:]), binary.LittleEndian.Uint64(e[40:])
+	}
+	return ps
+}

@@ -1,0 +1,72 @@
+package replay
+
+import (
+	"fmt"
+
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+)
+
+// pin returns the list with the capture's routing and selections in place of
+// those that the step computes: calls that read them read buffers of their own.
+func (s *session) pin(calls []kernels.Call) ([]kernels.Call, error) {
+	source := map[uint32]string{}
+	for _, name := range []string{glm5.RegionSel, glm5.RegionExperts, glm5.RegionWeights} {
+		if b := s.m.Region(name, -1); b.Index != 0 {
+			source[b.Index] = name
+		}
+	}
+	own := map[place]kernels.Buffer{} // what each layer chose, as large as the region
+	for i := range s.c.Selections {
+		o := &s.c.Selections[i]
+		arg := kernelArg(&s.calls[o.Call], o.Arg)
+		if arg == nil || source[arg.Index] == "" {
+			return nil, fmt.Errorf("%s is no choice of this program", o.what(calls))
+		}
+		at := place{o.Layer, source[arg.Index]}
+		b, ok := own[at]
+		if !ok {
+			var err error
+			if b, err = s.m.Group().Alloc(s.m.Region(at.name, -1).Len, kernels.Replicated); err != nil {
+				return nil, fmt.Errorf("pinning what layers chose: %w", err)
+			}
+			own[at] = b
+		}
+		if arg.Offset+int64(len(o.Data)) > b.Len {
+			return nil, fmt.Errorf("%s has %d bytes", o.what(calls), len(o.Data))
+		}
+		if err := s.m.Group().Upload(b.Slice(arg.Offset, int64(len(o.Data))), o.Data); err != nil {
+			return nil, err
+		}
+	}
+	out := cloneCalls(calls)
+	for i := range out {
+		c := &out[i]
+		for j, a := range kernels.Lookup(c.Kernel).Args {
+			if a.Role != kernels.In || source[c.Args[j].Index] == "" {
+				continue
+			}
+			b, ok := own[place{int(c.Layer), source[c.Args[j].Index]}]
+			if !ok {
+				return nil, fmt.Errorf("the capture does not have the %s that call %d, %s of layer %d, reads", source[c.Args[j].Index], i, c.Kernel, c.Layer)
+			}
+			c.Args[j].Index = b.Index
+		}
+	}
+	return out, nil
+}
+
+// place is what a layer chose.
+type place struct {
+	layer int
+	name  string
+}
+
+func kernelArg(c *kernels.Call, name string) *kernels.Buffer {
+	for j, a := range kernels.Lookup(c.Kernel).Args {
+		if a.Name == name {
+			return &c.Args[j]
+		}
+	}
+	return nil
+}

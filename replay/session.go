@@ -1,0 +1,222 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/replay/timeline"
+)
+
+// errUnfit marks captures that do not fit the model they are run on.
+var errUnfit = errors.New("the capture does not fit the model")
+
+// session is a captured step on a model, ready to run.
+type session struct {
+	c     *Capture
+	m     *glm5.Model
+	batch glm5.Batch // with the pages that it has here
+	calls []kernels.Call
+	runs  []PageRun // of the batch's pages here
+
+	sampled []kernels.Sampled
+}
+
+// restore takes a capture's inputs and cache entries to a model, which may have
+// other caches, pages or ranks than the one that was captured. compact moves the
+// batch's pages to the front of the caches.
+func restore(c *Capture, m *glm5.Model, compact bool) (*session, error) {
+	s := &session{c: c, m: m, batch: c.Batch}
+	s.batch.Slots = slices.Clone(c.Batch.Slots)
+	s.batch.Params = slices.Clone(c.Batch.Params)
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	tables, pages, err := s.place(compact)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	if from, to := c.Options.KVCache, m.Options().KVCache; from != to {
+		if pages, err = converted(m, pages, from, to); err != nil {
+			return nil, err
+		}
+	}
+	if err := uploadPages(m, pages); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	for _, t := range tables {
+		if err := m.SetPages(int(t.Seat), t.Pages); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range c.Seen {
+		if err := m.SetSeen(int(x.Seat), 0, x.Words); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.Upload(&s.batch); err != nil {
+		return nil, fmt.Errorf("%w: %w", errUnfit, err)
+	}
+	s.calls = cloneCalls(m.Program(&s.batch))
+	s.sampled = make([]kernels.Sampled, len(s.batch.Logits))
+	return s, nil
+}
+
+// check reports what of the tables does not fit the model; Upload checks the rows.
+func (s *session) check() error {
+	o := s.m.Options()
+	var errs []error
+	fault := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
+	have := map[int32]Table{}
+	for _, t := range s.c.Tables {
+		if t.Seat < 0 || int(t.Seat) >= o.MaxSeqs || len(t.Pages) == 0 || len(t.Pages)*kernels.PageTokens > (o.Context+kernels.PageTokens-1)/kernels.PageTokens*kernels.PageTokens {
+			fault("page table %d of %d pages: the model has %d tables of a context of %d", t.Seat, len(t.Pages), o.MaxSeqs, o.Context)
+		}
+		have[t.Seat] = t
+	}
+	b := &s.batch
+	for i := range min(len(b.Seq), len(b.Pos), len(b.Slots)) {
+		t := have[b.Seq[i]]
+		at := int(b.Pos[i]) / kernels.PageTokens
+		if b.Pos[i] < 0 || at >= len(t.Pages) || b.Slots[i] != t.Pages[at]*kernels.PageTokens+b.Pos[i]%kernels.PageTokens {
+			fault("row %d: slot %d is not that of position %d of sequence %d", i, b.Slots[i], b.Pos[i], b.Seq[i])
+			break
+		}
+	}
+	for i, r := range b.Logits {
+		if r < 0 || int(r) >= len(b.Tokens) {
+			fault("row %d of logits is row %d of %d", i, r, len(b.Tokens))
+			break
+		}
+	}
+	seen := map[int32]bool{}
+	for _, x := range s.c.Seen {
+		if x.Seat < 0 || int(x.Seat) >= o.MaxSeqs || len(x.Words) != s.m.SeenWords() {
+			fault("tokens seen %d in %d words: the model has %d of %d words", x.Seat, len(x.Words), o.MaxSeqs, s.m.SeenWords())
+		}
+		seen[x.Seat] = true
+	}
+	for i, p := range b.Params {
+		if p.Seen >= 0 && !seen[p.Seen] || p.Logprobs > kernels.MaxLogprobs || p.Temperature != p.Temperature || p.TopP != p.TopP || p.MinP != p.MinP || p.Repetition != p.Repetition || p.Repetition == 0 {
+			fault("parameters %d: %+v", i, p)
+			break
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// place returns the tables and the entries with the pages that they have here.
+func (s *session) place(compact bool) ([]Table, []Pages, error) {
+	c := s.c
+	here := map[int32]int32{} // captured page: page here
+	next := int32(0)
+	for _, r := range c.PageRuns {
+		if r.First < 0 || r.Count < 1 || int64(r.First)+int64(r.Count) > 1<<31-1 || int64(next)+int64(r.Count) > int64(s.m.Options().Pages) {
+			return nil, nil, fmt.Errorf("pages %d and %d after it do not fit %d pages", r.First, r.Count-1, s.m.Options().Pages)
+		}
+		to := r.First
+		if compact {
+			to = next
+		}
+		if int64(to)+int64(r.Count) > int64(s.m.Options().Pages) {
+			return nil, nil, fmt.Errorf("page %d is not one of %d", to+r.Count-1, s.m.Options().Pages)
+		}
+		for i := range r.Count {
+			here[r.First+i] = to + i
+		}
+		next += r.Count
+		s.runs = append(s.runs, PageRun{to, r.Count})
+	}
+	if compact {
+		s.runs = []PageRun{{0, next}}
+	}
+	var tables []Table
+	for _, t := range c.Tables {
+		u := Table{t.Seat, make([]int32, len(t.Pages))}
+		for i, p := range t.Pages {
+			q, ok := here[p]
+			if !ok {
+				return nil, nil, fmt.Errorf("page %d of sequence %d is not among the capture's pages", p, t.Seat)
+			}
+			u.Pages[i] = q
+		}
+		tables = append(tables, u)
+	}
+	for i, slot := range s.batch.Slots {
+		s.batch.Slots[i] = here[slot/kernels.PageTokens]*kernels.PageTokens + slot%kernels.PageTokens
+	}
+	pages := c.Pages
+	if c.KV == KVSeeded {
+		if c.Options.KVCache != s.m.Options().KVCache {
+			return nil, nil, fmt.Errorf("seeded entries are those of a cache in %s only", c.Options.KVCache)
+		}
+		pages = seeded(s.m, c.Seed, c.PageRuns)
+	}
+	moved := slices.Clone(pages)
+	for i := range moved {
+		to, ok := here[moved[i].Run.First]
+		if !ok {
+			return nil, nil, fmt.Errorf("%s: page %d of layer %d is in no page table", moved[i].Cache, moved[i].Run.First, moved[i].Layer)
+		}
+		moved[i].Run.First = to
+	}
+	return tables, moved, nil
+}
+
+// sameProgram reports how the calls here differ from the captured ones. Sizes of
+// caches may differ: they follow from the pool.
+func (s *session) sameProgram() error {
+	if len(s.calls) != len(s.c.Calls) {
+		return fmt.Errorf("the program has %d calls, the capture %d", len(s.calls), len(s.c.Calls))
+	}
+	for i := range s.calls {
+		a, b := &s.c.Calls[i], &s.calls[i]
+		same := a.Kernel == b.Kernel && a.Layer == b.Layer && a.Replicated == b.Replicated && a.Dims == b.Dims && a.Scalars == b.Scalars &&
+			slices.EqualFunc(a.Args, b.Args, func(x, y kernels.Buffer) bool {
+				return x.Index == y.Index && x.Pitch == y.Pitch && x.Offset == y.Offset
+			})
+		if !same {
+			return fmt.Errorf("call %d is %s of layer %d, captured was %s of layer %d, or its dimensions or arguments differ", i, b.Kernel, b.Layer, a.Kernel, a.Layer)
+		}
+	}
+	return nil
+}
+
+// once runs the step as the engine does, and returns its phases.
+func (s *session) once(calls []kernels.Call, spans [][]kernels.Span) (begin, end int64, host []timeline.HostSpan, err error) {
+	begin = kernels.Now()
+	s.m.Program(&s.batch)
+	scheduled := kernels.Now()
+	if err = s.m.Upload(&s.batch); err != nil {
+		return
+	}
+	uploaded := kernels.Now()
+	if err = s.m.Group().Run(calls, spans); err != nil {
+		return
+	}
+	ran := kernels.Now()
+	if err = s.m.Sampled(s.sampled); err != nil {
+		return
+	}
+	end = kernels.Now()
+	return begin, end, []timeline.HostSpan{{Name: "schedule", Start: begin, End: scheduled}, {Name: "upload", Start: scheduled, End: uploaded}, {Name: "sample", Start: ran, End: end}}, nil
+}
+
+// fetch reads the tokens that are on the device.
+func (s *session) fetch() ([]int32, error) {
+	if err := s.m.Sampled(s.sampled); err != nil {
+		return nil, err
+	}
+	return s.tokens(), nil
+}
+
+// tokens are the tokens of the last run that fetched them.
+func (s *session) tokens() []int32 {
+	var t []int32
+	for i := range s.sampled {
+		t = append(t, s.sampled[i].Token)
+	}
+	return t
+}

@@ -1,7 +1,10 @@
 package cpu
 
 import (
+	"cmp"
+	"encoding/binary"
 	"fmt"
+	"sync"
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cpu/simd"
@@ -88,72 +91,118 @@ func matrixBytes(w kernels.Weights) int64 {
 
 func packedBytes(w kernels.Weights) int64 { return int64(w.Count) * matrixBytes(w) }
 
-// pack reads w's matrices one by one into dst.
-func pack(dst []byte, w kernels.Weights) ([]matrix, error) {
-	size := matrixBytes(w)
-	var ms []matrix
+// pack reads w's matrices one after the other into dst, while those that were
+// read before are laid out on as many threads.
+func pack(dst []byte, w kernels.Weights, threads int) ([]matrix, error) {
+	if w.Use == kernels.Gather {
+		return nil, copyTables(dst, w)
+	}
+	var (
+		wg      sync.WaitGroup
+		reading sync.Mutex // guards what follows
+		next    int
+		first   error
+		ms      = make([]matrix, w.Count)
+		size    = matrixBytes(w)
+	)
+	// Few large matrices are cut, each by threads of its own.
+	each := max(1, threads/w.Count)
+	for range min(threads, w.Count) {
+		wg.Go(func() {
+			for {
+				reading.Lock()
+				i := next
+				if i == w.Count || first != nil {
+					reading.Unlock()
+					return
+				}
+				next++
+				m, err := w.Read(i)
+				first = err
+				reading.Unlock()
+				if err != nil {
+					return
+				}
+				if ms[i], err = packMatrix(dst[int64(i)*size:int64(i+1)*size], w, m, each); err != nil {
+					reading.Lock()
+					first = fmt.Errorf("matrix %d: %w", i, err)
+					reading.Unlock()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return ms, first
+}
+
+// copyTables copies matrices whose rows are looked up.
+func copyTables(dst []byte, w kernels.Weights) error {
 	for i := range w.Count {
 		m, err := w.Read(i)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out := dst[int64(i)*size : int64(i+1)*size]
-		if w.Use == kernels.Gather {
-			if len(m.Data) != len(out) {
-				return nil, fmt.Errorf("matrix %d has %d bytes, wants %d", i, len(m.Data), len(out))
-			}
-			copy(out, m.Data)
-			continue
+		if n := len(dst) / w.Count; len(m.Data) != n {
+			return fmt.Errorf("matrix %d has %d bytes, wants %d", i, len(m.Data), n)
 		}
-		p, err := packMatrix(out, w, m)
-		if err != nil {
-			return nil, fmt.Errorf("matrix %d: %w", i, err)
-		}
-		ms = append(ms, p)
+		copy(dst[i*len(m.Data):], m.Data)
 	}
-	return ms, nil
+	return nil
 }
 
-func packMatrix(dst []byte, w kernels.Weights, m kernels.Matrix) (matrix, error) {
+func packMatrix(dst []byte, w kernels.Weights, m kernels.Matrix, threads int) (matrix, error) {
 	switch {
 	case w.Format == kernels.FP8:
 		if len(m.Data) != w.Rows*w.Cols {
 			return matrix{}, fmt.Errorf("has %d bytes of values, wants %d", len(m.Data), w.Rows*w.Cols)
 		}
-		p, err := packPart(dst, kernels.BF16, w.Rows, w.Cols, kernels.Matrix{Data: wide(m.Data)})
+		p, err := packPart(dst, kernels.BF16, w.Rows, w.Cols, kernels.Matrix{Data: wide(m.Data)}, threads)
 		return matrix{w: p, scale: m.Global}, err
 	case w.Format == kernels.FP4 && m.GlobalUp != 0 && m.GlobalUp != m.Global:
-		return packHalves(dst, w, m)
+		return packHalves(dst, w, m, threads)
 	}
-	p, err := packPart(dst, w.Format, w.Rows, w.Cols, m)
+	p, err := packPart(dst, w.Format, w.Rows, w.Cols, m, threads)
 	return matrix{w: p, scale: 1}, err
 }
 
-func packHalves(dst []byte, w kernels.Weights, m kernels.Matrix) (matrix, error) {
+func packHalves(dst []byte, w kernels.Weights, m kernels.Matrix, threads int) (matrix, error) {
 	rows := w.Rows / 2
 	if w.Rows%2 != 0 || len(m.Data)%2 != 0 || len(m.Scales)%2 != 0 {
 		return matrix{}, fmt.Errorf("%d rows have no halves", w.Rows)
 	}
 	data, scales, n := len(m.Data)/2, len(m.Scales)/2, simd.PackedBytes(w.Format, rows, w.Cols)
-	gate, err := packPart(dst[:n], w.Format, rows, w.Cols, kernels.Matrix{Data: m.Data[:data], Scales: m.Scales[:scales], Global: m.Global, Input: m.Input})
+	gate, err := packPart(dst[:n], w.Format, rows, w.Cols, kernels.Matrix{Data: m.Data[:data], Scales: m.Scales[:scales], Global: m.Global, Input: m.Input}, threads)
 	if err != nil {
 		return matrix{}, err
 	}
-	up, err := packPart(dst[n:], w.Format, rows, w.Cols, kernels.Matrix{Data: m.Data[data:], Scales: m.Scales[scales:], Global: m.GlobalUp, Input: m.Input})
+	up, err := packPart(dst[n:], w.Format, rows, w.Cols, kernels.Matrix{Data: m.Data[data:], Scales: m.Scales[scales:], Global: m.GlobalUp, Input: m.Input}, threads)
 	return matrix{w: gate, up: up, scale: 1}, err
 }
 
-func packPart(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix) (simd.Weight, error) {
-	dst = dst[:simd.PackedBytes(f, rows, cols)]
-	return simd.Weight{Format: f, Rows: rows, Cols: cols, Data: dst}, simd.Pack(dst, f, rows, cols, m)
+// packPart packs one matrix, a range of its panels on each thread.
+func packPart(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix, threads int) (simd.Weight, error) {
+	w := simd.Weight{Format: f, Rows: rows, Cols: cols, Data: dst[:simd.PackedBytes(f, rows, cols)]}
+	var wg sync.WaitGroup
+	threads = min(threads, w.Panels())
+	errs := make([]error, threads)
+	for i := range threads {
+		wg.Go(func() {
+			errs[i] = simd.PackPanels(w.Data, f, rows, cols, m, i*w.Panels()/threads, (i+1)*w.Panels()/threads)
+		})
+	}
+	wg.Wait()
+	return w, cmp.Or(errs...)
 }
 
 // wide widens E4M3 codes to BF16, which holds all their values.
 func wide(codes []byte) []byte {
+	var table [256]uint16
+	for c := range table {
+		table[c] = toBF16(e4m3(byte(c)))
+	}
 	out := make([]byte, 2*len(codes))
 	for i, c := range codes {
-		b := toBF16(e4m3(c))
-		out[2*i], out[2*i+1] = byte(b), byte(b>>8)
+		binary.LittleEndian.PutUint16(out[2*i:], table[c])
 	}
 	return out
 }

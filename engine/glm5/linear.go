@@ -164,19 +164,19 @@ func stack(all []source, f kernels.Format, rank, n int) (kernels.Matrix, error) 
 	if err != nil || len(all) == 1 {
 		return m, err
 	}
-	m.Data, m.Scales = slices.Clone(m.Data), slices.Clone(m.Scales)
+	data, scales := [][]byte{m.Data}, [][]byte{m.Scales}
 	for i := range all[1:] {
 		t, err := all[1+i].share(f, rank, n)
 		if err != nil {
 			return kernels.Matrix{}, err
 		}
-		m.Data = append(m.Data, t.Data...)
-		m.Scales = append(m.Scales, t.Scales...)
+		data, scales = append(data, t.Data), append(scales, t.Scales)
 		m.Input = max(m.Input, t.Input) // the parts have one input
 		if t.Global != m.Global {
 			m.GlobalUp = t.Global
 		}
 	}
+	m.Data, m.Scales = slices.Concat(data...), slices.Concat(scales...)
 	return m, nil
 }
 

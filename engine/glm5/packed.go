@@ -89,15 +89,20 @@ func decoded(m kernels.Matrix, have, want kernels.Format, n int) kernels.Matrix 
 	return kernels.Matrix{Data: bytesOf(v)}
 }
 
-// transpose returns [rows, cols] values of size bytes as [cols, rows].
+// transpose returns [rows, cols] values of size bytes, 2 or 4, as [cols, rows].
 func transpose(b []byte, rows, cols, size int) []byte {
 	if len(b) < rows*cols*size {
 		return nil // the slice failed
 	}
 	out := make([]byte, rows*cols*size)
 	for r := range rows {
+		to, line := out[r*size:], b[r*cols*size:][:cols*size]
 		for c := range cols {
-			copy(out[(c*rows+r)*size:][:size], b[(r*cols+c)*size:])
+			if size == 2 {
+				binary.LittleEndian.PutUint16(to[c*rows*2:], binary.LittleEndian.Uint16(line[c*2:]))
+			} else {
+				binary.LittleEndian.PutUint32(to[c*rows*4:], binary.LittleEndian.Uint32(line[c*4:]))
+			}
 		}
 	}
 	return out

@@ -146,11 +146,7 @@ func TestBenchText(t *testing.T) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}
 	}
-	for _, line := range strings.Split(out, "\n") {
-		if n := len([]rune(line)); n > 100 {
-			t.Errorf("%d columns: %s", n, line)
-		}
-	}
+	narrow(t, out)
 }
 
 // writeTiny writes a random tiny checkpoint.

@@ -53,6 +53,7 @@ const (
 // Read returns what can be known.
 func Read() Report {
 	r := read()
+	r.GPUs = append([]GPU{}, r.GPUs...) // [] in JSON, not null
 	if r.NVML == "" {
 		fromProc(&r, "/proc/driver/nvidia")
 	}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"glmbatch/cmd/glmbatch/gpus"
+	"glmbatch/replay/report"
+)
+
+// print writes the diagnosis for people.
+func (d *diagnosis) print(w io.Writer) error {
+	var s strings.Builder
+	d.machine(&s)
+	if d.Model != nil {
+		d.Model.print(&s)
+	}
+	if len(d.Problems) > 0 {
+		s.WriteByte('\n')
+	}
+	for _, p := range d.Problems {
+		fill(&s, "! "+p.Text, report.DefaultWidth)
+		fill(&s, "  → "+p.Remedy, report.DefaultWidth)
+	}
+	s.WriteByte('\n')
+	fill(&s, d.Verdict, report.DefaultWidth)
+	_, err := io.WriteString(w, s.String())
+	return err
+}
+
+// labelled writes a label and a text, which is broken at the page's width.
+func labelled(s *strings.Builder, label, format string, args ...any) {
+	const column = 10
+	var text strings.Builder
+	fill(&text, fmt.Sprintf(format, args...), report.DefaultWidth-column)
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprintf(s, "%-*s%s", column, label, line)
+		label = ""
+	}
+}
+
+func (d *diagnosis) machine(s *strings.Builder) {
+	build := "without CUDA"
+	if d.CUDA {
+		build = "with CUDA"
+	}
+	version := d.Program["glmbatch"]
+	if r := d.Program["vcs.revision"]; r != "" {
+		version += " " + r[:min(12, len(r))]
+		if d.Program["vcs.modified"] == "true" {
+			version += " (modified)"
+		}
+	}
+	labelled(s, "program", "glmbatch %s, %s %s/%s, built %s", version, d.Program["go"], d.OS, d.Arch, build)
+	c := &d.CPU
+	labelled(s, "cpu", "%s, %d threads, %s; reads %s/s, %sFLOP/s", c.Name, c.Threads, c.SIMD, bytesText(c.Read), strings.TrimSuffix(bytesText(c.FLOPs), "B"))
+	memory := "unknown"
+	if c.Memory > 0 {
+		memory = bytesText(c.Memory)
+	}
+	if c.Available > 0 {
+		memory += ", " + bytesText(c.Available) + " available"
+	}
+	labelled(s, "memory", "%s", memory)
+	if d.Disk.Free > 0 {
+		labelled(s, "disk", "%s free in %s", bytesText(d.Disk.Free), d.Disk.Folder)
+	}
+	g := &d.GPU
+	switch {
+	case g.Driver == "":
+		labelled(s, "driver", "no NVIDIA driver")
+	case g.NVML == "" || g.CUDA == "":
+		labelled(s, "driver", "NVIDIA %s", g.Driver)
+	default:
+		labelled(s, "driver", "NVIDIA %s, for CUDA %s; NVML %s", g.Driver, g.CUDA, g.NVML)
+	}
+	for i := range g.GPUs {
+		labelled(s, fmt.Sprintf("gpu %d", i), "%s", gpuLine(&g.GPUs[i]))
+	}
+	if len(g.GPUs) == 0 && d.Opened != nil {
+		labelled(s, "gpu 0", "%s, %s, %s", d.Opened.Name, d.Opened.Detail, bytesText(d.Opened.Memory))
+	}
+	for _, l := range linkLines(g.GPUs) {
+		labelled(s, "links", "%s", l)
+	}
+}
+
+// gpuLine is what is known of a GPU.
+func gpuLine(g *gpus.GPU) string {
+	parts := []string{g.Name}
+	add := func(known bool, format string, args ...any) {
+		if known {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	add(g.Capability != "", "compute capability %s", g.Capability)
+	add(g.Memory > 0, "%s of %s free", bytesText(g.Free), bytesText(g.Memory))
+	add(g.Celsius > 0, "%d °C", g.Celsius)
+	add(g.Power > 0 && g.PowerLimit > 0, "%d of %d W", g.Power/1000, g.PowerLimit/1000)
+	add(g.Power == 0 && g.PowerLimit > 0, "%d W at most", g.PowerLimit/1000)
+	add(g.Clock > 0 && g.MaxClock > 0, "%s of %s MHz", digits(int64(g.Clock)), digits(int64(g.MaxClock)))
+	return strings.Join(parts, ", ")
+}
+
+// linkLines says how GPUs reach each other: one line if all do alike.
+func linkLines(all []gpus.GPU) []string {
+	names := map[gpus.Link]string{gpus.NVLink: "NVLink", gpus.PCIe: "PCIe", gpus.NoPeer: "no peer access", gpus.Unknown: "unknown"}
+	kinds := map[gpus.Link]bool{}
+	var lines []string
+	for i := range all {
+		to := map[gpus.Link][]string{}
+		for j, l := range all[i].Links {
+			if l != gpus.Self {
+				kinds[l] = true
+				to[l] = append(to[l], fmt.Sprint(j))
+			}
+		}
+		var parts []string
+		for _, l := range []gpus.Link{gpus.NVLink, gpus.PCIe, gpus.NoPeer, gpus.Unknown} {
+			if len(to[l]) > 0 {
+				parts = append(parts, names[l]+" to "+strings.Join(to[l], " "))
+			}
+		}
+		if len(parts) > 0 {
+			lines = append(lines, fmt.Sprintf("gpu %d: %s", i, strings.Join(parts, "; ")))
+		}
+	}
+	if len(kinds) == 1 {
+		for l := range kinds {
+			return []string{fmt.Sprintf("%s among all %d GPUs", names[l], len(all))}
+		}
+	}
+	return lines
+}
+
+func (m *modelFit) print(s *strings.Builder) {
+	s.WriteByte('\n')
+	if m.Memory == 0 {
+		labelled(s, "model", "%s: %s parameters", m.Name, countText(m.Parameters))
+		return
+	}
+	labelled(s, "model", "%s: %s parameters; each of %d ranks has %s of weights and %s B a cached token (%s)", m.Name, countText(m.Parameters), m.TP,
+		bytesText(m.Weights), digits(m.Token), m.KVCache)
+	ranks := "1 rank"
+	if m.Ranks != 1 {
+		ranks = fmt.Sprintf("%d ranks", m.Ranks)
+	}
+	text := fmt.Sprintf("%s has %s for %s", m.Where, bytesText(m.Memory), ranks)
+	if m.Fits {
+		text += fmt.Sprintf(": room for %s cached tokens", digits(m.Tokens))
+		if full := float64(m.Tokens) / float64(m.Context); full < 1 {
+			text += fmt.Sprintf(", %.0f %% of one context of %s", 100*full, digits(int64(m.Context)))
+		} else {
+			text += fmt.Sprintf(", %s contexts of %s", figureText(full), digits(int64(m.Context)))
+		}
+	}
+	labelled(s, "", "%s", text)
+}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -62,7 +63,8 @@ func reportOf(source string, rows []datasets.Span, opt report.Options) *report.R
 // median over repeats.
 type alone struct{ warm, cold int64 }
 
-// isolated runs each call by itself, on the inputs that it has in the step.
+// isolated runs each call by itself, on the inputs that it has in the step: warm
+// so many times in a row, cold with the caches emptied before each.
 func (s *session) isolated(calls []kernels.Call, repeat int, evict int64) ([]alone, error) {
 	g := s.m.Group()
 	flush, err := newFlusher(g, evict)
@@ -73,52 +75,46 @@ func (s *session) isolated(calls []kernels.Call, repeat int, evict int64) ([]alo
 		return nil, err
 	}
 	all := make([]alone, len(calls))
-	spans := s.spans(1)
+	row, one := s.spans(repeat+1), s.spans(1)
 	for i := range calls {
-		one := calls[i : i+1]
 		undo, err := s.saved(&calls[i])
 		if err != nil {
 			return nil, err
 		}
-		run := func(before func() error) (int64, error) {
-			if err := undo(); err != nil {
-				return 0, err
-			}
-			if err := before(); err != nil {
-				return 0, err
-			}
-			if err := g.Run(one, spans); err != nil {
-				return 0, err
-			}
-			total := int64(0)
-			for r := range spans {
-				total += spans[r][0].End - spans[r][0].Start
-			}
-			return total / int64(len(spans)), nil
+		// The first of the row wakes the threads and warms the cache.
+		if err := g.Run(slices.Repeat(calls[i:i+1], repeat+1), row); err != nil {
+			return nil, err
 		}
 		var warm, cold []int64
-		for n := range repeat + 1 {
-			ns, err := run(func() error { return nil })
-			if err != nil {
-				return nil, err
-			}
-			if n > 0 { // the first one warms the cache
-				warm = append(warm, ns)
-			}
+		for n := range repeat {
+			warm = append(warm, meanOf(row, n+1))
 		}
 		for range flush.repeats(repeat) {
-			ns, err := run(flush.do)
-			if err != nil {
+			if err := errors.Join(undo(), flush.do()); err != nil {
 				return nil, err
 			}
-			cold = append(cold, ns)
+			if err := g.Run(calls[i:i+1], one); err != nil {
+				return nil, err
+			}
+			cold = append(cold, meanOf(one, 0))
 		}
-		all[i].warm = attribute.MedianOf(warm).Median
-		if len(cold) > 0 {
-			all[i].cold = attribute.MedianOf(cold).Median
+		if flush.repeats(repeat) == 0 { // what comes next reads what one run leaves
+			if err := errors.Join(undo(), g.Run(calls[i:i+1], nil)); err != nil {
+				return nil, err
+			}
 		}
+		all[i] = alone{attribute.MedianOf(warm).Median, attribute.MedianOf(cold).Median}
 	}
 	return all, nil
+}
+
+// meanOf is the mean over the ranks of the time of call i.
+func meanOf(spans [][]kernels.Span, i int) int64 {
+	total := int64(0)
+	for r := range spans {
+		total += spans[r][i].End - spans[r][i].Start
+	}
+	return total / int64(len(spans))
 }
 
 // saved reads what a call changes in place and returns what puts it back, so that
@@ -158,6 +154,13 @@ func (s *session) saved(c *kernels.Call) (undo func() error, err error) {
 // causal is how much shorter the step is without a class.
 type causal struct {
 	attribute.Stat
+}
+
+// pairs is how often the step is run with and without a class: as often as
+// marginBudget allows, so that large steps do not take for ever.
+func pairs(wall int64, classes int) int {
+	each := max(1, 2*wall*int64(max(1, classes)))
+	return int(min(marginPairs, max(3, marginBudget/each)))
 }
 
 // marginal runs the whole list and the list without a class in turn. Routing and

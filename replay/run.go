@@ -196,10 +196,10 @@ func (st *stage) figures(name string, rows []datasets.Span) Figures {
 	return f
 }
 
-// alone repeats of a call, and pairs of a step with and without a class.
 const (
-	aloneRepeats = 5
-	marginPairs  = 7
+	aloneRepeats = 5              // of a call alone
+	marginPairs  = 15             // most runs of the step with and without a class
+	marginBudget = 20_000_000_000 // ns for all classes
 )
 
 // apart runs the calls of a step alone and leaves its classes out.
@@ -212,7 +212,7 @@ func (st *stage) apart(s *session, f *Figures) (err error) {
 		f.Coverage = coverage(f.alone, f.Wall.Median)
 	}
 	if !st.o.NoMarginal {
-		if gains, err = s.marginal(s.calls, min(marginPairs, st.o.Repeat)); err != nil {
+		if gains, err = s.marginal(s.calls, min(st.o.Repeat, pairs(f.Wall.Median, len(classes(s.calls))))); err != nil {
 			return err
 		}
 	}

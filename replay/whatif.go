@@ -81,17 +81,30 @@ func (w WhatIf) casts() bool { return w.Name == "kv" && w.Value != InPlace }
 
 var errNoAttention = errors.New("the step has no attention over an FP8 cache")
 
-// withCast returns the list with a copy of the first slots of each layer's latent
-// cache before its attention, which then reads the copy. The copy is BF16, as
-// attention kernels without FP8 want it.
+// withCast is [WithCast] with a pool of its own.
 func (s *session) withCast(calls []kernels.Call, slots int64) ([]kernels.Call, error) {
-	c := &s.m.Config
-	from, to := kernels.With("mla_attend", kernels.FP8), kernels.With("mla_attend", kernels.BF16)
-	entry := int64(kernels.LatentEntry(kernels.BF16, c.KVLoRA, c.QKRope))
-	pool, err := s.m.Group().Alloc(slots*entry, kernels.Replicated)
+	pool, err := CastPoolOf(s.m, slots)
 	if err != nil {
-		return nil, fmt.Errorf("a BF16 copy of %d slots: %w", slots, err)
+		return nil, err
 	}
+	return WithCast(s.m, calls, slots, pool)
+}
+
+// CastPoolOf allocates what slots of a layer's latent cache take in BF16.
+func CastPoolOf(m *glm5.Model, slots int64) (kernels.Buffer, error) {
+	pool, err := m.Group().Alloc(slots*int64(kernels.LatentEntry(kernels.BF16, m.Config.KVLoRA, m.Config.QKRope)), kernels.Replicated)
+	if err != nil {
+		return pool, fmt.Errorf("a BF16 copy of %d slots: %w", slots, err)
+	}
+	return pool, nil
+}
+
+// WithCast returns the list with a copy of the first slots of each layer's FP8
+// latent cache to pool before its attention, which then reads the copy. The copy
+// is BF16, as attention kernels without FP8 want it.
+func WithCast(m *glm5.Model, calls []kernels.Call, slots int64, pool kernels.Buffer) ([]kernels.Call, error) {
+	c := &m.Config
+	from, to := kernels.With("mla_attend", kernels.FP8), kernels.With("mla_attend", kernels.BF16)
 	var out []kernels.Call
 	copied := int16(-1)
 	for _, x := range cloneCalls(calls) {

@@ -13,6 +13,7 @@ import (
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/kernels/roofline"
+	"glmbatch/replay"
 	"glmbatch/replay/attribute"
 )
 
@@ -28,6 +29,7 @@ type benchFlags struct {
 	chunk     int
 	kvCache   string
 	kvSlots   int
+	whatIf    string
 	act       string
 	steps     int
 	warmup    int
@@ -67,6 +69,8 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
   # nothing may grow with the pool: the same step in a small and in a large one
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-slots 16384
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-slots 494976
+  # what a copy of the whole pool in each layer would cost
+  glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-cache fp8 --kv-slots 494976 --what-if kv=cast-pool
   # keep the spans, for report, diff and export
   glmbatch bench --config glm-5 --tp 8 --timeline bench.parquet --format json > bench.json`,
 		Args: exactArgs(0, "no arguments"),
@@ -89,6 +93,7 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
 	s.IntVar(&f.chunk, "chunk", 2048, "tokens of a prefill step")
 	s.StringVar(&f.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
 	s.IntVar(&f.kvSlots, "kv-slots", 0, "tokens that the caches hold, 0: what the largest batch that fits needs")
+	s.StringVar(&f.whatIf, "what-if", "", "kv=cast-pool: also time decode with a copy of each layer's whole FP8 cache to BF16")
 	s.StringVar(&f.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
 	s.IntVar(&f.steps, "steps", 50, "timed steps of each batch and context")
 	s.IntVar(&f.warmup, "warmup", 5, "steps before them")
@@ -119,17 +124,24 @@ func (f *benchFlags) validate() error {
 	fault(f.warmup < 0 || f.warmup > 1e5, "--warmup %d: it must be from 0 to 100,000", f.warmup)
 	fault(f.prefill < 0, "--prefill %d: it must not be negative", f.prefill)
 	fault(f.chunk < 1 || f.chunk > 1<<16, "--chunk %d: it must be from 1 to %d", f.chunk, 1<<16)
+	fault(f.whatIf != "" && f.whatIf != castPool, "--what-if %q: it must be %s", f.whatIf, castPool)
+	fault(f.whatIf != "" && f.kvCache != "fp8", "--what-if %s copies FP8 caches: add --kv-cache fp8", f.whatIf)
 	fault(f.kvSlots < 0, "--kv-slots %d: it must not be negative", f.kvSlots)
 	fault(!attribute.By(f.by).Known(), "--by %q: there are %s", f.by, attribute.Groupings())
 	fault(f.timeline != "" && !strings.HasSuffix(f.timeline, ".parquet") && !strings.HasSuffix(f.timeline, ".arrow"), "--timeline %s: its name must end in .parquet or .arrow", f.timeline)
 	return withCode(exitInput, errors.Join(errs...))
 }
 
+// castPool is the change of --what-if: the fault of engines that read FP8 caches
+// through a copy.
+const castPool = "kv=" + replay.CastPool
+
 // benchCase is one row of the table.
 type benchCase struct {
 	prefill bool
-	batch   int // sequences
-	context int // positions of each; of a prefill, the prompt's tokens
+	cast    bool // the whole pool is copied in each layer
+	batch   int  // sequences
+	context int  // positions of each; of a prefill, the prompt's tokens
 }
 
 func (c benchCase) kind() string {
@@ -143,7 +155,18 @@ func (c benchCase) String() string {
 	if c.prefill {
 		return fmt.Sprintf("prefill of %s tokens", digits(int64(c.context)))
 	}
-	return fmt.Sprintf("batch %s at context %s", digits(int64(c.batch)), digits(int64(c.context)))
+	s := fmt.Sprintf("batch %s at context %s", digits(int64(c.batch)), digits(int64(c.context)))
+	if c.cast {
+		s += ", " + castPool
+	}
+	return s
+}
+
+func (c benchCase) whatIf() string {
+	if c.cast {
+		return castPool
+	}
+	return ""
 }
 
 // slots are what the case takes in the caches, whole pages.
@@ -167,6 +190,9 @@ func (f *benchFlags) cases(c *glm5.Config) ([]benchCase, error) {
 		for _, b := range f.batches {
 			if b > 0 {
 				list = append(list, benchCase{batch: b, context: n})
+				if f.whatIf != "" {
+					list = append(list, benchCase{batch: b, context: n, cast: true})
+				}
 			}
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"glmbatch/kernels"
 	"glmbatch/kernels/ranks"
 	"glmbatch/kernels/roofline"
+	"glmbatch/replay"
 )
 
 // bench is a model on its ranks and what has been measured on it.
@@ -30,6 +31,7 @@ type bench struct {
 	group   *ranks.Group
 	model   *glm5.Model
 	pool    cachePool
+	copied  kernels.Buffer // of a layer's pool, for casts; none without
 	rng     *rand.PCG
 	results []benchResult
 
@@ -61,7 +63,7 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 		return nil, err
 	}
 	for _, c := range cases {
-		b.results = append(b.results, benchResult{of: c, Kind: c.kind(), Batch: c.batch, Context: c.context})
+		b.results = append(b.results, benchResult{of: c, Kind: c.kind(), Batch: c.batch, Context: c.context, WhatIf: c.whatIf()})
 	}
 	f.device.say(log)
 	if b.group, err = f.device.open(f.ranks); err != nil {
@@ -76,6 +78,9 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 	start := time.Now()
 	if b.model, err = glm5.Load(ck, b.group, o); err == nil {
 		err = b.pool.fill(b.model, b.rng)
+	}
+	if err == nil && f.whatIf != "" {
+		b.copied, err = replay.CastPoolOf(b.model, b.slots())
 	}
 	if errors.Is(err, kernels.ErrMemory) || errors.Is(err, kernels.ErrDevice) {
 		return nil, withCode(exitDevice, err)

@@ -144,7 +144,11 @@ func (b *bench) table(s *strings.Builder) {
 		if r.Floor > 0 {
 			floor, ratio = milli(r.Floor), fmt.Sprintf("%.2f", r.ratio())
 		}
-		fmt.Fprintf(s, form, r.Kind, fmt.Sprint(r.Batch), digits(int64(r.Context)), milli(r.Step.Median), milli(r.Step.Min), milli(r.Step.P90),
+		label := r.Kind
+		if r.of.cast {
+			label = "· cast"
+		}
+		fmt.Fprintf(s, form, label, fmt.Sprint(r.Batch), digits(int64(r.Context)), milli(r.Step.Median), milli(r.Step.Min), milli(r.Step.P90),
 			milli(r.Run.Median), floor, ratio, figureText(r.TokensPerSecond), fmt.Sprintf("%.1f", r.Experts))
 	}
 }

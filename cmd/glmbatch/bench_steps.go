@@ -10,6 +10,7 @@ import (
 
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
+	"glmbatch/replay"
 	"glmbatch/replay/report"
 	"glmbatch/replay/timeline"
 )
@@ -21,10 +22,12 @@ type benchResult struct {
 	first   int64 // recorded steps: [first, last]
 	last    int64
 	ledger  *report.Report
-	Kind    string `json:"kind"`
-	Batch   int    `json:"batch"`
-	Context int    `json:"context"`
-	Skipped string `json:"skipped,omitempty"` // why it was not measured
+	changed []kernels.Call // of a what-if, once made
+	Kind    string         `json:"kind"`
+	Batch   int            `json:"batch"`
+	Context int            `json:"context"`
+	WhatIf  string         `json:"what_if,omitempty"`
+	Skipped string         `json:"skipped,omitempty"` // why it was not measured
 
 	Step     stepTimes `json:"step"`          // all of it
 	Schedule stepTimes `json:"schedule"`      // writing the list of calls
@@ -116,7 +119,7 @@ func (b *bench) measure(ctx context.Context, r *benchResult) error {
 			pass := b.batches(r.of, rng)
 			var sum clockMarks
 			for j := range pass {
-				t, err := b.run(&pass[j], record)
+				t, err := b.run(r, &pass[j], record)
 				if err != nil {
 					return withCode(exitDevice, fmt.Errorf("%v: %w", r.of, err))
 				}
@@ -141,20 +144,29 @@ func (m clockMarks) plus(o clockMarks) clockMarks {
 }
 
 // run does one step.
-func (b *bench) run(in *glm5.Batch, record bool) (benchTrace, error) {
+func (b *bench) run(r *benchResult, in *glm5.Batch, record bool) (benchTrace, error) {
 	t := benchTrace{}
 	m := b.model
 	t.begin = kernels.Now()
 	calls := m.Program(in)
+	paused := kernels.Now() // what follows is no part of a step
+	if r.of.cast {
+		if r.changed == nil { // all steps of a case have the same calls
+			var err error
+			if r.changed, err = replay.WithCast(m, calls, b.slots(), b.copied); err != nil {
+				return t, err
+			}
+		}
+		calls = r.changed
+	}
 	if record {
-		paused := kernels.Now() // room for spans is no part of a step
 		t.spans = make([][]kernels.Span, b.group.Ranks())
 		for i := range t.spans {
 			t.spans[i] = make([]kernels.Span, len(calls))
 		}
 		t.calls = slices.Clone(calls)
-		t.begin += kernels.Now() - paused
 	}
+	t.begin += kernels.Now() - paused
 	t.schedule = kernels.Now()
 	if err := m.Upload(in); err != nil {
 		return t, err

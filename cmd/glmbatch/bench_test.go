@@ -121,6 +121,23 @@ func TestBenchSkips(t *testing.T) {
 	}
 }
 
+// The copy of the pool costs what the pool has, not what the batch uses.
+func TestBenchWhatIf(t *testing.T) {
+	o := benched(t, "--config", "tiny", "--tp", "2", "--ranks", "2", "--batch", "1", "--context", "100", "--steps", "1", "--kv-cache", "fp8", "--kv-slots", "4096", "--what-if", "kv=cast-pool")
+	if len(o.Results) != 2 || o.Results[0].WhatIf != "" || o.Results[1].WhatIf != "kv=cast-pool" {
+		t.Fatalf("%+v", o.Results)
+	}
+	in, cast := o.Results[0], o.Results[1]
+	const layers, slots, entries = 6, 4096, (64 + 4 + 2*16) + 2*(64+16)
+	more := cast.Bytes - in.Bytes
+	if least := int64(layers * slots * entries); more < least || more > least*101/100 || cast.Calls != in.Calls+layers {
+		t.Errorf("%d more calls move %d more bytes, the pool's copies %d", cast.Calls-in.Calls, more, least)
+	}
+	if _, ok := cast.Report.Sums["kv.cast"]; !ok {
+		t.Errorf("the ledger has no kv.cast: %v", cast.Report.Sums)
+	}
+}
+
 // The share of a rank is the same work however many ranks run.
 func TestBenchShards(t *testing.T) {
 	args := []string{"--config", "tiny", "--tp", "8", "--batch", "2", "--context", "100", "--steps", "1", "--warmup", "0"}
@@ -169,6 +186,7 @@ func TestBenchSaysAllFaults(t *testing.T) {
 			[]string{"--ranks 3", "--batch -1", "--steps 0", `--format "xml"`, "--timeline a.csv", `--by "colour"`}},
 		{[]string{"--config", "tiny", "--model", "x", "--synthetic", "--layers", "3"}, []string{"exclude each other", "--layers and --set"}},
 		{[]string{"--config", "tiny", "--context", "4096"}, []string{"the model has 1 to 2048 positions"}},
+		{[]string{"--config", "tiny", "--what-if", "kv=cast-pool"}, []string{"add --kv-cache fp8"}},
 		{[]string{"--config", "tiny", "--batch", "0"}, []string{"nothing to measure"}},
 		{[]string{"--config", "tiny", "--tp", "3"}, []string{"tensor parallelism 3 is not supported"}},
 		{[]string{"--config", "tiny", "--machine", "abacus"}, []string{`no machine "abacus"`}},

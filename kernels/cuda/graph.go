@@ -194,8 +194,8 @@ func (d *device) one(i int, c *kernels.Call) error {
 	if f == nil {
 		return fmt.Errorf("%w: the CUDA device has no kernel %s", kernels.ErrKernel, c.Kernel)
 	}
-	if c.Dims.M == 0 {
-		return nil
+	if c.Dims.M == 0 && c.Dims.Slots == 0 {
+		return nil // no rows
 	}
 	if err := f(d, c, d.stamps.at(i)); err != nil {
 		return fmt.Errorf("call %d, %s of layer %d: %w", i, c.Kernel, c.Layer, err)

@@ -179,16 +179,25 @@ func gemm(d *device, c *kernels.Call, at uintptr) error {
 		}
 		return d.do(name, [3]uint32{uint32(w.tiles), ceil(x.M, tokens), 1}, 256, 0, unsafe.Pointer(&a))
 	}
-	tokens, name := int32(8), "gemm_bf16_8"
-	switch {
-	case x.M > 32:
-		tokens, name = 64, "gemm_bf16_64"
-	case x.M > 16:
-		tokens, name = 32, "gemm_bf16_32"
-	case x.M > 8:
-		tokens, name = 16, "gemm_bf16_16"
+	tiles, blocks := int32(1), int32(1) // of 8 tokens in a block; blocks that share an output tile
+	for tiles < 8 && x.M > 8*tiles {
+		tiles *= 2
 	}
-	return d.do(name, [3]uint32{uint32(w.tiles) + extra, ceil(x.M, tokens), uint32(a.heads)}, 256, 0, unsafe.Pointer(&a))
+	if extra == 0 {
+		blocks = clusterOf(int32(w.tiles)*a.heads, int32(w.kt))
+	}
+	name := fmt.Sprintf("gemm_bf16_%d_%d", tiles, blocks)
+	return d.do(name, [3]uint32{uint32(w.tiles)*uint32(blocks) + extra, ceil(x.M, 8*tiles), uint32(a.heads)}, 256, 0, unsafe.Pointer(&a))
+}
+
+// clusterOf is how many blocks share an output tile's k: enough blocks to fill the
+// GPU with at least three fragments a warp. It follows from the weight's shape alone.
+func clusterOf(tiles, kt int32) int32 {
+	c := int32(1)
+	for c < 8 && tiles*c*2 <= 528 && kt >= 3*8*c*2 {
+		c *= 2
+	}
+	return c
 }
 
 // quantised returns activations as 4- or 8-bit kernels see them, a row a pair.
@@ -282,8 +291,12 @@ func indexTopK(d *device, c *kernels.Call, at uintptr) error {
 	return d.do("index_topk", [3]uint32{uint32(x.M), 1, 1}, 1024, 0, unsafe.Pointer(&a))
 }
 
-// attendRows bounds the rows whose splits are in scratch memory at once.
-const attendRows = 256
+// attendRows bounds the rows whose splits are in scratch memory at once; attendTile
+// is the positions of a split, as in src/attend.cu.
+const (
+	attendRows = 256
+	attendTile = 32
+)
 
 func attend(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
@@ -299,13 +312,14 @@ func attend(d *device, c *kernels.Call, at uintptr) error {
 	} else if x.N > 0 {
 		reach = min(reach, x.N)
 	}
-	a.splits = int32(ceil(reach, 64))
+	a.splits = int32(ceil(reach, attendTile))
 	rows := min(x.M, attendRows)
 	a.part = d.work(scratchWork, int64(rows)*int64(a.splits)*int64(x.Heads)*int64(x.K+2)*4)
 	blocks, width := (x.K+127)/128, x.K+x.Rope
-	shared := uint32(64*(width+8)*2 + 2*64*8*4 + 8*72*4 + 64*blocks*4 + 64*4)
+	const t = attendTile
+	shared := uint32(t*(width+8)*2 + 4*t*8*4 + 8*(t+8)*4 + t*blocks*4 + t*4)
 	if f == "f32" {
-		shared = uint32(64*(width+1)*4 + 8*64*4 + 64*4)
+		shared = uint32(t*(width+1)*4 + 8*t*4 + t*4)
 	}
 	for m := int32(0); m < x.M; m += rows {
 		a.m = min(rows, x.M-m)
@@ -318,7 +332,7 @@ func attend(d *device, c *kernels.Call, at uintptr) error {
 		if err := d.do("mla_attend_"+f, [3]uint32{uint32(a.splits), uint32(a.m), ceil(x.Heads, 8)}, 256, shared, unsafe.Pointer(&a)); err != nil {
 			return err
 		}
-		if err := d.do("mla_combine", [3]uint32{uint32(x.Heads), uint32(a.m), 1}, 256, uint32(a.splits)*4, unsafe.Pointer(&a)); err != nil {
+		if err := d.do("mla_combine", [3]uint32{uint32(x.Heads), ceil(x.K, 64), uint32(a.m)}, 256, uint32(a.splits)*4, unsafe.Pointer(&a)); err != nil {
 			return err
 		}
 	}
@@ -369,14 +383,14 @@ func moeParams(d *device, c *kernels.Call, at uintptr) (moeP, *weight, string) {
 	return a, w, string(w.format)
 }
 
-func moeUp(d *device, c *kernels.Call, at uintptr) (err error) {
-	a, w, f := moeParams(d, c, at)
-	a.y = d.ptr(c.Args[3])
+func moeUp(d *device, call *kernels.Call, at uintptr) (err error) {
+	a, w, f := moeParams(d, call, at)
+	a.y = d.ptr(call.Args[3])
 	pairs := a.m * a.topk
 	if a.n%16 != 0 {
 		return fmt.Errorf("%w: experts of %d values a rank: a multiple of 16", kernels.ErrKernel, a.n)
 	}
-	if q := c.Kernel == "moe_up_fp4a4"; q || c.Kernel == "moe_up_fp4a8" {
+	if q := call.Kernel == "moe_up_fp4a4"; q || call.Kernel == "moe_up_fp4a8" {
 		if a.x, err = d.quantised(w, a.x, a.experts, q, pairs, a.k, a.topk, a.ldx, 0, at, 0); err != nil {
 			return err
 		}
@@ -385,17 +399,22 @@ func moeUp(d *device, c *kernels.Call, at uintptr) (err error) {
 	if f == "f32" {
 		return d.do("moe_up_f32", [3]uint32{ceil(a.n, 8), uint32(pairs), 1}, 256, 0, unsafe.Pointer(&a))
 	}
-	if pairs <= directPairs {
-		return d.do("moe_up_"+f+"_8", [3]uint32{ceil(a.n, 16), uint32(pairs), 1}, 256, 0, unsafe.Pointer(&a))
+	c := int32(1) // blocks that share k
+	if w.kt >= 3*8*2 {
+		c = 2
 	}
-	if err := d.byExpert(&a, c.Args[2], at); err != nil {
+	tiles := ceil(a.n, 16) * uint32(c)
+	if pairs <= directPairs {
+		return d.do(fmt.Sprintf("moe_up_%s_8_%d", f, c), [3]uint32{tiles, uint32(pairs), 1}, 256, 0, unsafe.Pointer(&a))
+	}
+	if err := d.byExpert(&a, call.Args[2], at); err != nil {
 		return err
 	}
-	name := "moe_up_" + f + "_8"
+	tokens := 8
 	if pairs > 8*a.groups {
-		name = "moe_up_" + f + "_32"
+		tokens = 32
 	}
-	return d.do(name, [3]uint32{ceil(a.n, 16), uint32(a.groups), 1}, 256, 0, unsafe.Pointer(&a))
+	return d.do(fmt.Sprintf("moe_up_%s_%d_%d", f, tokens, c), [3]uint32{tiles, uint32(a.groups), 1}, 256, 0, unsafe.Pointer(&a))
 }
 
 func moeDown(d *device, c *kernels.Call, at uintptr) (err error) {

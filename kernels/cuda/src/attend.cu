@@ -1,6 +1,6 @@
-// Latent attention over the paged cache, read in place. A block: 64 positions of
+// Latent attention over the paged cache, read in place. A block: 32 positions of
 // one row for up to 8 heads; the heads are the columns of the products, so each
-// cache entry is read once for all of them. Splits of 64 positions follow from
+// cache entry is read once for all of them. Splits of 32 positions follow from
 // the row's own selection, and are combined in order.
 #include "device.cuh"
 
@@ -18,7 +18,7 @@ struct AttendP {
   float scale;
 };
 
-constexpr int kTile = 64, kPage = 64;
+constexpr int kTile = 32, kPage = 64;
 
 __device__ __forceinline__ int positions(const AttendP& p, int m) {
   int n = p.pos[m] + 1;
@@ -51,11 +51,11 @@ __device__ __forceinline__ void mla_attend(const AttendP& p) {
   extern __shared__ __align__(16) char smem[];
   begin();
   int width = p.k + p.nrope, pitch = width + 8, blocks = (p.k + 127) / 128;
-  __nv_bfloat16* tile = reinterpret_cast<__nv_bfloat16*>(smem);            // [64][pitch]
-  float* s = reinterpret_cast<float*>(tile + kTile * pitch);               // [2][64][8]
-  float* pr = s + 2 * kTile * 8;                                           // [8][72]
-  float* sc = pr + 8 * 72;                                                 // [64][blocks]
-  int* slot = reinterpret_cast<int*>(sc + kTile * blocks);                 // [64]
+  __nv_bfloat16* tile = reinterpret_cast<__nv_bfloat16*>(smem);            // [32][pitch]
+  float* s = reinterpret_cast<float*>(tile + kTile * pitch);               // [4][32][8]
+  float* pr = s + 4 * kTile * 8;                                           // [8][40]
+  float* sc = pr + 8 * 40;                                                 // [32][blocks]
+  int* slot = reinterpret_cast<int*>(sc + kTile * blocks);                 // [32]
   ready(p.at);
   int part_no = blockIdx.x, m = blockIdx.y, h0 = blockIdx.z * 8, n = positions(p, m), first = part_no * kTile;
   if (first >= n) return finish(p.at);
@@ -81,7 +81,39 @@ __device__ __forceinline__ void mla_attend(const AttendP& p) {
     asm volatile("cp.async.wait_all;" ::: "memory");
   } else {
     int entry = p.k + 4 * blocks + 2 * p.nrope, chunks = p.k / 8, rest = p.nrope / 2;
-    for (int i = tid; i < kTile * (chunks + rest + blocks); i += blockDim.x) {
+    if (entry % 16 == 0 && p.k % 16 == 0 && blocks % 4 == 0) {
+      // 16 bytes at a time, several in flight: 16 latents, 4 scales or 8 rotary values.
+      constexpr int kFlight = 6;
+      int per = entry / 16, all = kTile * per;
+      for (int base = 0; base < all; base += kFlight * 256) {
+        uint4 v[kFlight];
+#pragma unroll
+        for (int j = 0; j < kFlight; j++) {
+          int i = base + j * 256 + tid, r = i / per;
+          v[j] = make_uint4(0, 0, 0, 0);
+          if (i < all && slot[r] >= 0) v[j] = *reinterpret_cast<const uint4*>(static_cast<const uint8_t*>(p.cache) + (size_t)slot[r] * entry + (i - r * per) * 16);
+        }
+#pragma unroll
+        for (int j = 0; j < kFlight; j++) {
+          int i = base + j * 256 + tid, r = i / per, b = (i - r * per) * 16;
+          if (i >= all) break;
+          if (b < p.k) {
+            uint32_t q[4] = {v[j].x, v[j].y, v[j].z, v[j].w}, o[8];
+#pragma unroll
+            for (int u = 0; u < 4; u++) {
+              float2 a = e4m3x2(q[u] & 0xffff), d = e4m3x2(q[u] >> 16);
+              o[2 * u] = bf16x2(a.x, a.y), o[2 * u + 1] = bf16x2(d.x, d.y);
+            }
+            uint4* dst = reinterpret_cast<uint4*>(tile + r * pitch + b);
+            dst[0] = make_uint4(o[0], o[1], o[2], o[3]), dst[1] = make_uint4(o[4], o[5], o[6], o[7]);
+          } else if (b < p.k + 4 * blocks) {
+            *reinterpret_cast<uint4*>(sc + r * blocks + (b - p.k) / 4) = v[j];
+          } else {
+            *reinterpret_cast<uint4*>(tile + r * pitch + p.k + (b - p.k - 4 * blocks) / 2) = v[j];
+          }
+        }
+      }
+    } else for (int i = tid; i < kTile * (chunks + rest + blocks); i += blockDim.x) {
       int r = i / (chunks + rest + blocks), c = i % (chunks + rest + blocks);
       const uint8_t* e = static_cast<const uint8_t*>(p.cache) + (size_t)max(slot[r], 0) * entry;
       bool ok = slot[r] >= 0;
@@ -103,9 +135,9 @@ __device__ __forceinline__ void mla_attend(const AttendP& p) {
     }
   }
   __syncthreads();
-  // Scores: a warp has 16 positions and half of the columns.
+  // Scores: a warp has 16 positions and a quarter of the columns.
   {
-    int mt = warp & 3, half = warp >> 2, steps = width / 16, lo = half * (steps / 2), hi = half ? steps : steps / 2;
+    int mt = warp & 1, quarter = warp >> 1, steps = width / 16, lo = steps * quarter / 4, hi = steps * (quarter + 1) / 4;
     const float* q = h0 + g < p.heads ? p.q + (size_t)m * p.ldq + (size_t)(h0 + g) * width : nullptr;
     float total[4] = {}, acc[4] = {};
     auto flush = [&](int block) {
@@ -123,18 +155,22 @@ __device__ __forceinline__ void mla_attend(const AttendP& p) {
     }
     if (F != 2) flush(blocks);
 #pragma unroll
-    for (int i = 0; i < 4; i++) s[(half * kTile + mt * 16 + g + (i >> 1) * 8) * 8 + t * 2 + (i & 1)] = total[i];
+    for (int i = 0; i < 4; i++) s[(quarter * kTile + mt * 16 + g + (i >> 1) * 8) * 8 + t * 2 + (i & 1)] = total[i];
   }
   __syncthreads();
-  // Softmax within the split: warp h has head h0+h, a lane two positions.
+  // Softmax within the split: warp h has head h0+h, a lane a position.
   {
-    float a = -INFINITY, b = -INFINITY;
-    if (first + lane < n) a = (s[lane * 8 + warp] + s[(kTile + lane) * 8 + warp]) * p.scale;
-    if (first + lane + 32 < n) b = (s[(lane + 32) * 8 + warp] + s[(kTile + lane + 32) * 8 + warp]) * p.scale;
-    float mx = warp_max(fmaxf(a, b));
-    a = expf(a - mx), b = expf(b - mx);
-    float l = warp_sum(a + b);
-    pr[warp * 72 + lane] = a, pr[warp * 72 + lane + 32] = b;
+    float a = -INFINITY;
+    if (first + lane < n) {
+      a = 0;
+#pragma unroll
+      for (int c = 0; c < 4; c++) a += s[(c * kTile + lane) * 8 + warp];
+      a *= p.scale;
+    }
+    float mx = warp_max(a);
+    a = expf(a - mx);
+    float l = warp_sum(a);
+    pr[warp * 40 + lane] = a;
     if (lane == 0 && h0 + warp < p.heads) {
       float* o = p.part + (((size_t)m * p.splits + part_no) * p.heads + h0 + warp) * (p.k + 2) + p.k;
       o[0] = mx, o[1] = l;
@@ -149,7 +185,7 @@ __device__ __forceinline__ void mla_attend(const AttendP& p) {
       uint32_t a[4];
       const int off = (i * 16 + (lane & 7) + (lane >> 4) * 8) * pitch + mt * 16 + ((lane >> 3) & 1) * 8;
       ldmatrix_trans(a, tile + off);
-      const float* pp = pr + g * 72 + i * 16 + t * 2;
+      const float* pp = pr + g * 40 + i * 16 + t * 2;
       float v[4] = {pp[0], pp[1], pp[8], pp[9]};
       if (F == 2) {
         const float* q = sc + (i * 16 + t * 2) * blocks + mt / 8;
@@ -172,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(256) mla_attend_f32(const __grid_co
   extern __shared__ __align__(16) char f32_smem[];
   begin();
   int width = p.k + p.nrope, pitch = width + 1;
-  float* tile = reinterpret_cast<float*>(f32_smem);  // [64][pitch]
+  float* tile = reinterpret_cast<float*>(f32_smem);  // [32][pitch]
   float* pr = tile + kTile * pitch;              // [8][64]
   int* slot = reinterpret_cast<int*>(pr + 8 * kTile);
   ready(p.at);
@@ -188,13 +224,13 @@ extern "C" __global__ void __launch_bounds__(256) mla_attend_f32(const __grid_co
   __syncthreads();
   if (h0 + warp < p.heads) {
     const float* q = p.q + (size_t)m * p.ldq + (size_t)(h0 + warp) * width;
-    float a = 0, b = 0;
-    for (int d = 0; d < width; d++) a = fmaf(q[d], tile[lane * pitch + d], a), b = fmaf(q[d], tile[(lane + 32) * pitch + d], b);
-    a = first + lane < n ? a * p.scale : -INFINITY, b = first + lane + 32 < n ? b * p.scale : -INFINITY;
-    float mx = warp_max(fmaxf(a, b));
-    a = expf(a - mx), b = expf(b - mx);
-    float l = warp_sum(a + b);
-    pr[warp * kTile + lane] = a, pr[warp * kTile + lane + 32] = b;
+    float a = 0;
+    for (int d = 0; d < width; d++) a = fmaf(q[d], tile[lane * pitch + d], a);
+    a = first + lane < n ? a * p.scale : -INFINITY;
+    float mx = warp_max(a);
+    a = expf(a - mx);
+    float l = warp_sum(a);
+    pr[warp * kTile + lane] = a;
     float* o = p.part + (((size_t)m * p.splits + part_no) * p.heads + h0 + warp) * (p.k + 2);
     if (lane == 0) o[p.k] = mx, o[p.k + 1] = l;
     __syncwarp();
@@ -209,13 +245,15 @@ extern "C" __global__ void __launch_bounds__(256) mla_attend_f32(const __grid_co
 extern "C" __global__ void __launch_bounds__(256) mla_attend_bf16(const __grid_constant__ AttendP p) { mla_attend<1>(p); }
 extern "C" __global__ void __launch_bounds__(256) mla_attend_fp8(const __grid_constant__ AttendP p) { mla_attend<2>(p); }
 
-// The splits of a row, in order. grid (heads, m)
+// The splits of a row, in order: four runs of them, each in order, then the runs.
+// A block has 64 of the k values. grid (heads, k/64, m)
 extern "C" __global__ void __launch_bounds__(256) mla_combine(const __grid_constant__ AttendP p) {
   extern __shared__ float weight[];  // [splits]
   __shared__ float red[32];
+  __shared__ float sum[4][64];
   begin();
   ready(p.at);
-  int h = blockIdx.x, m = blockIdx.y, n = (positions(p, m) + kTile - 1) / kTile;
+  int h = blockIdx.x, m = blockIdx.z, n = (positions(p, m) + kTile - 1) / kTile;
   const float* part = p.part + ((size_t)m * p.splits * p.heads + h) * (p.k + 2);
   size_t step = (size_t)p.heads * (p.k + 2);
   float mx = -INFINITY;
@@ -224,16 +262,21 @@ extern "C" __global__ void __launch_bounds__(256) mla_combine(const __grid_const
     mx = fmaxf(mx, weight[i]);
   }
   mx = block_max(mx, red);
-  for (int i = threadIdx.x; i < n; i += blockDim.x) weight[i] = expf(weight[i] - mx);
-  __syncthreads();
   float l = 0;
-  for (int i = 0; i < n; i++) l = fmaf(weight[i], part[i * step + p.k + 1], l);
-  for (int d = threadIdx.x; d < p.k; d += blockDim.x) {
-    float v = 0;
-#pragma unroll 8
-    for (int i = 0; i < n; i++) v = fmaf(weight[i], part[i * step + d], v);
-    p.y[(size_t)m * p.ldy + (size_t)h * p.k + d] = v / l;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    weight[i] = expf(weight[i] - mx);
+    l = fmaf(weight[i], part[i * step + p.k + 1], l);
   }
+  l = block_sum(l, red);
+  int d = blockIdx.y * 64 + (threadIdx.x & 63), run = threadIdx.x >> 6, per = (n + 3) / 4, hi = min(n, (run + 1) * per);
+  float v = 0;
+  if (d < p.k) {
+#pragma unroll 8
+    for (int i = run * per; i < hi; i++) v = fmaf(weight[i], part[i * step + d], v);
+  }
+  sum[run][threadIdx.x & 63] = v;
+  __syncthreads();
+  if (run == 0 && d < p.k) p.y[(size_t)m * p.ldy + (size_t)h * p.k + d] = (sum[0][threadIdx.x] + sum[1][threadIdx.x] + sum[2][threadIdx.x] + sum[3][threadIdx.x]) / l;
   finish(p.at);
 }
 

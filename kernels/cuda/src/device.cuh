@@ -13,6 +13,8 @@
 
 typedef unsigned long long u64;
 
+constexpr int kWarps = 8;  // of a block of a product
+
 __device__ __forceinline__ u64 globaltimer() {
   u64 t;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(t));
@@ -104,25 +106,35 @@ __device__ __forceinline__ float warp_max(float v) {
   for (int o = 16; o; o >>= 1) v = fmaxf(v, __shfl_xor_sync(~0u, v, o));
   return v;
 }
-// block_sum: every thread gets the sum; s holds 32 floats. Order: lanes, then warps.
+// block_sum, block_max: every thread gets the result; s holds 32 floats. The order
+// is a tree over lanes, then one over warps.
 __device__ __forceinline__ float block_sum(float v, float* s) {
-  int w = threadIdx.x >> 5, n = (blockDim.x + 31) >> 5;
+  int w = threadIdx.x >> 5, lane = threadIdx.x & 31, n = (blockDim.x + 31) >> 5;
   v = warp_sum(v);
   __syncthreads();
-  if ((threadIdx.x & 31) == 0) s[w] = v;
+  if (lane == 0) s[w] = v;
   __syncthreads();
-  float t = 0;
-  for (int i = 0; i < n; i++) t += s[i];
-  return t;
+  return warp_sum(lane < n ? s[lane] : 0);
 }
 __device__ __forceinline__ float block_max(float v, float* s) {
-  int w = threadIdx.x >> 5, n = (blockDim.x + 31) >> 5;
+  int w = threadIdx.x >> 5, lane = threadIdx.x & 31, n = (blockDim.x + 31) >> 5;
   v = warp_max(v);
   __syncthreads();
-  if ((threadIdx.x & 31) == 0) s[w] = v;
+  if (lane == 0) s[w] = v;
   __syncthreads();
-  float t = s[0];
-  for (int i = 1; i < n; i++) t = fmaxf(t, s[i]);
-  return t;
+  return warp_max(lane < n ? s[lane] : -INFINITY);
 }
+// Blocks of a cluster share one output tile: each has a slice of k.
+__device__ __forceinline__ void cluster_sync() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// of_block reads p, an address in this block's shared memory, in block rank's.
+__device__ __forceinline__ float of_block(const float* p, int rank) {
+  uint32_t a = __cvta_generic_to_shared(p), b;
+  float v;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"(a), "r"(rank));
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(b) : "memory");
+  return v;
+}
+
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }

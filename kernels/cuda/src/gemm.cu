@@ -1,6 +1,6 @@
-// y[m, n] = x[m, k] w[n, k]ᵀ. A block owns 16 outputs of 8*NT tokens; its warps
-// share k. The weights are read once, straight into fragments; a token's
-// columns of the fragment that no token fills cost nothing.
+// y[m, n] = x[m, k] w[n, k]ᵀ. A cluster of C blocks owns 16 outputs of 8*NT tokens;
+// the blocks and their warps share k, in slices that follow from n and k alone. The
+// weights are read once, straight into fragments.
 #include "device.cuh"
 
 struct GemmP {
@@ -35,82 +35,111 @@ __device__ __forceinline__ void rotate(const GemmP& p, int m0, int tokens) {
   }
 }
 
-constexpr int kWarps = 8;
 
-// slice returns the share of kt that the warp works on.
-__device__ __forceinline__ void slice(int kt, int warp, int& lo, int& hi) {
-  int per = (kt + kWarps - 1) / kWarps;
-  lo = min(kt, warp * per), hi = min(kt, lo + per);
+// slice returns the share of kt that part of parts works on.
+__device__ __forceinline__ void slice(int kt, int part, int parts, int& lo, int& hi) {
+  int per = (kt + parts - 1) / parts;
+  lo = min(kt, part * per), hi = min(kt, lo + per);
 }
 
-// reduce adds the warps' sums in warp order and hands each (row, token) to f.
-template <int NT, typename F>
+// reduce adds the warps' sums in warp order, then the blocks' in block order, and
+// hands each (row, token) to f.
+template <int NT, int C, typename F>
 __device__ __forceinline__ void reduce(float (&acc)[NT][4], float* smem, F f) {
+  constexpr int kPitch = NT * 8 + 1;
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
 #pragma unroll
   for (int nt = 0; nt < NT; nt++)
 #pragma unroll
-    for (int i = 0; i < 4; i++) smem[(warp * 16 + g + (i >> 1) * 8) * (NT * 8 + 1) + nt * 8 + t * 2 + (i & 1)] = acc[nt][i];
+    for (int i = 0; i < 4; i++) smem[(warp * 16 + g + (i >> 1) * 8) * kPitch + nt * 8 + t * 2 + (i & 1)] = acc[nt][i];
   __syncthreads();
   for (int i = threadIdx.x; i < 16 * NT * 8; i += blockDim.x) {
     int row = i & 15, tok = i >> 4;
     float v = 0;
 #pragma unroll
-    for (int w = 0; w < kWarps; w++) v += smem[(w * 16 + row) * (NT * 8 + 1) + tok];
-    f(row, tok, v);
+    for (int w = 0; w < kWarps; w++) v += smem[(w * 16 + row) * kPitch + tok];
+    if (C == 1) f(row, tok, v);
+    else smem[row * kPitch + tok] = v;
   }
+  if (C == 1) return;
+  cluster_sync();
+  if (blockIdx.x % C == 0)
+    for (int i = threadIdx.x; i < 16 * NT * 8; i += blockDim.x) {
+      int row = i & 15, tok = i >> 4;
+      float v = 0;
+#pragma unroll
+      for (int c = 0; c < C; c++) v += of_block(smem + row * kPitch + tok, c);
+      f(row, tok, v);
+    }
+  cluster_sync();
 }
 
-template <int NT>
+template <int NT, int C>
 __device__ __forceinline__ void gemm_bf16(const GemmP& p) {
   __shared__ float smem[kWarps * 16 * (NT * 8 + 1)];
   begin();
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  int kt = (p.k + 15) / 16, lo, hi, m0 = blockIdx.y * 8 * NT, head = blockIdx.z;
-  slice(kt, warp, lo, hi);
-  if (p.rope && blockIdx.x == gridDim.x - 1) {
+  int tile = blockIdx.x / C, kt = (p.k + 15) / 16, lo, hi, m0 = blockIdx.y * 8 * NT, head = blockIdx.z;
+  slice(kt, blockIdx.x % C * kWarps + warp, C * kWarps, lo, hi);
+  if (C == 1 && p.rope && tile == gridDim.x - 1) {
     ready(p.at);
     rotate(p, m0, 8 * NT);
     return finish(p.at);
   }
-  const uint4* w = reinterpret_cast<const uint4*>(static_cast<const char*>(p.w) + head * p.whead) + ((size_t)blockIdx.x * kt) * 32 + lane;
+  const uint4* w = reinterpret_cast<const uint4*>(static_cast<const char*>(p.w) + head * p.whead) + ((size_t)tile * kt + lo) * 32 + lane;
   const float* x = p.x + (size_t)head * p.xhead;
   float acc[NT][4] = {};
-  constexpr int U = NT <= 2 ? 8 : 4;
+  constexpr int U = NT == 1 ? 6 : 4;
   uint4 q[U];
+  int n = hi - lo;
 #pragma unroll
   for (int u = 0; u < U; u++)
-    if (lo + u < hi) q[u] = __ldcs(w + (size_t)(lo + u) * 32);
+    if (u < n) q[u] = __ldcs(w + u * 32);
   ready(p.at);
   const float* xr[NT];
 #pragma unroll
   for (int nt = 0; nt < NT; nt++) xr[nt] = m0 + nt * 8 + g < p.m ? x + (size_t)(m0 + nt * 8 + g) * p.ldx : nullptr;
-  for (int i = lo; i < hi; i += U) {
-    uint4 cur[U];
+  // G fragments of x at a time, loaded before they are needed.
+  constexpr int G = NT == 1 ? 3 : 4;
+  int i = 0;
+  for (; i + U <= n; i += U) {
 #pragma unroll
-    for (int u = 0; u < U; u++) {
-      cur[u] = q[u];
-      if (i + U + u < hi) q[u] = __ldcs(w + (size_t)(i + U + u) * 32);
-    }
+    for (int h = 0; h < U; h += G) {
+      Frag f[G];
+      if (NT == 1) {
 #pragma unroll
-    for (int u = 0; u < U; u++) {
-      if (i + u >= hi) break;
-      uint32_t a[4] = {cur[u].x, cur[u].y, cur[u].z, cur[u].w};
+        for (int u = 0; u < G; u++) f[u] = load_x(xr[0], (lo + i + h + u) * 16 + t * 2, p.k);
+      }
 #pragma unroll
-      for (int nt = 0; nt < NT; nt++) mma_split(acc[nt], a, load_x(xr[nt], (i + u) * 16 + t * 2, p.k));
+      for (int u = 0; u < G; u++) {
+        uint32_t a[4] = {q[h + u].x, q[h + u].y, q[h + u].z, q[h + u].w};
+        if (i + U + h + u < n) q[h + u] = __ldcs(w + (size_t)(i + U + h + u) * 32);
+#pragma unroll
+        for (int nt = 0; nt < NT; nt++) mma_split(acc[nt], a, NT == 1 ? f[u] : load_x(xr[nt], (lo + i + h + u) * 16 + t * 2, p.k));
+      }
     }
   }
-  reduce<NT>(acc, smem, [&](int row, int tok, float v) {
-    int r = blockIdx.x * 16 + row, m = m0 + tok;
+#pragma unroll
+  for (int u = 0; u < U; u++)
+    if (i + u < n) {
+      uint32_t a[4] = {q[u].x, q[u].y, q[u].z, q[u].w};
+#pragma unroll
+      for (int nt = 0; nt < NT; nt++) mma_split(acc[nt], a, load_x(xr[nt], (lo + i + u) * 16 + t * 2, p.k));
+    }
+  reduce<NT, C>(acc, smem, [&](int row, int tok, float v) {
+    int r = tile * 16 + row, m = m0 + tok;
     if (r < p.n && m < p.m) p.y[(size_t)m * p.ldy + (size_t)head * p.yhead + r] = v * p.global;
   });
   finish(p.at);
 }
 
-extern "C" __global__ void __launch_bounds__(256) gemm_bf16_8(const __grid_constant__ GemmP p) { gemm_bf16<1>(p); }
-extern "C" __global__ void __launch_bounds__(256) gemm_bf16_16(const __grid_constant__ GemmP p) { gemm_bf16<2>(p); }
-extern "C" __global__ void __launch_bounds__(256) gemm_bf16_32(const __grid_constant__ GemmP p) { gemm_bf16<4>(p); }
-extern "C" __global__ void __launch_bounds__(256) gemm_bf16_64(const __grid_constant__ GemmP p) { gemm_bf16<8>(p); }
+#define ENTRY(nt, c) \
+  extern "C" __global__ void __cluster_dims__(c) __launch_bounds__(256, nt == 1 ? 3 : 1) gemm_bf16_##nt##_##c(const __grid_constant__ GemmP p) { gemm_bf16<nt, c>(p); }
+#define ENTRIES(c) ENTRY(1, c) ENTRY(2, c) ENTRY(4, c) ENTRY(8, c)
+ENTRIES(1)
+ENTRIES(2)
+ENTRIES(4)
+ENTRIES(8)
 
 template <int NT>
 __device__ __forceinline__ void gemm_fp4(const GemmP& p) {
@@ -118,7 +147,7 @@ __device__ __forceinline__ void gemm_fp4(const GemmP& p) {
   begin();
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   int kt = (p.k + 63) / 64, lo, hi, m0 = blockIdx.y * 8 * NT;
-  slice(kt, warp, lo, hi);
+  slice(kt, warp, kWarps, lo, hi);
   const uint4* w = static_cast<const uint4*>(p.w) + ((size_t)blockIdx.x * kt) * 32 + lane;
   const uint2* s = reinterpret_cast<const uint2*>(p.scales) + ((size_t)blockIdx.x * kt) * 8 + g;
   float acc[NT][4] = {};
@@ -143,7 +172,7 @@ __device__ __forceinline__ void gemm_fp4(const GemmP& p) {
       }
     }
   }
-  reduce<NT>(acc, smem, [&](int row, int tok, float v) {
+  reduce<NT, 1>(acc, smem, [&](int row, int tok, float v) {
     int r = blockIdx.x * 16 + row, m = m0 + tok;
     if (r < p.n && m < p.m) p.y[(size_t)m * p.ldy + r] = v * (p.global_up != 0 && r >= p.n / 2 ? p.global_up : p.global);
   });

@@ -19,8 +19,6 @@ struct MoeP {
   int64_t wexpert, sexpert;  // bytes from one expert to the next
 };
 
-constexpr int kWarps = 8;
-
 // Groups pairs by expert. One block; the order inside a group does not matter.
 struct GroupP {
   const int* experts;
@@ -131,9 +129,9 @@ __device__ __forceinline__ void walk(float (&acc)[T][NT][4], const char* w, cons
 
 __device__ __forceinline__ void touched(const MoeP& p);
 
-// y[pair, n] = silu(gate x) * (up x). A block: 16 outputs, warps share k.
-// grid (n/16, groups or pairs, chunks of tokens)
-template <typename W, int NT>
+// y[pair, n] = silu(gate x) * (up x). A cluster of C blocks: 16 outputs, blocks and
+// warps share k. grid (C n/16, groups or pairs, chunks of tokens)
+template <typename W, int NT, int C>
 __device__ __forceinline__ void moe_up(const MoeP& p) {
   __shared__ float smem[2][kWarps][16][NT * 8 + 1];
   begin();
@@ -145,11 +143,11 @@ __device__ __forceinline__ void moe_up(const MoeP& p) {
   } else {
     first = blockIdx.y, count = 1, e = p.experts[first];
   }
-  int kt = (p.k + W::kStep - 1) / W::kStep, per = (kt + kWarps - 1) / kWarps;
-  lo = min(kt, warp * per), hi = min(kt, lo + per);
+  int kt = (p.k + W::kStep - 1) / W::kStep, per = (kt + C * kWarps - 1) / (C * kWarps), at = blockIdx.x / C;
+  lo = min(kt, (int)(blockIdx.x % C * kWarps + warp) * per), hi = min(kt, lo + per);
   const char* w = p.w + (size_t)e * p.wexpert;
   const char* s = p.scales + (size_t)e * p.sexpert;
-  int tile[2] = {(int)blockIdx.x, (int)blockIdx.x + (p.n + 15) / 16};
+  int tile[2] = {at, at + (p.n + 15) / 16};
   float2 global = p.global ? p.global[e] : make_float2(1, 1);
   for (int base = blockIdx.z * 8 * NT; base < count; base += gridDim.z * 8 * NT) {
     const float* xr[NT];
@@ -160,7 +158,7 @@ __device__ __forceinline__ void moe_up(const MoeP& p) {
       xr[nt] = pair < 0 ? nullptr : p.x + (size_t)(p.by_pair ? pair : pair / p.topk) * p.ldx;
     }
     float acc[2][NT][4] = {};
-    walk<W, 2, NT, NT == 1 ? 4 : 2>(acc, w, s, tile, kt, lo, hi, xr, lane, p.k);
+    walk<W, 2, NT, NT == 1 ? 3 : 2>(acc, w, s, tile, kt, lo, hi, xr, lane, p.k);
 #pragma unroll
     for (int a = 0; a < 2; a++)
 #pragma unroll
@@ -168,15 +166,31 @@ __device__ __forceinline__ void moe_up(const MoeP& p) {
 #pragma unroll
         for (int i = 0; i < 4; i++) smem[a][warp][g + (i >> 1) * 8][nt * 8 + t * 2 + (i & 1)] = acc[a][nt][i];
     __syncthreads();
+    auto store = [&](int row, int tok, float gate, float up) {
+      int r = at * 16 + row;
+      if (r >= p.n || base + tok >= count) return;
+      int pair = p.list ? p.list[first + base + tok] : first;
+      p.y[(size_t)pair * p.n + r] = silu(gate * global.x) * (up * global.y);
+    };
     for (int i = threadIdx.x; i < 16 * NT * 8; i += blockDim.x) {
-      int row = i & 15, tok = i >> 4, r = blockIdx.x * 16 + row;
-      if (r < p.n && base + tok < count) {
-        float gate = 0, up = 0;
+      int row = i & 15, tok = i >> 4;
+      float gate = 0, up = 0;
 #pragma unroll
-        for (int v = 0; v < kWarps; v++) gate += smem[0][v][row][tok], up += smem[1][v][row][tok];
-        int pair = p.list ? p.list[first + base + tok] : first;
-        p.y[(size_t)pair * p.n + r] = silu(gate * global.x) * (up * global.y);
-      }
+      for (int v = 0; v < kWarps; v++) gate += smem[0][v][row][tok], up += smem[1][v][row][tok];
+      if (C == 1) store(row, tok, gate, up);
+      else smem[0][0][row][tok] = gate, smem[1][0][row][tok] = up;
+    }
+    if (C > 1) {
+      cluster_sync();
+      if (blockIdx.x % C == 0)
+        for (int i = threadIdx.x; i < 16 * NT * 8; i += blockDim.x) {
+          int row = i & 15, tok = i >> 4;
+          float gate = 0, up = 0;
+#pragma unroll
+          for (int c = 0; c < C; c++) gate += of_block(&smem[0][0][row][tok], c), up += of_block(&smem[1][0][row][tok], c);
+          store(row, tok, gate, up);
+        }
+      cluster_sync();
     }
     __syncthreads();
   }
@@ -274,11 +288,15 @@ extern "C" __global__ void __launch_bounds__(256) moe_combine(const __grid_const
   finish(p.at);
 }
 
+#define UP(format, f, c) \
+  extern "C" __global__ void __cluster_dims__(c) __launch_bounds__(256, 2) moe_up_##f##_8_##c(const __grid_constant__ MoeP p) { moe_up<format, 1, c>(p); } \
+  extern "C" __global__ void __cluster_dims__(c) __launch_bounds__(256) moe_up_##f##_32_##c(const __grid_constant__ MoeP p) { moe_up<format, 4, c>(p); }
+UP(FP4, fp4, 1)
+UP(FP4, fp4, 2)
+UP(BF16, bf16, 1)
+UP(BF16, bf16, 2)
+
 #define ENTRY(name, ...) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
-ENTRY(moe_up_fp4_8, moe_up<FP4, 1>)
-ENTRY(moe_up_fp4_32, moe_up<FP4, 4>)
-ENTRY(moe_up_bf16_8, moe_up<BF16, 1>)
-ENTRY(moe_up_bf16_32, moe_up<BF16, 4>)
 ENTRY(moe_down_fp4, moe_down<FP4>)
 ENTRY(moe_down_bf16, moe_down<BF16>)
 ENTRY(moe_down_fp4_8, moe_down_grouped<FP4, 1>)

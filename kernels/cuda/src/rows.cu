@@ -45,6 +45,9 @@ extern "C" __global__ void __launch_bounds__(512) rms_norm(const __grid_constant
 extern "C" __global__ void __launch_bounds__(1024) add_norm(const __grid_constant__ RowsP p) {
   __shared__ float s[32];
   begin();
+  float w[8];
+#pragma unroll
+  for (int j = 0; j < 8; j++) w[j] = threadIdx.x + j * blockDim.x < p.n ? p.w[threadIdx.x + j * blockDim.x] : 0;
   ready(p.at);
   float* res = p.res + (size_t)blockIdx.x * p.ldr;
   float ss = 0, keep[8];
@@ -69,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(1024) add_norm(const __grid_constan
 #pragma unroll
   for (int j = 0; j < 8; j++) {
     int i = threadIdx.x + j * blockDim.x;
-    if (i < p.n) p.y[(size_t)blockIdx.x * p.ldy + i] = keep[j] * r * p.w[i];
+    if (i < p.n) p.y[(size_t)blockIdx.x * p.ldy + i] = keep[j] * r * w[j];
   }
   finish(p.at);
 }
@@ -208,11 +211,21 @@ extern "C" __global__ void __launch_bounds__(256) all_gather(const __grid_consta
 // better: a goes before b, ties to the lower index.
 __device__ __forceinline__ bool better(float a, int ia, float b, int ib) { return a > b || (a == b && ia < ib); }
 
-// The experts of a token. A warp a token; groups <= 1024.
+__device__ __forceinline__ void best_of_warp(float& v, int& at) {
+#pragma unroll
+  for (int o = 16; o; o >>= 1) {
+    float ov = __shfl_xor_sync(~0u, v, o);
+    int oa = __shfl_xor_sync(~0u, at, o);
+    if (better(ov, oa, v, at)) v = ov, at = oa;
+  }
+}
+
+// The experts of a token. A warp a token.
 extern "C" __global__ void __launch_bounds__(32) moe_route(const __grid_constant__ RowsP p) {
   extern __shared__ float choice[];  // [groups], then scores [groups]
   float* score = choice + p.groups;
   __shared__ int picked[64];
+  __shared__ int sorted[64];
   __shared__ float group[64];
   begin();
   ready(p.at);
@@ -243,33 +256,49 @@ extern "C" __global__ void __launch_bounds__(32) moe_route(const __grid_constant
     }
     __syncwarp();
   }
-  for (int j = 0; j < p.topk; j++) {
-    float v = -INFINITY;
-    int at = 1 << 30;
-    for (int e = lane; e < p.groups; e += 32)
-      if (better(choice[e], e, v, at)) v = choice[e], at = e;
+  // The choices move to registers: eight a lane at a time, experts lane, lane+32, …
+  // for as many rounds as there are experts to choose.
+  if (p.groups <= 256) {
+    float mine[8];
 #pragma unroll
-    for (int o = 16; o; o >>= 1) {
-      float ov = __shfl_xor_sync(~0u, v, o);
-      int oa = __shfl_xor_sync(~0u, at, o);
-      if (better(ov, oa, v, at)) v = ov, at = oa;
-    }
-    if (lane == 0) picked[j] = at, choice[at] = -INFINITY;
-    __syncwarp();
-  }
-  if (lane == 0) {
-    for (int i = 1; i < p.topk; i++)
-      for (int j = i; j > 0 && picked[j] < picked[j - 1]; j--) {
-        int t = picked[j];
-        picked[j] = picked[j - 1], picked[j - 1] = t;
-      }
-    float sum = 0;
-    for (int j = 0; j < p.topk; j++) sum += score[picked[j]];
-    float f = p.norm ? p.scale / (sum + 1e-20f) : p.scale;
+    for (int i = 0; i < 8; i++) mine[i] = lane + 32 * i < p.groups ? choice[lane + 32 * i] : -INFINITY;
     for (int j = 0; j < p.topk; j++) {
-      p.experts[(size_t)m * p.topk + j] = picked[j];
-      p.weights[(size_t)m * p.ldr + j] = score[picked[j]] * f;
+      float v = -INFINITY;
+      int at = 1 << 30;
+#pragma unroll
+      for (int i = 0; i < 8; i++)
+        if (lane + 32 * i < p.groups && better(mine[i], lane + 32 * i, v, at)) v = mine[i], at = lane + 32 * i;
+      best_of_warp(v, at);
+#pragma unroll
+      for (int i = 0; i < 8; i++)
+        if (at == lane + 32 * i) mine[i] = -INFINITY;
+      if (lane == 0) picked[j] = at;
     }
+  } else {
+    for (int j = 0; j < p.topk; j++) {
+      float v = -INFINITY;
+      int at = 1 << 30;
+      for (int e = lane; e < p.groups; e += 32)
+        if (better(choice[e], e, v, at)) v = choice[e], at = e;
+      best_of_warp(v, at);
+      if (lane == 0) picked[j] = at, choice[at] = -INFINITY;
+      __syncwarp();
+    }
+  }
+  __syncwarp();
+  // Ascending: a choice's place is how many are smaller. topk <= 64: two a lane.
+  for (int j = lane; j < p.topk; j += 32) {
+    int place = 0;
+    for (int i = 0; i < p.topk; i++) place += picked[i] < picked[j];
+    sorted[place] = picked[j];
+  }
+  __syncwarp();
+  float sum = 0;
+  for (int j = 0; j < p.topk; j++) sum += score[sorted[j]];
+  float f = p.norm ? p.scale / (sum + 1e-20f) : p.scale;
+  for (int j = lane; j < p.topk; j += 32) {
+    p.experts[(size_t)m * p.topk + j] = sorted[j];
+    p.weights[(size_t)m * p.ldr + j] = score[sorted[j]] * f;
   }
   finish(p.at);
 }

@@ -38,6 +38,7 @@ type benchFlags struct {
 	by        string
 	format    string
 	timeline  string
+	capture   string
 }
 
 func newBenchCommand() *cobra.Command {
@@ -71,8 +72,8 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-slots 494976
   # what a copy of the whole pool in each layer would cost
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-cache fp8 --kv-slots 494976 --what-if kv=cast-pool
-  # keep the spans, for report, diff and export
-  glmbatch bench --config glm-5 --tp 8 --timeline bench.parquet --format json > bench.json`,
+  # keep the spans, for report, diff and export, and a step for replay
+  glmbatch bench --config glm-5 --tp 8 --timeline bench.parquet --capture steps --format json > bench.json`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return runBench(c.Context(), &f, c.OutOrStdout(), c.ErrOrStderr())
@@ -102,6 +103,7 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
 	s.StringVar(&f.by, "by", string(attribute.ByClass), "also group the ledger by "+attribute.Groupings())
 	s.StringVar(&f.format, "format", "text", "text or json")
 	s.StringVar(&f.timeline, "timeline", "", "write the recorded steps' spans to this file, .parquet or .arrow")
+	s.StringVar(&f.capture, "capture", "", "write a decode step of each batch and context to this folder, for glmbatch replay")
 	return c
 }
 
@@ -218,6 +220,9 @@ func runBench(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (err
 		if err := b.measure(ctx, &b.results[i]); err != nil {
 			return err
 		}
+	}
+	if err := b.capture(); err != nil {
+		return err
 	}
 	if err := b.attribute(); err != nil {
 		return err

@@ -23,8 +23,10 @@ import (
 
 // bench is a model on its ranks and what has been measured on it.
 type bench struct {
-	flags *benchFlags
-	name  string // of the model
+	flags  *benchFlags
+	name   string // of the model
+	recipe string // that random weights follow from
+	hash   string
 	rankMemory
 	loaded  time.Duration
 	machine *roofline.Machine // nil: unknown
@@ -116,7 +118,10 @@ func (b *bench) checkpoint() (*checkpoint.Checkpoint, glm5.Config, error) {
 			text, err = json.Marshal(m)
 		}
 		if err == nil {
-			ck, _, err = syntheticCheckpoint(b.name, text, &c, f.config.Seed)
+			ck, err = syntheticCheckpoint(b.name, text, &c, f.config.Seed)
+		}
+		if err == nil {
+			b.recipe, err = recipeOf(text, f.config.Seed)
 		}
 		if err != nil {
 			return nil, c, withCode(exitInput, err)
@@ -124,7 +129,8 @@ func (b *bench) checkpoint() (*checkpoint.Checkpoint, glm5.Config, error) {
 	}
 	cover := c.Cover(ck)
 	b.rankMemory = memoryOf(&cover, f.tp)
-	return ck, c, nil
+	b.hash, err = ck.Hash()
+	return ck, c, err
 }
 
 // options are what the largest case needs.

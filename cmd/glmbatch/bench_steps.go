@@ -99,10 +99,8 @@ func (b *bench) measure(ctx context.Context, r *benchResult) error {
 	if r.Skipped != "" {
 		return nil
 	}
-	for i := range r.of.batch {
-		if err := b.model.SetPages(i, b.pool.of(i, r.of.context)); err != nil {
-			return withCode(exitDevice, err)
-		}
+	if err := b.setPages(r); err != nil {
+		return err
 	}
 	steps, warmup := b.flags.steps, b.flags.warmup
 	if r.of.prefill { // each is many steps
@@ -135,6 +133,16 @@ func (b *bench) measure(ctx context.Context, r *benchResult) error {
 	}
 	b.summarise(r, plain, traces)
 	return b.keep(r, traces)
+}
+
+// setPages gives each sequence of a case its pages.
+func (b *bench) setPages(r *benchResult) error {
+	for i := range r.of.batch {
+		if err := b.model.SetPages(i, b.pool.of(i, r.of.context)); err != nil {
+			return withCode(exitDevice, err)
+		}
+	}
+	return nil
 }
 
 // plus adds up the phases of steps that make up one pass.

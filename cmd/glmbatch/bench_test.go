@@ -138,6 +138,20 @@ func TestBenchWhatIf(t *testing.T) {
 	}
 }
 
+// A captured step of random weights is made again, and comes out the same.
+func TestBenchCapture(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "steps")
+	benched(t, "--config", "tiny", "--seed", "5", "--tp", "8", "--ranks", "2", "--batch", "1,3", "--context", "90", "--steps", "1", "--prefill", "80", "--capture", dir)
+	files, err := filepath.Glob(filepath.Join(dir, "step-*.arrow"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("captures %v, %v", files, err)
+	}
+	code, out, errs := glmbatch("replay", dir, "--device", "cpu", "--repeat", "2", "--skip", "alone", "--skip", "marginal")
+	if code != 0 || strings.Count(out, "equal the recorded ones bit for bit") != 2 {
+		t.Errorf("exit code %d: %s%s", code, errs, out)
+	}
+}
+
 // The share of a rank is the same work however many ranks run.
 func TestBenchShards(t *testing.T) {
 	args := []string{"--config", "tiny", "--tp", "8", "--batch", "2", "--context", "100", "--steps", "1", "--warmup", "0"}

@@ -33,7 +33,7 @@ const (
 // syntheticCheckpoint has random weights in the formats of a release: routed
 // experts NVFP4, all else BF16. It takes the memory of the largest weight, not
 // of the model; a device that copies weights has all of them.
-func syntheticCheckpoint(name string, config []byte, c *glm5.Config, seed uint64) (*checkpoint.Checkpoint, int64, error) {
+func syntheticCheckpoint(name string, config []byte, c *glm5.Config, seed uint64) (*checkpoint.Checkpoint, error) {
 	s := newSynth(c, seed, true)
 	blocks := s.blocks()
 	tensors := make([]checkpoint.Tensor, len(s.entries))
@@ -41,8 +41,7 @@ func syntheticCheckpoint(name string, config []byte, c *glm5.Config, seed uint64
 		e := &s.entries[i]
 		tensors[i] = checkpoint.Tensor{Name: e.Name, DType: e.DType, Shape: e.Shape, Data: blocks.view(e)}
 	}
-	ck, err := checkpoint.FromTensors(name, config, tensors)
-	return ck, s.params, err
+	return checkpoint.FromTensors(name, config, tensors)
 }
 
 func (s *synth) blocks() *randomBlocks {

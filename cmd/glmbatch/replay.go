@@ -240,6 +240,8 @@ func (f *replayFlags) checkpoint(c *replay.Capture) (*checkpoint.Checkpoint, err
 	switch {
 	case f.model == "" && c.Model == demoName:
 		return checkpoint.FromFiles(demo.Files())
+	case f.model == "" && strings.HasPrefix(c.Model, syntheticModel):
+		return remake(c.Model)
 	case f.model == "":
 		ck, err := checkpoint.Open(c.Model)
 		if err != nil {

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+
+	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/replay"
+)
+
+// syntheticModel is what a capture calls a model of random weights: what it is
+// made from follows as JSON, so that replay can make it again.
+const syntheticModel = "synthetic:"
+
+// recipe is all that random weights follow from.
+type recipe struct {
+	Seed   uint64          `json:"seed"`
+	Config json.RawMessage `json:"config"`
+}
+
+// recipeOf returns the name of a model of random weights.
+func recipeOf(config []byte, seed uint64) (string, error) {
+	text, err := json.Marshal(recipe{seed, config})
+	return syntheticModel + string(text), err
+}
+
+// remake makes the weights that a name of recipeOf stands for.
+func remake(name string) (*checkpoint.Checkpoint, error) {
+	var r recipe
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(name, syntheticModel)), &r); err != nil {
+		return nil, fmt.Errorf("the capture's random weights: %w", err)
+	}
+	c, err := glm5.ParseConfig(r.Config)
+	if err != nil {
+		return nil, fmt.Errorf("the capture's random weights: %w", err)
+	}
+	return syntheticCheckpoint("random weights", r.Config, &c, r.Seed)
+}
+
+// capture runs one more step of each decode case and writes it to the folder of
+// --capture, with a seed in place of cache entries.
+func (b *bench) capture() error {
+	if b.flags.capture == "" {
+		return nil
+	}
+	name := b.recipe
+	if b.flags.model != "" {
+		var err error
+		if name, err = filepath.Abs(b.flags.model); err != nil {
+			return err
+		}
+	}
+	o := replay.CaptureOptions{Dir: b.flags.capture, KV: replay.KVSeeded, Model: name, Hash: b.hash, Versions: versions()}
+	var err error
+	if o.Selectors, err = replay.ParseSelectors("every=1"); err != nil {
+		return err
+	}
+	for i := range b.results {
+		r := &b.results[i]
+		if r.Skipped != "" || r.of.cast || r.of.prefill {
+			continue
+		}
+		if err := b.captureStep(o, r, int64(i)); err != nil {
+			return fmt.Errorf("capturing %v: %w", r.of, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) captureStep(o replay.CaptureOptions, r *benchResult, number int64) error {
+	if err := b.setPages(r); err != nil {
+		return err
+	}
+	in := b.batches(r.of, rand.New(rand.NewPCG(b.flags.config.Seed, uint64(number))))[0]
+	t, err := b.run(r, &in, true)
+	if err != nil {
+		return withCode(exitDevice, err)
+	}
+	c, err := replay.NewCapturer(o)
+	if err != nil {
+		return err
+	}
+	c.Attach(b.model)
+	err = c.Step(replay.Step{Step: number, Kind: r.Kind, Sequences: r.of.batch, StartNS: t.begin, WallNS: t.fetch - t.begin, ScheduleNS: t.schedule - t.begin,
+		UploadNS: t.upload - t.schedule, DeviceNS: t.run - t.upload, SampleNS: t.fetch - t.run, Batch: &in,
+		Trace: kernels.Trace{Step: number, Calls: t.calls, Spans: t.spans, Shared: b.group.Info().Shared}})
+	return errors.Join(err, c.Close().Last)
+}

@@ -77,7 +77,7 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []parquet.WriterOption{o.schema, parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes), createdBy}
+	options := []parquet.WriterOption{o.schema, parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes), createdBy, noPageBounds}
 	if len(o.schema.Columns()) <= maxPageFiles {
 		options = append(options, parquet.ColumnPageBuffers(parquet.NewFileBufferPool(filepath.Dir(path), pageFiles(path))))
 	}
@@ -158,6 +158,9 @@ func (p *Part) Close() error {
 	err := p.push()
 	if err == nil {
 		err = guard(p.w.Close)
+	}
+	if err == nil {
+		err = trimFooter(p.file, p.w.File().Metadata())
 	}
 	if err != nil {
 		p.Abort()

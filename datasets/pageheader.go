@@ -61,8 +61,11 @@ func readPageHeader(r io.ReaderAt, at, end int64) (pageHeader, error) {
 			return pageHeader{}, err
 		}
 		h, err := parsePageHeader(buf)
-		if !errors.Is(err, io.ErrUnexpectedEOF) || n == end-at || window >= maxHeader {
+		switch {
+		case !errors.Is(err, io.ErrUnexpectedEOF) || n == end-at:
 			return h, err
+		case window >= maxHeader:
+			return h, fmt.Errorf("it is longer than %d MiB", maxHeader>>20)
 		}
 	}
 }

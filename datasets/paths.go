@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -31,6 +32,9 @@ func Expand(args []string) ([]string, error) {
 }
 
 func expand(arg string) ([]string, error) {
+	if arg == "" {
+		return nil, errors.New("an argument is empty: name a file, a folder or a glob")
+	}
 	info, err := os.Stat(arg)
 	if err == nil && !info.IsDir() {
 		return []string{arg}, nil
@@ -72,11 +76,12 @@ func hidden(name string) bool { return strings.HasPrefix(name, ".") || strings.H
 // filesBelow lists a folder's files that end in one of exts, sorted by path.
 func filesBelow(dir string, exts []string) ([]string, error) {
 	var found []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	root := filepath.Clean(dir) + string(filepath.Separator) // of a link, the folder that it names
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if path != dir && hidden(d.Name()) {
+		if path != root && hidden(d.Name()) {
 			if d.IsDir() {
 				return fs.SkipDir
 			}

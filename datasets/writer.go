@@ -39,7 +39,7 @@ func Create[T any](path string, meta map[string]string) (*Writer[T], error) {
 	switch ext := strings.TrimPrefix(filepath.Ext(path), "."); ext {
 	case Parquet:
 		options := []parquet.WriterOption{parquet.Compression(codec), parquet.MaxRowsPerRowGroup(groupRows), parquet.DefaultEncoding(&parquet.Plain),
-			createdBy, parquet.PageBufferSize(pageBytes)}
+			createdBy, noPageBounds, parquet.PageBufferSize(pageBytes)}
 		for k, v := range meta {
 			options = append(options, parquet.KeyValueMetadata(k, v))
 		}
@@ -62,6 +62,10 @@ func Create[T any](path string, meta map[string]string) (*Writer[T], error) {
 const pageBytes = 64 << 10 // of a column before it is written as a page
 
 var createdBy = parquet.CreatedBy("glmbatch", "1", "")
+
+// noPageBounds keeps minima and maxima out of page headers, where they would be
+// whole, twice, and uncompressed: the column index has them, cut to 16 bytes.
+var noPageBounds = parquet.DataPageStatistics(false)
 
 // Write appends rows.
 func (w *Writer[T]) Write(rows []T) (err error) {

@@ -149,7 +149,7 @@ type exprRewriter struct {
 	at     int
 	depth  int
 	rename map[string]string // variables to be written otherwise
-	used   func(helper string)
+	used   func(builtin string)
 
 	literals bool // there are lists or mappings in it
 }
@@ -238,10 +238,10 @@ func (e *exprRewriter) until(closer string) (string, error) {
 	return strings.Join(parts, " "), nil
 }
 
-// call is the filter that stands for a helper.
-func (e *exprRewriter) call(helper string) string {
-	e.used(helperPrefix + helper)
-	return "|" + helperPrefix + helper
+// call is the filter that stands for a builtin.
+func (e *exprRewriter) call(builtin string) string {
+	e.used(builtinPrefix + builtin)
+	return "|" + builtinPrefix + builtin
 }
 
 // operand rewrites a value with the attributes, calls, filters and tests that
@@ -324,7 +324,7 @@ func (e *exprRewriter) primary() (string, error) {
 			return s + ".0", nil
 		}
 	case t.kind == tokenName:
-		if strings.HasPrefix(t.text, helperPrefix) {
+		if strings.HasPrefix(t.text, builtinPrefix) {
 			return "", fmt.Errorf("name %q is reserved", t.text)
 		}
 		e.at++
@@ -353,7 +353,7 @@ func (e *exprRewriter) attribute(code string) (string, error) {
 	if isDigit(t.text[0]) {
 		return code + "[" + t.text + "]", nil
 	}
-	if e.isOp("(") && helpers[helperPrefix+"method_"+t.text] != nil {
+	if e.isOp("(") && builtins[builtinPrefix+"method_"+t.text] != nil {
 		return code + e.call("method_"+t.text), nil
 	}
 	return code + "." + t.text, nil
@@ -368,7 +368,7 @@ func (e *exprRewriter) filter(code string) (string, error) {
 	}
 	e.at++
 	name := "|" + t.text
-	if helpers[helperPrefix+"filter_"+t.text] != nil {
+	if builtins[builtinPrefix+"filter_"+t.text] != nil {
 		name = e.call("filter_" + t.text)
 	} else if !slices.Contains(libraryFilters, t.text) {
 		return "", fmt.Errorf("filter %q is not known", t.text)
@@ -424,5 +424,5 @@ func (e *exprRewriter) test(code string) (string, error) {
 
 // validName tells whether s can be a variable.
 func validName(t token) bool {
-	return t.kind == tokenName && !isDigit(t.text[0]) && utf8.ValidString(t.text) && !strings.HasPrefix(t.text, helperPrefix) && !slices.Contains(overridden, t.text)
+	return t.kind == tokenName && !isDigit(t.text[0]) && utf8.ValidString(t.text) && !strings.HasPrefix(t.text, builtinPrefix) && !slices.Contains(overridden, t.text)
 }

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -13,7 +14,7 @@ import (
 
 // filters are Jinja2's filters where the library's differ or are missing, with
 // the value as argument 0.
-var filters = map[string]helper{
+var filters = map[string]builtin{
 	"tojson":     toJSON,
 	"items":      items,
 	"string":     func(_ *run, a args, _ kwargs) (jinja.Value, error) { return jinja.NewString(str(a[0])), nil },
@@ -306,7 +307,7 @@ func sortFilter(_ *run, a args, k kwargs) (jinja.Value, error) {
 		}
 		x, y := keys[i], keys[j]
 		if x.IsNumber() {
-			return compareFloats(toFloat(x), toFloat(y))
+			return cmp.Compare(toFloat(x), toFloat(y))
 		}
 		if fold {
 			return strings.Compare(strings.ToLower(x.AsString()), strings.ToLower(y.AsString()))
@@ -318,16 +319,6 @@ func sortFilter(_ *run, a args, k kwargs) (jinja.Value, error) {
 		out[i] = s[k]
 	}
 	return jinja.NewList(out), nil
-}
-
-func compareFloats(x, y float64) int {
-	switch {
-	case x < y:
-		return -1
-	case x > y:
-		return 1
-	}
-	return 0
 }
 
 func unique(_ *run, a args, _ kwargs) (jinja.Value, error) {

@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // stringMethods are Python's methods of strings, with the string as argument 0.
-var stringMethods = map[string]helper{
+var stringMethods = map[string]builtin{
 	"strip":      func(_ *run, a args, _ kwargs) (jinja.Value, error) { return trim(a, true, true) },
 	"lstrip":     func(_ *run, a args, _ kwargs) (jinja.Value, error) { return trim(a, true, false) },
 	"rstrip":     func(_ *run, a args, _ kwargs) (jinja.Value, error) { return trim(a, false, true) },
@@ -35,7 +36,7 @@ var stringMethods = map[string]helper{
 }
 
 // listMethods are the methods that put values into lists.
-var listMethods = map[string]helper{
+var listMethods = map[string]builtin{
 	"append": func(r *run, a args, _ kwargs) (jinja.Value, error) {
 		return jinja.None(), into(r, a[0], arg(a, 1), a[0].AsList().Len())
 	},
@@ -102,7 +103,7 @@ func update(r *run, a args, k kwargs) (jinja.Value, error) {
 	return jinja.None(), nil
 }
 
-func unsupported(name string) helper {
+func unsupported(name string) builtin {
 	return func(_ *run, a args, _ kwargs) (jinja.Value, error) {
 		return jinja.Undefined(), fmt.Errorf("%s is not supported", name)
 	}
@@ -153,9 +154,7 @@ func split(a args, k kwargs, fromRight bool) (jinja.Value, error) {
 			s = s[:i]
 		}
 		parts = append(parts, s)
-		for i, j := 0, len(parts)-1; i < j; i, j = i+1, j-1 {
-			parts[i], parts[j] = parts[j], parts[i]
-		}
+		slices.Reverse(parts)
 	case limit >= 0:
 		parts = strings.SplitN(s, sep.AsString(), limit+1)
 	default:
@@ -231,7 +230,7 @@ func join(list jinja.Value, sep string) (jinja.Value, error) {
 }
 
 // all is a method that tells whether a string is not empty and all of a kind.
-func all(kind func(rune) bool) helper {
+func all(kind func(rune) bool) builtin {
 	return func(_ *run, a args, _ kwargs) (jinja.Value, error) {
 		s := a[0].AsString()
 		return jinja.NewBool(s != "" && strings.IndexFunc(s, func(r rune) bool { return !kind(r) }) < 0), nil

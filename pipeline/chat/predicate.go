@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode"
@@ -104,7 +105,7 @@ func order(holds func(c int) bool) func(jinja.Value, args) (bool, error) {
 		w := arg(a, 0)
 		switch {
 		case v.IsNumber() && w.IsNumber():
-			return holds(compareFloats(toFloat(v), toFloat(w))), nil
+			return holds(cmp.Compare(toFloat(v), toFloat(w))), nil
 		case v.IsString() && w.IsString():
 			return holds(strings.Compare(v.AsString(), w.AsString())), nil
 		}

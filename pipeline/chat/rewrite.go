@@ -3,6 +3,7 @@ package chat
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -21,7 +22,7 @@ type rewriter struct {
 	blocks   []block
 	inside   int // loops and macros that are open
 	serial   int // for names of its own
-	helpers  map[string]bool
+	builtins map[string]bool
 }
 
 // block is a statement that is not closed yet.
@@ -33,7 +34,7 @@ type block struct {
 	silent bool   // that statement is not written
 }
 
-// rewrite returns the code for the library and the helpers that it calls.
+// rewrite returns the code for the library and the builtins that it calls.
 func rewrite(source string) (code string, used []string, err error) {
 	if len(source) > maxTemplateBytes {
 		return "", nil, fmt.Errorf("%d bytes, more than %d", len(source), maxTemplateBytes)
@@ -42,7 +43,7 @@ func rewrite(source string) (code string, used []string, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	w := &rewriter{segments: segments, helpers: make(map[string]bool)}
+	w := &rewriter{segments: segments, builtins: make(map[string]bool)}
 	for i, s := range segments {
 		if err := w.segment(i); err != nil {
 			return "", nil, fmt.Errorf("line %d: %w", s.line, err)
@@ -51,11 +52,7 @@ func rewrite(source string) (code string, used []string, err error) {
 	if n := len(w.blocks); n > 0 {
 		return "", nil, fmt.Errorf("%s is missing at the end", w.blocks[n-1].end)
 	}
-	for name := range w.helpers {
-		used = append(used, name)
-	}
-	slices.Sort(used)
-	return w.out.String(), used, nil
+	return w.out.String(), slices.Sorted(maps.Keys(w.builtins)), nil
 }
 
 func (w *rewriter) segment(i int) error {
@@ -108,11 +105,11 @@ func (w *rewriter) text(s string) {
 	w.write(" }}")
 }
 
-func (w *rewriter) use(helper string) { w.helpers[helper] = true }
+func (w *rewriter) use(builtin string) { w.builtins[builtin] = true }
 
-func (w *rewriter) filter(helper string) string {
-	w.use(helperPrefix + helper)
-	return "|" + helperPrefix + helper
+func (w *rewriter) filter(builtin string) string {
+	w.use(builtinPrefix + builtin)
+	return "|" + builtinPrefix + builtin
 }
 
 func (w *rewriter) expr(source string, rename map[string]string) (string, error) {

@@ -54,7 +54,7 @@ func (w *rewriter) end(word string) error {
 // name makes a variable of the rewriter's own.
 func (w *rewriter) name() string {
 	w.serial++
-	return helperPrefix + "v" + strconv.Itoa(w.serial)
+	return builtinPrefix + "v" + strconv.Itoa(w.serial)
 }
 
 func (w *rewriter) ifStatement(_ int, rest []token) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/ardanlabs/jinja"
@@ -17,20 +18,20 @@ type Template struct {
 	scopes   sync.Pool // of *scope: making one costs as much as a short render
 }
 
-// scope is the variables of one render: helpers, tokens and input.
+// scope is the variables of one render: builtins, tokens and input.
 type scope struct {
 	run  run
 	data map[string]jinja.Value
 }
 
-// newScope returns the helpers, bound to its run, and the tokens.
+// newScope returns the builtins, bound to its run, and the tokens.
 func newScope(names []string, tokens map[string]string) *scope {
 	s := &scope{data: make(map[string]jinja.Value)}
 	for key, token := range tokens {
 		s.data[key] = jinja.NewString(token)
 	}
 	for _, name := range names {
-		do := helpers[name]
+		do := builtins[name]
 		s.data[name] = jinja.NewCallable(name, func(a []jinja.Value, k map[string]jinja.Value) (jinja.Value, error) {
 			return do(&s.run, a, k)
 		})
@@ -171,7 +172,7 @@ func (in *Input) values() (map[string]jinja.Value, error) {
 	data := make(map[string]jinja.Value, len(in.Kwargs)+4)
 	var err error
 	for key, raw := range in.Kwargs {
-		if isHelper(key) {
+		if isBuiltin(key) {
 			return nil, fmt.Errorf("template argument %q: the name is taken", key)
 		}
 		if data[key], err = decode(raw); err != nil {
@@ -198,7 +199,7 @@ func (in *Input) values() (map[string]jinja.Value, error) {
 	return data, nil
 }
 
-// isHelper tells whether a name is one of those that rewriting brings in.
-func isHelper(name string) bool {
-	return len(name) >= len(helperPrefix) && name[:len(helperPrefix)] == helperPrefix || slices.Contains(overridden, name)
+// isBuiltin tells whether a name is one of those that rewriting brings in.
+func isBuiltin(name string) bool {
+	return strings.HasPrefix(name, builtinPrefix) || slices.Contains(overridden, name)
 }

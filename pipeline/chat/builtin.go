@@ -11,12 +11,12 @@ import (
 // What one render may do at most. A long conversation takes some thousands of
 // turns and a few megabytes.
 const (
-	maxTurns     = 1 << 20  // loop turns and macro calls
-	maxDepth     = 200      // of macro calls in macro calls, and of values in values
-	maxNested    = 1 << 20  // the sum of the depths of values that become part of others
-	maxBytes     = 61 << 20 // that are printed, in all
-	maxValue     = 16 << 20 // of a string or items of a list that is made
-	helperPrefix = "gb_"
+	maxTurns      = 1 << 20  // loop turns and macro calls
+	maxDepth      = 200      // of macro calls in macro calls, and of values in values
+	maxNested     = 1 << 20  // the sum of the depths of values that become part of others
+	maxBytes      = 61 << 20 // that are printed, in all
+	maxValue      = 16 << 20 // of a string or items of a list that is made
+	builtinPrefix = "gb_"
 )
 
 // run is the state of one render.
@@ -33,8 +33,8 @@ type (
 	kwargs = map[string]jinja.Value
 )
 
-// helper is a function that rewritten templates call.
-type helper func(r *run, a args, k kwargs) (jinja.Value, error)
+// builtin is a function that rewritten templates call.
+type builtin func(r *run, a args, k kwargs) (jinja.Value, error)
 
 // overridden are functions of templates that are the library's by name and this
 // package's in fact.
@@ -43,33 +43,33 @@ var overridden = []string{"range", "namespace", "raise_exception"}
 // libraryFilters are the library's own filters that do as Jinja2's.
 var libraryFilters = []string{"default", "d", "length", "count", "lower", "upper", "abs", "reverse", "dictsort", "safe", "from_json", "fromjson", "wordcount", "escape", "e", "max", "min", "sum", "batch", "capitalize"}
 
-// helpers has all helpers by the name that templates call. The tables of
+// builtins has all of them by the name that templates call. The tables of
 // filters, methods and tests have their own files.
-var helpers = func() map[string]helper {
-	h := map[string]helper{
+var builtins = func() map[string]builtin {
+	h := map[string]builtin{
 		"range":           rangeOf,
 		"namespace":       namespace,
 		"raise_exception": raise,
 	}
-	for name, do := range map[string]helper{
+	for name, do := range map[string]builtin{
 		"print": printed, "each": each, "at": at, "keep": keep, "nest": nest, "enter": enter, "leave": leave, "times": times,
 	} {
-		h[helperPrefix+name] = do
+		h[builtinPrefix+name] = do
 	}
 	for name, do := range filters {
-		h[helperPrefix+"filter_"+name] = do
+		h[builtinPrefix+"filter_"+name] = do
 	}
 	for name, do := range stringMethods {
-		h[helperPrefix+"method_"+name] = method(name, jinja.Value.IsString, do)
+		h[builtinPrefix+"method_"+name] = method(name, jinja.Value.IsString, do)
 	}
 	for name, do := range listMethods {
-		h[helperPrefix+"method_"+name] = method(name, jinja.Value.IsList, do)
+		h[builtinPrefix+"method_"+name] = method(name, jinja.Value.IsList, do)
 	}
-	h[helperPrefix+"filter_map"] = mapFilter // not in filters, which it looks into
-	h[helperPrefix+"method_update"] = method("update", jinja.Value.IsDict, update)
+	h[builtinPrefix+"filter_map"] = mapFilter // not in filters, which it looks into
+	h[builtinPrefix+"method_update"] = method("update", jinja.Value.IsDict, update)
 	for name, holds := range tests {
 		for prefix, want := range map[string]bool{"is_": true, "isnot_": false} {
-			h[helperPrefix+prefix+name] = func(_ *run, a args, _ kwargs) (jinja.Value, error) {
+			h[builtinPrefix+prefix+name] = func(_ *run, a args, _ kwargs) (jinja.Value, error) {
 				ok, err := holds(a[0], a[1:])
 				return jinja.NewBool(ok == want), err
 			}
@@ -241,7 +241,7 @@ func namespace(_ *run, a args, k kwargs) (jinja.Value, error) {
 
 // method calls do if the receiver is of its type, else what an object has under
 // the method's name.
-func method(name string, isType func(jinja.Value) bool, do helper) helper {
+func method(name string, isType func(jinja.Value) bool, do builtin) builtin {
 	return func(r *run, a args, k kwargs) (jinja.Value, error) {
 		v := a[0]
 		if v.IsDict() {

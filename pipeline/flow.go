@@ -26,7 +26,6 @@ type flow struct {
 	engine Engine
 	text   Text
 	clock  *hostClock
-	count  *Counts
 
 	rows    <-chan []*row // from the tokenizing workers
 	pending []*row        // taken from rows, not yet admitted

@@ -37,9 +37,9 @@ var (
 type Folder struct {
 	Dir      string
 	Resumed  bool
-	NextRow  int64 // input row to go on with, if Resumed
-	NextPart int   // of outputs
-	Recorder RecorderOptions
+	NextRow  int64           // input row to begin or go on with
+	NextPart int             // of outputs
+	Recorder RecorderOptions // where a recorder begins or goes on
 
 	manifest *Manifest
 	lock     *flock.Flock

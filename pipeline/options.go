@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+	"unicode/utf8"
 )
 
 // What happens to a prompt that leaves no room in the model's context.
@@ -75,6 +76,9 @@ func (o Options) Validate() error {
 	}
 	if o.PromptColumn != "" && o.MessagesColumn != "" {
 		fault("--prompt-column and --messages-column exclude each other")
+	}
+	if !utf8.ValidString(o.System) {
+		fault("--system is not valid UTF-8")
 	}
 	if o.Limit < 0 {
 		fault("--limit %d is negative", o.Limit)

@@ -87,7 +87,7 @@ func (p *preparer) render(r *row) (string, *rowError) {
 		case p.o.Raw:
 			return string(prompt), nil
 		}
-		in.Messages = append(appendMessage([]byte{'['}, "user", prompt), ']')
+		in.Turns = []chat.Turn{{Role: "user", Content: string(prompt)}}
 	}
 	if err := p.addSystem(&in, r.record); err != nil {
 		return "", err
@@ -125,56 +125,28 @@ func (p *preparer) addSystem(in *chat.Input, rec datasets.Record) *rowError {
 	if len(system) == 0 {
 		return nil
 	}
-	if p.cols.messages {
-		var list []struct {
-			Role string `json:"role"`
-		}
-		if err := json.Unmarshal(in.Messages, &list); err != nil {
-			return badRow(BadMessages, "column %s: %v", p.cols.prompt.Name, err)
-		}
-		if len(list) > 0 && list[0].Role == "system" {
-			return nil
-		}
+	if !p.cols.messages {
+		in.Turns = append([]chat.Turn{{Role: "system", Content: string(system)}}, in.Turns...)
+		return nil
 	}
-	front := appendMessage([]byte{'['}, "system", system)
-	rest := bytes.TrimLeft(in.Messages, " \t\r\n")[1:]
-	if b := bytes.TrimLeft(rest, " \t\r\n"); len(b) > 0 && b[0] != ']' {
-		front = append(front, ',')
+	var list []json.RawMessage
+	if err := json.Unmarshal(in.Messages, &list); err != nil {
+		return badRow(BadMessages, "column %s: %v", p.cols.prompt.Name, err)
 	}
-	in.Messages = append(front, rest...)
+	var first struct {
+		Role string `json:"role"`
+	}
+	if len(list) > 0 && json.Unmarshal(list[0], &first) == nil && first.Role == "system" {
+		return nil
+	}
+	message, err := json.Marshal(map[string]string{"role": "system", "content": string(system)})
+	if err != nil {
+		return badRow(BadMessages, "the system message: %v", err)
+	}
+	if in.Messages, err = json.Marshal(append([]json.RawMessage{message}, list...)); err != nil {
+		return badRow(BadMessages, "column %s: %v", p.cols.prompt.Name, err)
+	}
 	return nil
-}
-
-func appendMessage(dst []byte, role string, content []byte) []byte {
-	dst = append(append(append(dst, `{"role":"`...), role...), `","content":`...)
-	dst = appendJSONString(dst, content)
-	return append(dst, '}')
-}
-
-// appendJSONString quotes valid UTF-8.
-func appendJSONString(dst, s []byte) []byte {
-	const hex = "0123456789abcdef"
-	dst = append(dst, '"')
-	for len(s) > 0 {
-		i := 0
-		for i < len(s) && s[i] >= ' ' && s[i] != '"' && s[i] != '\\' {
-			i++
-		}
-		dst = append(dst, s[:i]...)
-		if i == len(s) {
-			break
-		}
-		switch c := s[i]; c {
-		case '"', '\\':
-			dst = append(dst, '\\', c)
-		case '\n':
-			dst = append(dst, '\\', 'n')
-		default:
-			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
-		}
-		s = s[i+1:]
-	}
-	return append(dst, '"')
 }
 
 // jsonOf returns a column's value as JSON: text columns hold it, others become it.

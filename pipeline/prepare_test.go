@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -167,15 +166,6 @@ func TestStopStrings(t *testing.T) {
 	}
 	if stopped == 0 {
 		t.Error("no response had a stop string: the test tests nothing")
-	}
-}
-
-func TestAppendJSONString(t *testing.T) {
-	for _, s := range []string{"", "plain", "quote \" back \\ new\nline tab\t null\x00 é 你好 \u2028"} {
-		var back string
-		if err := json.Unmarshal(appendJSONString(nil, []byte(s)), &back); err != nil || back != s {
-			t.Errorf("%q came back as %q, %v", s, back, err)
-		}
 	}
 }
 

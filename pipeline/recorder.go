@@ -24,7 +24,6 @@ type Recorder struct {
 	queue    chan *recordedStep
 	free     chan *recordedStep
 	wg       sync.WaitGroup
-	mu       sync.Mutex
 	err      error
 	steps    *datasets.Parts[datasets.Step]
 	timeline *datasets.Parts[datasets.Span] // nil: no timeline
@@ -52,7 +51,7 @@ type RecorderOptions struct {
 	Format   string // datasets.Parquet or datasets.Arrow; "": Parquet
 	Timeline bool
 	Origin   int64 // ns of kernels.Now; negative after a resume
-	// Of a resumed job, from [Folder.Resume].
+	// Where a resumed job goes on, as [OpenFolder] found it.
 	FirstStep               int64
 	StepsPart, TimelinePart int
 }
@@ -182,7 +181,7 @@ func (r *Recorder) outside(rows []datasets.Span, host []timeline.HostSpan) []dat
 	return timeline.Rows(rows, kernels.Trace{Step: -1}, timeline.Step{Origin: r.origin}, host)
 }
 
-// Sampling of steps for the timeline.
+// The choices of which steps are timed, for engine.Options.Trace.
 
 // EveryStep times all steps.
 func EveryStep(int64) bool { return true }

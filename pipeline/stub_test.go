@@ -24,7 +24,6 @@ type stubSequence struct {
 	engine.Request
 	made int
 	want int
-	dead bool
 }
 
 func (s *stub) Add(r engine.Request) error {

@@ -201,7 +201,7 @@ func (s *session) once(calls []kernels.Call, spans [][]kernels.Span) (begin, end
 		return
 	}
 	end = kernels.Now()
-	return begin, end, []timeline.HostSpan{{Name: "schedule", Start: begin, End: scheduled}, {Name: "upload", Start: scheduled, End: uploaded}, {Name: "sample", Start: ran, End: end}}, nil
+	return begin, end, timeline.Phases(begin, scheduled, uploaded, ran, end, spans), nil
 }
 
 // fetch reads the tokens that are on the device.

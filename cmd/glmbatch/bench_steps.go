@@ -300,28 +300,13 @@ func (b *bench) summarise(r *benchResult, plain []clockMarks, traces []benchTrac
 	}
 }
 
-// phases are what the host did. Before the first kernel starts it launches the
-// list, after the last has ended it waits for that to be known.
-func (t *benchTrace) phases() []timeline.HostSpan {
-	first, last := t.run, t.upload
-	for _, spans := range t.spans {
-		for _, s := range spans {
-			if s.End > 0 {
-				first, last = min(first, s.Start), max(last, s.End)
-			}
-		}
-	}
-	return []timeline.HostSpan{{Name: "schedule", Start: t.begin, End: t.schedule}, {Name: "upload", Start: t.schedule, End: t.upload},
-		{Name: "launch", Start: t.upload, End: max(first, t.upload)}, {Name: "wait", Start: min(last, t.run), End: t.run}, {Name: "sample", Start: t.run, End: t.fetch}}
-}
-
 // keep writes the recorded steps' rows.
 func (b *bench) keep(r *benchResult, traces []benchTrace) error {
 	r.first = b.step
 	for i := range traces {
 		t := &traces[i]
 		b.buffer = timeline.Rows(b.buffer[:0], kernels.Trace{Step: b.step, Calls: t.calls, Spans: t.spans, Shared: b.group.Info().Shared},
-			timeline.Step{Kind: r.Kind, Start: t.begin, End: t.fetch}, t.phases())
+			timeline.Step{Kind: r.Kind, Start: t.begin, End: t.fetch}, timeline.Phases(t.begin, t.schedule, t.upload, t.run, t.fetch, t.spans))
 		if err := b.spans.Write(b.buffer); err != nil {
 			return err
 		}

@@ -14,9 +14,30 @@ type Step struct {
 
 // HostSpan is a phase of the host.
 type HostSpan struct {
-	Name       string // read, tokenize, schedule, upload, sample, detokenize, write
+	Name       string // read, tokenize, schedule, upload, launch, wait, sample, detokenize, write
 	Lane       string // "": [LaneHost]
 	Start, End int64  // ns of [kernels.Now]
+}
+
+// Phases are what the driving thread did in a step: schedule, upload, launch,
+// wait and sample, from the times at which the step began, at which its list, its
+// upload and its run were done, and at which it ended. While calls run the thread
+// has no phase: launch ends when the first starts on any rank, wait begins when
+// the last has ended on all. Without spans neither is known.
+func Phases(begin, scheduled, uploaded, ran, end int64, spans [][]kernels.Span) []HostSpan {
+	host := []HostSpan{{Name: "schedule", Start: begin, End: scheduled}, {Name: "upload", Start: scheduled, End: uploaded}}
+	first, last := ran, uploaded
+	for _, rank := range spans {
+		for _, s := range rank {
+			if s.End > s.Start {
+				first, last = min(first, s.Start), max(last, s.End)
+			}
+		}
+	}
+	if first < last {
+		host = append(host, HostSpan{Name: "launch", Start: uploaded, End: max(uploaded, first)}, HostSpan{Name: "wait", Start: min(last, ran), End: ran})
+	}
+	return append(host, HostSpan{Name: "sample", Start: ran, End: end})
 }
 
 // Rows appends the rows of one step to dst: its envelope, its host phases, and a

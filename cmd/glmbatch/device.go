@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -27,7 +28,10 @@ func (d *deviceFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&d.stepTimeout, "step-timeout", time.Minute, "longest that a step may take on a GPU before it counts as failed")
 }
 
-func (d *deviceFlags) validate() error { return oneOf("device", d.kind, "auto", "cpu", "cuda") }
+func (d *deviceFlags) validate() error {
+	return errors.Join(oneOf("device", d.kind, "auto", "cpu", "cuda"), inRange("threads", d.threads, 0, 1024),
+		inRange("ranks-per-gpu", d.ranksPerGPU, 0, 8), inRange("step-timeout", d.stepTimeout, 0, 24*time.Hour))
+}
 
 // resolved is cpu or cuda.
 func (d *deviceFlags) resolved() string {

@@ -28,6 +28,8 @@ func newImportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "import",
 		Short: "Turn a trace of another program into a timeline for report, diff and export",
+		Args:  noCommand,
+		RunE:  showHelp,
 	}
 	c.AddCommand(
 		newImportFormat(importer.Torch, "torch FILE...", "Import torch.profiler traces (.json, .json.gz), one file a rank",

@@ -7,15 +7,13 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signalContext(os.Stderr)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
@@ -43,6 +41,7 @@ Exit codes:
   5   no usable device, or it failed; run the same command again to resume
   6   a replay's outputs differ from the recorded ones
   75  interrupted; run the same command again to resume
+  130 interrupted twice: ended at once
 `
 
 // newRootCommand returns the whole program: one file a command.
@@ -51,6 +50,8 @@ func newRootCommand() *cobra.Command {
 		Use:           "glmbatch",
 		Short:         "Batch inference for GLM-5 on one machine, with a timeline of every kernel",
 		Long:          "glmbatch reads prompts from Parquet, runs them through a tensor-parallel engine for\nGLM-5 with NVFP4 weights, and writes outputs and per-step kernel timelines.\n" + exitHelp,
+		Args:          noCommand,
+		RunE:          showHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -70,3 +71,18 @@ func newRootCommand() *cobra.Command {
 	)
 	return root
 }
+
+// noCommand refuses the arguments of a command that only has others below it:
+// they are names of commands that do not exist.
+func noCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	near := ""
+	if names := c.SuggestionsFor(args[0]); len(names) > 0 {
+		near = fmt.Sprintf(", did you mean %s?", names[0])
+	}
+	return withCode(exitInput, fmt.Errorf("%s has no command %q%s (see '%s --help')", c.CommandPath(), args[0], near, c.CommandPath()))
+}
+
+func showHelp(c *cobra.Command, args []string) error { return c.Help() }

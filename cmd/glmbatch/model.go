@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,8 @@ func newModelCommand() *cobra.Command {
 		Short: "Look at checkpoints, make them, check them",
 		Long: `Checkpoints are folders as the Hugging Face hub has them: config.json and
 safetensors, in one file or in shards with an index.`,
+		Args: noCommand,
+		RunE: showHelp,
 	}
 	c.AddCommand(newModelInspectCommand(), newModelSynthCommand(), newModelQuantizeCommand(), newModelVerifyCommand(), newModelTokenizeCommand())
 	return c
@@ -64,4 +67,12 @@ func oneOf(flag, value string, choices ...string) error {
 		}
 	}
 	return withCode(exitInput, fmt.Errorf("--%s %q: it must be %s", flag, value, strings.Join(choices, " or ")))
+}
+
+// inRange refuses a flag's value outside of low to high.
+func inRange[T int | int64 | time.Duration](flag string, value, low, high T) error {
+	if value < low || value > high {
+		return withCode(exitInput, fmt.Errorf("--%s %v: it must be from %v to %v", flag, value, low, high))
+	}
+	return nil
 }

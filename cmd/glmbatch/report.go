@@ -95,7 +95,7 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 		return withCode(exitInput, err)
 	}
 	if err := r.Write(stdout, f.format, styleOf(stdout)); err != nil {
-		return withCode(exitInput, err)
+		return err
 	}
 	return nil
 }

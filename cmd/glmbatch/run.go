@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 
@@ -161,6 +162,9 @@ func (r *runFlags) setParams(f *pflag.FlagSet, p *pipeline.Params) error {
 	return errors.Join(errs...)
 }
 
+// leastContext is the smallest cache that --kv-tokens may ask for: it is given in pages.
+const leastContext = kernels.PageTokens
+
 // check reports what is wrong with the flags themselves.
 func (r *runFlags) check(args []string) error {
 	var errs []error
@@ -175,6 +179,11 @@ func (r *runFlags) check(args []string) error {
 	}
 	if r.out == "" && !r.dryRun {
 		usage("--out DIR is missing")
+	}
+	errs = append(errs, inRange("tp", r.tp, 1, 8), inRange("kv-tokens", r.kvTokens, 0, 1<<31), inRange("max-seqs", r.maxSeqs, 0, 1<<16),
+		inRange("max-batch-tokens", r.maxBatchTokens, 0, 1<<20), inRange("max-errors", r.maxErrors, 0, math.MaxInt64))
+	if r.kvTokens > 0 && r.kvTokens < leastContext {
+		usage("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default", r.kvTokens, leastContext)
 	}
 	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"),
 		oneOf("timeline-format", r.timelineFormat, datasets.Parquet, datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"))
@@ -262,6 +271,9 @@ func (r *runFlags) openInput(args []string) (*datasets.Input, error) {
 	}
 	paths, err := datasets.Expand(args)
 	if err != nil {
+		return nil, err
+	}
+	if paths, err = r.withoutOwn(args, paths); err != nil {
 		return nil, err
 	}
 	return datasets.Open(paths)

@@ -31,7 +31,12 @@ func dryRun(w io.Writer, r *runFlags, plan *pipeline.Plan, m *openedModel) error
 		seqs = defaultSeqs
 	}
 	prefill, decode := (e.PromptTokens+budget-1)/budget, (e.MostTokens+seqs-1)/seqs
-	p := func(name, format string, a ...any) { fmt.Fprintf(w, "%-16s %s\n", name, fmt.Sprintf(format, a...)) }
+	var werr error
+	p := func(name, format string, a ...any) {
+		if _, err := fmt.Fprintf(w, "%-16s %s\n", name, fmt.Sprintf(format, a...)); werr == nil {
+			werr = err
+		}
+	}
 	p("rows", "%s, %s outputs", digits(e.Rows), digits(e.Samples))
 	p("row errors", "%s", digits(e.Errors))
 	for _, code := range slices.Sorted(maps.Keys(e.Codes)) {
@@ -46,5 +51,5 @@ func dryRun(w io.Writer, r *runFlags, plan *pipeline.Plan, m *openedModel) error
 	if n := len(look.Missing) + len(look.Unreadable); n > 0 {
 		return withCode(exitInput, fmt.Errorf("%s cannot be run: %d weights are missing or unreadable (see glmbatch model inspect)", look.Dir, n))
 	}
-	return nil
+	return werr
 }

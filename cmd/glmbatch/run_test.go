@@ -184,7 +184,7 @@ func TestRunErrors(t *testing.T) {
 		{[]string{"run", dir + "/*.none", "--out", out}, exitInput, "matches no Parquet file"},
 		{[]string{"run", torn, "--out", out}, exitInput, "torn.parquet: the Parquet file is cut off"},
 		{[]string{"run", prompts, "--out", out, "--prompt-column", "question"}, exitInput, `prompts.parquet: no column "question"; the columns are id, task, system, prompt, expected`},
-		{[]string{"run", prompts, "--out", out, "--temperature", "-1"}, exitInput, "--temperature: temperature: -1 is not a number from 0 to 100"},
+		{[]string{"run", prompts, "--out", out, "--temperature", "-1"}, exitInput, "--temperature: -1 is not a number from 0 to 100"},
 		{[]string{"run", prompts, "--out", out, "--timeline", "some"}, exitInput, "--timeline"},
 		{[]string{"run", prompts, "--out", out, "--tp", "3"}, exitInput, "3"},
 		{[]string{"run", prompts, "--out", out, "--shard", "2/2"}, exitInput, "--shard"},

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// withoutOwn leaves out of the input what the job itself writes: an output
+// folder may lie in a folder of prompts, and be there when the job is run again.
+// A path that was named and would be written over is an error, before anything
+// is removed.
+func (r *runFlags) withoutOwn(args, paths []string) ([]string, error) {
+	if r.out == "" {
+		return paths, nil
+	}
+	out := realPath(r.out)
+	own := func(path string) bool {
+		rel, err := filepath.Rel(out, realPath(path))
+		first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+		return err == nil && slices.Contains(jobFolders, first)
+	}
+	for _, arg := range args {
+		if own(arg) {
+			return nil, fmt.Errorf("%s is part of --out %s, which this run would write: choose another --out", arg, r.out)
+		}
+	}
+	left := slices.DeleteFunc(slices.Clone(paths), own)
+	if len(left) == 0 {
+		return nil, fmt.Errorf("all input files are part of --out %s, which this run would write: choose another --out", r.out)
+	}
+	return left, nil
+}
+
+// jobFolders are the folders in an output folder.
+var jobFolders = []string{"outputs", "steps", "timeline", "captures"}
+
+// realPath is a path without links, as far as it exists.
+func realPath(path string) string {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return path
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	dir, name := filepath.Split(path)
+	if name == "" || dir == path {
+		return path
+	}
+	return filepath.Join(realPath(dir), name)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"glmbatch/datasets/demo"
+)
+
+// TestFlagValues: each is refused as usage, in one line that names the flag,
+// before anything is read or written.
+func TestFlagValues(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"--tp 16", "--tp 16: it must be from 1 to 8"},
+		{"--kv-tokens -5", "--kv-tokens -5: it must be from 0"},
+		{"--kv-tokens 1", "--kv-tokens 1 has no room for a prompt"},
+		{"--max-seqs -1", "--max-seqs -1: it must be from 0"},
+		{"--max-batch-tokens 100000000", "--max-batch-tokens 100000000: it must be from 0"},
+		{"--threads -1", "--threads -1: it must be from 0"},
+		{"--max-errors -1", "--max-errors -1: it must be from 0"},
+		{"--ranks-per-gpu -1", "--ranks-per-gpu -1: it must be from 0"},
+		{"--step-timeout -1s", "--step-timeout -1s: it must be from 0"},
+		{"--temperature nan", "--temperature: NaN is not a number from 0 to 100"},
+		{"--top-p 2", "--top-p: 2 is not a number from 0 to 1"},
+		{"--stop-token-ids -1", "--stop-token-ids: [-1] has something that is not a token id"},
+	} {
+		out := filepath.Join(t.TempDir(), "out")
+		code, _, errs := glmbatch(append([]string{"run", "--demo", "--out", out}, strings.Fields(c.args)...)...)
+		if code != exitInput || !strings.HasPrefix(errs, "glmbatch: "+c.want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %q", c.args, code, errs)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s: the folder was made", c.args)
+		}
+	}
+}
+
+// TestNoCommand: a name that is no command is usage, at every level.
+func TestNoCommand(t *testing.T) {
+	for _, args := range [][]string{{"rum"}, {"model", "inspekt"}, {"import", "torhc", "x"}} {
+		code, stdout, errs := glmbatch(args...)
+		if code != exitInput || stdout != "" || !strings.Contains(errs, "has no command") || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%v: exit code %d, %q, %q", args, code, stdout, errs)
+		}
+	}
+	for _, args := range [][]string{{}, {"model"}, {"import"}} {
+		if code, stdout, errs := glmbatch(args...); code != 0 || errs != "" || !strings.Contains(stdout, "Usage:") {
+			t.Errorf("%v: exit code %d, %q", args, code, errs)
+		}
+	}
+}
+
+// TestOwnOutput: a job does not read what it writes, nor remove what it was to read.
+func TestOwnOutput(t *testing.T) {
+	data := t.TempDir()
+	prompts := filepath.Join(data, "prompts.parquet")
+	if err := os.WriteFile(prompts, demo.Prompts(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(data, link); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(data, "job")
+	job := func(args ...string) (int, string) {
+		code, _, errs := glmbatch(append([]string{"run", "--limit", "2", "--max-tokens", "2", "--quiet", "--timeline", "off"}, args...)...)
+		return code, errs
+	}
+	// The input folder has the output folder; the second time it has files too.
+	for _, in := range []string{data, link, filepath.Join(data, "*")} {
+		if code, errs := job(in, "--out", out, "--overwrite"); code != 0 {
+			t.Fatalf("%s: exit code %d: %s", in, code, errs)
+		}
+	}
+	part := filepath.Join(out, "outputs", "part-00000.parquet")
+	before, err := os.ReadFile(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, in := range []string{out, filepath.Join(out, "outputs"), part, filepath.Join(link, "job", "outputs")} {
+		code, errs := job(in, "--out", out, "--overwrite")
+		if code != exitInput || !strings.Contains(errs, "choose another --out") || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %q", in, code, errs)
+		}
+	}
+	if after, err := os.ReadFile(part); err != nil || string(after) != string(before) {
+		t.Errorf("the input was changed: %v", err)
+	}
+}

@@ -50,10 +50,18 @@ interop: ## check files with DuckDB, pyarrow, pandas, polars and tokenizers (mak
 kernels: ## compile the CUDA kernels for all architectures (nvcc from the PATH or PyPI)
 	bash kernels/cuda/build.sh
 
+# cu and NVML are C: their headers' warnings are not ours.
+CUDA = CGO_ENABLED=1 CGO_CFLAGS="-w -I$(CURDIR)/kernels/cuda/driver/include -I$$(bash kernels/cuda/build.sh headers)" \
+	CGO_LDFLAGS="-L$(CURDIR)/kernels/cuda/driver/stub"
+
 .PHONY: cuda
 cuda: ## bin/glmbatch with the CUDA device; starts anywhere
-	CGO_ENABLED=1 CGO_CFLAGS="-I$(CURDIR)/kernels/cuda/driver/include -I$$(bash kernels/cuda/build.sh headers)" \
-	CGO_LDFLAGS="-L$(CURDIR)/kernels/cuda/driver/stub" $(GO) build -tags cuda -trimpath -ldflags='-s -w' -o bin/glmbatch ./cmd/glmbatch
+	$(CUDA) $(GO) build -tags cuda -trimpath -ldflags='-s -w' -o bin/glmbatch ./cmd/glmbatch
+
+.PHONY: cuda-test
+cuda-test: ## vet and test what the tag cuda adds; the device's own suite needs a GPU
+	$(CUDA) $(GO) vet -tags cuda ./kernels/cuda/... ./cmd/glmbatch
+	$(CUDA) $(GO) test -tags cuda ./kernels/cuda/...
 
 .PHONY: clean
 clean: ## remove what the targets made

@@ -313,7 +313,7 @@ func TestReplayNamesWhatDiffers(t *testing.T) {
 					r.Data[i] ^= 0x11
 				}
 			}
-		}), replay.ErrMismatch, "mla_attend_bf16 of layer 2"},
+		}), replay.ErrMismatch, "mla_attend_bf16 of layer 2: "},
 		{"an output", each(datasets.CaptureOutput, "", func(r *datasets.Capture) {
 			if r.Call == 9 {
 				r.Hash[0] ^= 1
@@ -344,6 +344,9 @@ func TestReplayNamesWhatDiffers(t *testing.T) {
 			_, err = replay.Run(x, l.load, o)
 			if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error is %v, want %v with %q", err, c.is, c.says)
+			}
+			if c.is == replay.ErrMismatch && c.name != "an output" && !strings.Contains(err.Error(), "values differ, at most by ") {
+				t.Errorf("%v does not say by how much", err)
 			}
 		})
 	}

@@ -218,6 +218,9 @@ func (w WhatIf) changed(o glm5.Options, ranks int) (glm5.Options, int) {
 	case w.casts():
 		o.KVCache = kernels.FP8
 	case w.Name == "tp":
+		if o.Shards == ranks { // the ranks had all of the model
+			o.Shards = 0
+		}
 		ranks = w.Ranks
 	}
 	return o, ranks

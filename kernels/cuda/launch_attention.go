@@ -1,0 +1,117 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"strings"
+	"unsafe"
+
+	"glmbatch/kernels"
+)
+
+func cacheWrite(d *device, c *kernels.Call, at uintptr) error {
+	x := c.Dims
+	f, _ := format(c.Kernel)
+	a := rowsP{x: d.ptr(c.Args[0]), w: d.ptr(c.Args[1]), at: at, m: x.M, k: x.K, nrope: x.Rope, format: f, eps: c.Scalars[0]}
+	name, rest := "index_write", c.Args[2:]
+	a.ldx = ld(c.Args[0], x.K)
+	if strings.HasPrefix(string(c.Kernel), "latent") {
+		name = "latent_write"
+		a.ldx = ld(c.Args[0], x.K+x.Rope)
+	} else {
+		a.b, rest = d.ptr(c.Args[2]), c.Args[3:]
+	}
+	a.rope, a.pos, a.idx, a.cache = d.ptr(rest[0]), d.ptr(rest[1]), d.ptr(rest[2]), d.ptr(rest[3])
+	return d.do(name, [3]uint32{uint32(a.m), 1, 1}, 128, uint32(x.K)*4, unsafe.Pointer(&a))
+}
+
+func indexRope(d *device, c *kernels.Call, at uintptr) error {
+	x := c.Dims
+	a := rowsP{y: d.ptr(c.Args[0]), rope: d.ptr(c.Args[1]), pos: d.ptr(c.Args[2]), at: at, m: x.M, k: x.K, heads: x.Heads, nrope: x.Rope, ldy: ld(c.Args[0], x.Heads*x.K)}
+	return d.do("index_rope", [3]uint32{uint32(a.m), 1, 1}, 256, 0, unsafe.Pointer(&a))
+}
+
+// pageRow is the row stride of a page table.
+func pageRow(b kernels.Buffer) int32 {
+	if b.Pitch != 0 {
+		return b.Pitch / 4
+	}
+	return int32(b.Len / 4)
+}
+
+func indexLogits(d *device, c *kernels.Call, at uintptr) error {
+	x := c.Dims
+	if x.K%32 != 0 || x.K > 128 {
+		return fmt.Errorf("%w: indexer keys of %d values: a multiple of 32, at most 128", kernels.ErrKernel, x.K)
+	}
+	a := indexP{q: d.ptr(c.Args[0]), hw: d.ptr(c.Args[1]), cache: d.ptr(c.Args[2]), pages: d.ptr(c.Args[3]), seq: d.ptr(c.Args[4]), pos: d.ptr(c.Args[5]), scores: d.ptr(c.Args[6]), at: at,
+		m: x.M, n: x.N, k: x.K, heads: x.Heads, topk: x.TopK, pagesLd: pageRow(c.Args[3]), ldq: ld(c.Args[0], x.Heads*x.K), ldhw: ld(c.Args[1], x.Heads), lds: ld(c.Args[6], x.N), scale: c.Scalars[0]}
+	tiles := ceil(x.Heads, 8)
+	return d.do(string(c.Kernel), [3]uint32{ceil(x.N, 128), uint32(x.M), 1}, 256, tiles*uint32(x.K/32)*1024+tiles*32, unsafe.Pointer(&a))
+}
+
+func indexTopK(d *device, c *kernels.Call, at uintptr) error {
+	x := c.Dims
+	a := indexP{scores: d.ptr(c.Args[0]), pos: d.ptr(c.Args[1]), sel: d.ptr(c.Args[2]), at: at, m: x.M, n: x.N, topk: x.TopK, lds: ld(c.Args[0], x.N)}
+	return d.do("index_topk", [3]uint32{uint32(x.M), 1, 1}, 1024, 0, unsafe.Pointer(&a))
+}
+
+// attendRows bounds the rows whose splits are in scratch memory at once; attendTile
+// is the positions of a split, as in src/attend.cu.
+const (
+	attendRows = 256
+	attendTile = 32
+)
+
+func attend(d *device, c *kernels.Call, at uintptr) error {
+	x := c.Dims
+	_, f := format(c.Kernel)
+	if x.K%16 != 0 || x.Rope%16 != 0 {
+		return fmt.Errorf("%w: latents of %d+%d values: multiples of 16", kernels.ErrKernel, x.K, x.Rope)
+	}
+	a := attendP{cache: d.ptr(c.Args[1]), pages: d.ptr(c.Args[2]), at: at, k: x.K, nrope: x.Rope, heads: x.Heads, pagesLd: pageRow(c.Args[2]),
+		ldq: ld(c.Args[0], x.Heads*(x.K+x.Rope)), ldy: ld(c.Args[6], x.Heads*x.K), scale: c.Scalars[0]}
+	reach := a.pagesLd * kernels.PageTokens // positions a row can attend to
+	if x.TopK > 0 {
+		a.topk, reach = x.TopK, x.TopK
+	} else if x.N > 0 {
+		reach = min(reach, x.N)
+	}
+	a.splits = int32(ceil(reach, attendTile))
+	rows := min(x.M, attendRows)
+	a.part = d.work(scratchWork, int64(rows)*int64(a.splits)*int64(x.Heads)*int64(x.K+2)*4)
+	blocks, width := (x.K+127)/128, x.K+x.Rope
+	const t = attendTile
+	shared := uint32(t*(width+8)*2 + 4*t*8*4 + 8*(t+8)*4 + t*blocks*4 + t*4)
+	if f == "f32" {
+		shared = uint32(t*(width+1)*4 + 8*t*4 + t*4)
+	}
+	for m := int32(0); m < x.M; m += rows {
+		a.m = min(rows, x.M-m)
+		off := uintptr(m) * 4
+		a.q, a.y = d.ptr(c.Args[0])+off*uintptr(a.ldq), d.ptr(c.Args[6])+off*uintptr(a.ldy)
+		a.seq, a.pos = d.ptr(c.Args[3])+off, d.ptr(c.Args[4])+off
+		if x.TopK > 0 {
+			a.sel = d.ptr(c.Args[5]) + off*uintptr(x.TopK)
+		}
+		if err := d.do("mla_attend_"+f, [3]uint32{uint32(a.splits), uint32(a.m), ceil(x.Heads, 8)}, 256, shared, unsafe.Pointer(&a)); err != nil {
+			return err
+		}
+		if err := d.do("mla_combine", [3]uint32{uint32(x.Heads), ceil(x.K, 64), uint32(a.m)}, 256, uint32(a.splits)*4, unsafe.Pointer(&a)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func kvCast(d *device, c *kernels.Call, at uintptr) error {
+	x := c.Dims
+	entry, wide := int64(kernels.LatentEntry(kernels.FP8, int(x.K), int(x.Rope))), int64(x.K+x.Rope)
+	if wide%8 != 0 || c.Args[0].Len/entry < x.Slots || c.Args[1].Len/(2*wide) < x.Slots {
+		return fmt.Errorf("%w: %d entries of %d values do not fit %d and %d bytes", kernels.ErrKernel, x.Slots, wide, c.Args[0].Len, c.Args[1].Len)
+	}
+	a := castP{cache: d.ptr(c.Args[0]), out: d.ptr(c.Args[1]), at: at, slots: x.Slots, k: x.K, nrope: x.Rope}
+	blocks := min((x.Slots*wide/8+255)/256, 1<<16)
+	return d.do("kv_cast", [3]uint32{uint32(blocks), 1, 1}, 256, 0, unsafe.Pointer(&a))
+}

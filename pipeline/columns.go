@@ -117,24 +117,17 @@ func noColumn(in *datasets.Input, name string) error {
 	return fmt.Errorf("%s: no column %q; the columns are %s", in.Paths(), name, in.ColumnNames())
 }
 
+// findParam finds a parameter's own column, if it can have one.
 func (c *columns) findParam(in *datasets.Input, p *param) {
-	fits := []datasets.Shape{datasets.Int, datasets.Float, datasets.Null}
-	switch p.names[0] {
-	case "stop":
-		fits = []datasets.Shape{datasets.Text, datasets.List, datasets.Null}
-	case "stop_token_ids":
-		fits = []datasets.Shape{datasets.List, datasets.Null}
-	case "ignore_eos":
-		fits = []datasets.Shape{datasets.Bool, datasets.Null}
-	case "logprobs":
-		return // a flag for all rows: it decides the output's columns
+	if p.column == nil {
+		return
 	}
 	for _, name := range p.names {
 		f, ok := in.Lookup(name)
 		if !ok {
 			continue
 		}
-		if slices.Contains(fits, f.Shape) {
+		if slices.Contains(p.column, f.Shape) {
 			c.single = append(c.single, paramColumn{f, p})
 			return
 		}

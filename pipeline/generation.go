@@ -31,7 +31,7 @@ func ParseGeneration(data []byte) (g Generation, err error) {
 		for _, name := range []string{"temperature", "top_p", "top_k", "min_p"} {
 			if v, ok := c[name]; ok && string(v) != "null" {
 				if err := g.Params.Set(name, v); err != nil {
-					return g, fmt.Errorf("generation_config.json: %w", err)
+					return g, fmt.Errorf("generation_config.json: %s: %w", name, err)
 				}
 			}
 		}
@@ -39,7 +39,7 @@ func ParseGeneration(data []byte) (g Generation, err error) {
 	for _, name := range []string{"max_new_tokens", "repetition_penalty"} {
 		if v, ok := c[name]; ok && string(v) != "null" {
 			if err := g.Params.Set(name, v); err != nil {
-				return g, fmt.Errorf("generation_config.json: %w", err)
+				return g, fmt.Errorf("generation_config.json: %s: %w", name, err)
 			}
 		}
 	}

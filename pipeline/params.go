@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
 
+	"glmbatch/datasets"
 	"glmbatch/engine"
 	"glmbatch/kernels"
 )
@@ -29,26 +31,38 @@ const (
 	maxStopBytes = 4096
 )
 
+// leastTopP stands for top_p 0, which leaves the likeliest token alone: the
+// engine takes 0 for "off".
+const leastTopP = 1e-30
+
 // param is one parameter as columns, JSON and flags name it.
 type param struct {
-	names []string // the first is ours
-	set   func(p *Params, v json.RawMessage) error
+	names  []string         // the first is ours
+	column []datasets.Shape // of a column with it; nil: it has none, it is for all rows
+	set    func(p *Params, v json.RawMessage) error
 }
+
+var (
+	numbers = []datasets.Shape{datasets.Int, datasets.Float, datasets.Null}
+	texts   = []datasets.Shape{datasets.Text, datasets.List, datasets.Null}
+	lists   = []datasets.Shape{datasets.List, datasets.Null}
+	flags   = []datasets.Shape{datasets.Bool, datasets.Null}
+)
 
 // params is the table of all parameters. Values are JSON.
 var params = []param{
-	{[]string{"temperature"}, number(0, 100, func(p *Params, v float64) { p.Temperature = float32(v) })},
-	{[]string{"top_p"}, number(0, 1, func(p *Params, v float64) { p.TopP = float32(v) })},
-	{[]string{"min_p"}, number(0, 1, func(p *Params, v float64) { p.MinP = float32(v) })},
-	{[]string{"repetition_penalty"}, number(math.SmallestNonzeroFloat32, 1000, func(p *Params, v float64) { p.Repetition = float32(v) })},
-	{[]string{"top_k"}, integer(-1, math.MaxInt32, func(p *Params, v int64) { p.TopK = int(max(v, 0)) })}, // -1 is vLLM's "off"
-	{[]string{"max_tokens", "max_new_tokens", "max_completion_tokens"}, integer(1, math.MaxInt32, func(p *Params, v int64) { p.MaxTokens = int(v) })},
-	{[]string{"n"}, integer(1, maxSamples, func(p *Params, v int64) { p.N = int(v) })},
-	{[]string{"seed"}, integer(math.MinInt64, math.MaxInt64, func(p *Params, v int64) { p.Seed = &v })},
-	{[]string{"stop"}, setStop},
-	{[]string{"stop_token_ids"}, setStopTokens},
-	{[]string{"ignore_eos"}, setIgnoreEOS},
-	{[]string{"logprobs"}, integer(0, kernels.MaxLogprobs, func(p *Params, v int64) { p.Logprobs = int(v) + 1 })},
+	{[]string{"temperature"}, numbers, number(0, 100, func(p *Params, v float64) { p.Temperature = float32(v) })},
+	{[]string{"top_p"}, numbers, number(0, 1, func(p *Params, v float64) { p.TopP = float32(max(v, leastTopP)) })},
+	{[]string{"min_p"}, numbers, number(0, 1, func(p *Params, v float64) { p.MinP = float32(v) })},
+	{[]string{"repetition_penalty"}, numbers, number(0.001, 1000, func(p *Params, v float64) { p.Repetition = float32(v) })},
+	{[]string{"top_k"}, numbers, integer(-1, math.MaxInt32, func(p *Params, v int64) { p.TopK = int(max(v, 0)) })}, // -1 is vLLM's "off"
+	{[]string{"max_tokens", "max_new_tokens", "max_completion_tokens"}, numbers, integer(1, math.MaxInt32, func(p *Params, v int64) { p.MaxTokens = int(v) })},
+	{[]string{"n"}, numbers, integer(1, maxSamples, func(p *Params, v int64) { p.N = int(v) })},
+	{[]string{"seed"}, numbers, integer(math.MinInt64, math.MaxInt64, func(p *Params, v int64) { p.Seed = &v })},
+	{[]string{"stop"}, texts, setStop},
+	{[]string{"stop_token_ids"}, lists, setStopTokens},
+	{[]string{"ignore_eos"}, flags, setIgnoreEOS},
+	{[]string{"logprobs"}, nil, integer(0, kernels.MaxLogprobs, func(p *Params, v int64) { p.Logprobs = int(v) + 1 })}, // it decides the output's columns
 }
 
 // neutral are parameters of other engines that may be given with the value that
@@ -70,12 +84,7 @@ func (p *Params) SetJSON(text []byte) error {
 	if err := json.Unmarshal(text, &object); err != nil {
 		return errors.New("the sampling parameters are not a JSON object")
 	}
-	names := make([]string, 0, len(object))
-	for name := range object {
-		names = append(names, name)
-	}
-	slices.Sort(names) // the same error whatever the map's order
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(object)) { // the same error whatever the map's order
 		v := object[name]
 		if string(v) == "null" {
 			continue
@@ -95,16 +104,13 @@ func (p *Params) SetJSON(text []byte) error {
 	return nil
 }
 
-// Set sets one parameter from its JSON value.
+// Set sets one parameter from its JSON value. The error does not name it.
 func (p *Params) Set(name string, v json.RawMessage) error {
 	known := findParam(name)
 	if known == nil {
 		return fmt.Errorf("parameter %q is not supported", name)
 	}
-	if err := known.set(p, v); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
+	return known.set(p, v)
 }
 
 func number(low, high float64, set func(*Params, float64)) func(*Params, json.RawMessage) error {
@@ -161,11 +167,17 @@ func setStop(p *Params, v json.RawMessage) error {
 }
 
 func setStopTokens(p *Params, v json.RawMessage) error {
-	var ids []int32
+	var ids []*int32 // null is not 0
 	if json.Unmarshal(v, &ids) != nil || len(ids) > maxStopText {
 		return fmt.Errorf("%s is not a list of at most %d token ids", short(v), maxStopText)
 	}
-	p.StopTokens = ids
+	p.StopTokens = nil
+	for _, id := range ids {
+		if id == nil || *id < 0 {
+			return fmt.Errorf("%s has something that is not a token id", short(v))
+		}
+		p.StopTokens = append(p.StopTokens, *id)
+	}
 	return nil
 }
 

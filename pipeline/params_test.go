@@ -19,6 +19,7 @@ func TestParamsJSON(t *testing.T) {
 		{`{"temperature":null,"stop":null}`, Params{}},
 		{`{"temperature":0.5,"top_p":0.9,"min_p":0.1,"repetition_penalty":1.5}`, Params{Sampling: engine.Sampling{Temperature: 0.5, TopP: 0.9, MinP: 0.1, Repetition: 1.5}}},
 		{`{"top_k":-1,"max_new_tokens":64.0,"n":2,"seed":7}`, Params{Sampling: engine.Sampling{MaxTokens: 64}, N: 2, Seed: &seven}},
+		{`{"top_p":0}`, Params{Sampling: engine.Sampling{TopP: leastTopP}}}, // not off, which the engine's 0 is
 		{`{"stop":"x"}`, Params{StopText: []string{"x"}}},
 		{`{"stop":["x","","yz"],"stop_token_ids":[1,2],"ignore_eos":true}`, Params{Sampling: engine.Sampling{StopTokens: []int32{1, 2}, IgnoreEOS: true}, StopText: []string{"x", "yz"}}},
 		{`{"frequency_penalty":0,"presence_penalty":0.0}`, Params{}},
@@ -37,7 +38,7 @@ var hostileParams = []string{
 	``, `null x`, `[]`, `1`, `"x"`, `{`, `{"temperature":}`, `{"temperature":"hot"}`, `{"temperature":-1}`, `{"temperature":1e999}`, `{"temperature":NaN}`, `{"temperature":[0.5]}`,
 	`{"top_p":1.1}`, `{"top_p":-0.1}`, `{"top_k":-2}`, `{"top_k":1.5}`, `{"min_p":2}`, `{"repetition_penalty":0}`, `{"max_tokens":0}`, `{"max_tokens":-5}`,
 	`{"max_tokens":99999999999}`, `{"n":0}`, `{"n":1000000}`, `{"seed":"x"}`, `{"seed":1e30}`, `{"stop":5}`, `{"stop":[1]}`, `{"stop":{"a":1}}`,
-	`{"stop_token_ids":"x"}`, `{"stop_token_ids":[1.5]}`, `{"stop_token_ids":[99999999999]}`, `{"ignore_eos":1}`, `{"logprobs":21}`, `{"frequency_penalty":0.5}`, `{"guided_json":{}}`,
+	`{"stop_token_ids":"x"}`, `{"stop_token_ids":[1.5]}`, `{"stop_token_ids":[99999999999]}`, `{"stop_token_ids":[-1]}`, `{"stop_token_ids":[5,null]}`, `{"repetition_penalty":1e-38}`, `{"ignore_eos":1}`, `{"logprobs":21}`, `{"frequency_penalty":0.5}`, `{"guided_json":{}}`,
 	`{"stop":["` + strings.Repeat("x", maxStopBytes+1) + `"]}`, `{"stop":[` + strings.Repeat(`"x",`, maxStopText) + `"x"]}`, strings.Repeat(`{"a":`, 20000), strings.Repeat(`[`, 20000),
 }
 

@@ -161,12 +161,9 @@ func (r *Recorder) write(rows []datasets.Span, s *recordedStep) ([]datasets.Span
 		return rows, err
 	}
 	if s.timed {
-		at := i.StartNS
-		host := []timeline.HostSpan{{Name: "schedule", Start: at, End: at + i.ScheduleNS}}
-		at += i.ScheduleNS
-		host = append(host, timeline.HostSpan{Name: "upload", Start: at, End: at + i.UploadNS})
-		at += i.UploadNS + i.DeviceNS
-		host = append(host, timeline.HostSpan{Name: "sample", Start: at, End: at + i.SampleNS})
+		uploaded := i.StartNS + i.ScheduleNS + i.UploadNS
+		ran := uploaded + i.DeviceNS
+		host := timeline.Phases(i.StartNS, i.StartNS+i.ScheduleNS, uploaded, ran, ran+i.SampleNS, s.trace.Spans)
 		rows = timeline.Rows(rows, s.trace, timeline.Step{Kind: i.Kind, Start: i.StartNS, End: i.StartNS + i.WallNS, Origin: r.origin}, host)
 	}
 	rows = r.outside(rows, s.host)

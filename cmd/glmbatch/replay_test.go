@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"glmbatch/datasets"
+)
+
+// TestReplay captures steps of the demo and runs them again.
+func TestReplay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a model")
+	}
+	out := t.TempDir()
+	code, _, errs := glmbatch("run", "--demo", "--limit", "12", "--tp", "2", "--kv-tokens", "4096", "--out", out, "--capture", "decode:first=1,first=1", "--capture-calls", "data")
+	if code != 0 || !strings.Contains(errs, "2 captures, ") {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	files, err := filepath.Glob(filepath.Join(out, "captures", "step-*.arrow"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("captures %v, %v", files, err)
+	}
+	quick := []string{"replay", "--repeat", "2", "--warmup", "1", "--skip", "alone,marginal"}
+
+	code, text, errs := glmbatch(append(quick, out, "--verify", "calls")...)
+	if code != 0 || strings.Count(text, "outputs equal the recorded ones bit for bit") != 2 || !strings.Contains(text, files[1]+"\n") {
+		t.Errorf("exit code %d: %s%s", code, text, errs)
+	}
+	page := filepath.Join(out, "page.html")
+	code, text, errs = glmbatch("replay", "--repeat", "3", files[1], "--format", "json", "--html", page, "--what-if", "kv=cast-pool", "--evict", "1MiB", "--machine", "h200")
+	if code != 0 {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	var doc struct {
+		Schema   string
+		Verified struct{ Equal bool }
+		Report   struct {
+			Wall   int64            `json:"wall_ns"`
+			Ledger map[string]int64 `json:"ledger"`
+		}
+		WhatIf []struct {
+			Name   string
+			Report struct{ Findings []struct{ Code, Text string } }
+		} `json:"what_if"`
+	}
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatal(err)
+	}
+	sum := int64(0)
+	for _, ns := range doc.Report.Ledger {
+		sum += ns
+	}
+	if doc.Schema != "glmbatch.replay/1" || !doc.Verified.Equal || sum != doc.Report.Wall || len(doc.WhatIf) != 1 || doc.WhatIf[0].Report.Findings[0].Code != "kv.cast" {
+		t.Errorf("%+v", doc)
+	}
+	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte(`"isolated":[{`)) {
+		t.Errorf("the page has no calls run alone: %v", err)
+	}
+
+	changed := filepath.Join(t.TempDir(), "changed.arrow")
+	rows, err := datasets.ReadCapture(files[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rows {
+		if rows[i].Part == datasets.CaptureInput && rows[i].Name == "tokens" {
+			rows[i].Data[0] ^= 1
+		}
+	}
+	if err := datasets.WriteCapture(changed, rows); err != nil {
+		t.Fatal(err)
+	}
+	damaged := filepath.Join(t.TempDir(), "damaged.arrow")
+	raw, err := os.ReadFile(files[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw[len(raw)/2] ^= 1
+	if err := os.WriteFile(damaged, raw, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{changed, "--verify", "calls"}, exitMismatch, "changed.arrow: the replay's outputs differ from the recorded ones: y of call 0, embed_bf16: "},
+		{[]string{damaged}, exitInput, "damaged.arrow"},
+		{[]string{filepath.Join(out, "none")}, exitInput, "no such file"},
+		{[]string{filepath.Join(out, "outputs")}, exitInput, "no captures"},
+		{nil, exitInput, "no captures"},
+		{[]string{files[1], "--what-if", "kv=cast"}, exitInput, "cast-pool"},
+		{[]string{files[1], "--allow", "all"}, exitInput, "there are model, device, version"},
+		{[]string{files[1], "--repeat", "0"}, exitInput, "at least one"},
+		{[]string{files[1], "--format", "xml"}, exitInput, "xml"},
+		{[]string{files[1], "--model", out}, exitInput, out},
+		{[]string{files[0], files[1], "--html", page}, exitInput, "one capture"},
+		{[]string{files[1], "--pool-tokens", "64"}, exitInput, "pages"},
+		{[]string{files[1], "--what-if", "drop=attn.indexer", "--what-if", "tp=3"}, exitInput, "what-if tp=3"},
+	} {
+		code, _, errs := glmbatch(append(quick, c.args...)...)
+		if code != c.code || !strings.Contains(errs, c.says) {
+			t.Errorf("%v: exit code %d, %q; want %d, %q", c.args, code, errs, c.code, c.says)
+		}
+	}
+	for _, s := range []string{"often=3", "decode:first"} {
+		if code, _, errs := glmbatch("run", "--demo", "--out", filepath.Join(out, "x"), "--capture", s); code != exitInput || !strings.Contains(errs, "--capture: ") {
+			t.Errorf("--capture %s: exit code %d, %q", s, code, errs)
+		}
+	}
+}

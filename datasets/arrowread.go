@@ -1,40 +1,62 @@
 package datasets
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"reflect"
+	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 )
 
-func readArrow[T any](path string, f func([]T) error) error {
-	file, err := os.Open(path)
+// arrowFile is an open Arrow IPC file whose metadata have been checked.
+type arrowFile struct {
+	*ipc.FileReader
+	disk *os.File
+}
+
+func openArrow(path string) (arrowFile, error) {
+	disk, err := os.Open(path)
 	if err != nil {
-		return badFile(path, err)
+		return arrowFile{}, err
 	}
-	defer file.Close()
+	f := arrowFile{disk: disk}
+	err = guard(func() error {
+		info, err := disk.Stat()
+		if err != nil {
+			return err
+		}
+		if err := checkArrow(disk, info.Size()); err != nil {
+			return err
+		}
+		if f.FileReader, err = ipc.NewFileReader(disk); err != nil {
+			return fmt.Errorf("not an Arrow IPC file: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		disk.Close()
+		return arrowFile{}, err
+	}
+	return f, nil
+}
+
+// Close ends the reader and closes the file.
+func (f arrowFile) Close() error { return errors.Join(guard(f.FileReader.Close), f.disk.Close()) }
+
+func readArrow[T any](path string, f func([]T) error) error {
 	cols, err := arrowColumns(reflect.TypeFor[T]())
 	if err != nil {
 		return err
 	}
-	var r *ipc.FileReader
-	err = guard(func() (err error) {
-		info, err := file.Stat()
-		if err == nil {
-			err = checkArrow(file, info.Size())
-		}
-		if err == nil {
-			r, err = ipc.NewFileReader(file)
-		}
-		return err
-	})
+	r, err := openArrow(path)
 	if err != nil {
 		return badFile(path, err)
 	}
-	defer guard(r.Close)
+	defer r.Close()
 	var rows []T
 	for i := range r.NumRecords() {
 		err := guard(func() error {
@@ -122,10 +144,10 @@ func fromArrow(v reflect.Value, a arrow.Array, i int) error {
 	case k == reflect.String:
 		switch a := a.(type) {
 		case *array.String:
-			v.SetString(string(append([]byte(nil), a.Value(i)...)))
+			v.SetString(strings.Clone(a.Value(i)))
 			return nil
 		case *array.LargeString:
-			v.SetString(string(append([]byte(nil), a.Value(i)...)))
+			v.SetString(strings.Clone(a.Value(i)))
 			return nil
 		}
 	case k == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:

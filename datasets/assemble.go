@@ -6,7 +6,9 @@ import (
 	"errors"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -151,8 +153,9 @@ func (a *assembler) entries(n *node, rep int) {
 		if !a.value(n.child(0), rep+1) {
 			a.dst = append(a.dst, `""`...)
 		} else if a.dst[start] != '"' { // keys of objects are strings
-			key := string(a.dst[start:])
-			a.dst = strconv.AppendQuote(a.dst[:start], key)
+			key := slices.Clone(a.dst[start:])
+			a.dst = a.dst[:start]
+			a.quote(key)
 		}
 		a.dst = append(a.dst, ':')
 		if !a.value(n.child(1), rep+1) {
@@ -299,9 +302,7 @@ func (a *assembler) decimal(scale int, v parquet.Value) {
 		n.Neg(n)
 	}
 	digits := n.String()
-	for len(digits) <= scale {
-		digits = "0" + digits
-	}
+	digits = strings.Repeat("0", max(0, scale+1-len(digits))) + digits
 	a.dst = append(append(append(a.dst, digits[:len(digits)-scale]...), '.'), digits[len(digits)-scale:]...)
 }
 

@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"reflect"
 	"slices"
 	"strconv"
@@ -134,18 +132,14 @@ func writeCaptureBatch(out *ipc.FileWriter, schema *arrow.Schema, cols []arrowCo
 // and with ErrSeal too a row that is not as it was written, which it names. What
 // it allocates is bounded by the file's size.
 func ReadCapture(path string) ([]Capture, error) {
-	file, err := os.Open(path)
+	file, err := openArrow(path)
 	if err != nil {
 		return nil, badFile(path, err)
 	}
 	defer file.Close()
 	var rows []Capture
-	err = guard(func() error {
-		info, err := file.Stat()
-		if err != nil {
-			return err
-		}
-		rows, err = readCapture(file, info.Size())
+	err = guard(func() (err error) {
+		rows, err = readCapture(file)
 		return err
 	})
 	if err == nil {
@@ -157,24 +151,11 @@ func ReadCapture(path string) ([]Capture, error) {
 	return rows, nil
 }
 
-type captureFile interface {
-	io.ReaderAt
-	io.ReadSeeker
-}
-
-func readCapture(file captureFile, size int64) ([]Capture, error) {
-	if err := checkArrow(file, size); err != nil {
-		return nil, err
-	}
+func readCapture(r arrowFile) ([]Capture, error) {
 	cols, err := arrowColumns(reflect.TypeFor[Capture]())
 	if err != nil {
 		return nil, err
 	}
-	r, err := ipc.NewFileReader(file)
-	if err != nil {
-		return nil, fmt.Errorf("not an Arrow IPC file: %w", err)
-	}
-	defer r.Close()
 	if f, _ := r.Schema().Metadata().GetValue("format"); f != CaptureFormat {
 		return nil, fmt.Errorf("not a capture: its format is %q, not %q", f, CaptureFormat)
 	}

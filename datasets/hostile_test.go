@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 )
 
 // mutation damages a copy of a file.
@@ -98,8 +97,8 @@ func contents(data []byte) (text []byte, err error) {
 
 // TestHostileParquet damages files in many ways. Reading one must end in an
 // error, or give what the whole file gives (the damage was in statistics, names
-// or padding): never a panic, never a hang, never other values where only pages
-// are damaged and they have checksums. (Footers have none.)
+// or padding): never a panic, never other values where only pages are damaged
+// and they have checksums. (Footers have none.) It ends: that is part of the test.
 func TestHostileParquet(t *testing.T) {
 	// A file of ours, whose pages have checksums.
 	own := filepath.Join(t.TempDir(), "own.parquet")
@@ -132,12 +131,8 @@ func TestHostileParquet(t *testing.T) {
 			r := rand.New(rand.NewPCG(uint64(k), 1))
 			for i := range each {
 				mutant := m.make(r, bytes.Clone(whole))
-				start := time.Now()
 				got, err := contents(mutant)
 				total++
-				if took := time.Since(start); took > 30*time.Second {
-					t.Errorf("%s, %s %d: took %v", name, m.name, i, took)
-				}
 				switch {
 				case err != nil:
 					refused++

@@ -88,10 +88,7 @@ func (in *Input) add(f *parquetFile) error {
 	in.Files = append(in.Files, File{Path: f.path, Size: f.size, ModTime: f.modTime, Rows: f.NumRows(), Footer: hex.EncodeToString(sum[:]), data: f.data})
 	in.Rows += f.NumRows()
 	if in.meta == nil {
-		in.meta = map[string]string{}
-		for _, kv := range f.Metadata().KeyValueMetadata {
-			in.meta[kv.Key] = kv.Value
-		}
+		in.meta = f.keyValues()
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -123,5 +124,36 @@ func TestPassThrough(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A map's keys of another type become JSON strings, whatever is in them.
+func TestMapKeysAreStrings(t *testing.T) {
+	type key struct {
+		Name string `parquet:"name"`
+	}
+	type row struct {
+		M map[key]int64 `parquet:"m"`
+	}
+	path := filepath.Join(t.TempDir(), "m.parquet")
+	w, err := Create[row](path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write([]row{{map[key]int64{{"a\x7f\"\u200b"}: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	in, err := Open([]string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, _ := in.Lookup("m")
+	text, ok, err := f.JSON(nil, readAll(t, in.Reader(0, 1))[0])
+	var got map[string]int64
+	if err != nil || !ok || json.Unmarshal(text, &got) != nil || got["{\"name\":\"a\x7f\\\"\u200b\"}"] != 1 {
+		t.Errorf("%s, %v, %v", text, ok, err)
 	}
 }

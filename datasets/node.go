@@ -111,8 +111,6 @@ func fileNode(f *parquet.File) *node {
 			if n.isNull() { // the library's null type has no physical type, which footers need
 				n.stored = annotated{Type: parquet.Int32Type, logical: &e.LogicalType}
 			}
-		}
-		if n.leaf {
 			n.enc = &parquet.Plain
 		}
 		for _, child := range c.Columns() {

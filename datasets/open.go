@@ -122,6 +122,15 @@ func (p *parquetFile) footer() ([]byte, error) {
 	return footer, err
 }
 
+// keyValues are the file's own metadata.
+func (p *parquetFile) keyValues() map[string]string {
+	meta := map[string]string{}
+	for _, kv := range p.File.Metadata().KeyValueMetadata {
+		meta[kv.Key] = kv.Value
+	}
+	return meta
+}
+
 func parquetFooter(r io.ReaderAt, size int64) (*parquet.File, error) {
 	if size < minParquet {
 		return nil, fmt.Errorf("not a Parquet file: %d bytes", size)

@@ -64,8 +64,9 @@ func NewOutput(in *Input, rows ...any) *Output {
 type Part struct {
 	Rows int64
 
-	o     *Output
-	file  *aside
+	o    *Output
+	file *aside
+	//lint:ignore SA1019 GenericWriter needs a Go type for each node of the schema; users' schemas have none
 	w     *parquet.Writer
 	rows  []parquet.Row // not yet given to w
 	bytes int           // of the open row group
@@ -207,9 +208,5 @@ func Metadata(path string) (meta map[string]string, rows int64, err error) {
 		return nil, 0, err
 	}
 	defer f.Close()
-	meta = map[string]string{}
-	for _, kv := range f.File.Metadata().KeyValueMetadata {
-		meta[kv.Key] = kv.Value
-	}
-	return meta, f.NumRows(), nil
+	return f.keyValues(), f.NumRows(), nil
 }

@@ -95,3 +95,14 @@ func filesBelow(dir string, exts []string) ([]string, error) {
 	slices.Sort(found)
 	return found, err
 }
+
+// tablesBelow lists a folder's files of tables of our own, sorted by path.
+func tablesBelow(dir string) ([]string, error) {
+	files, err := filesBelow(dir, append([]string{"." + Arrow}, parquetExts...))
+	if err == nil && len(files) == 0 {
+		err = errors.New("the folder has no Parquet or Arrow files")
+	}
+	return files, badFile(dir, err)
+}
+
+func isArrow(path string) bool { return strings.EqualFold(filepath.Ext(path), "."+Arrow) }

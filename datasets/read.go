@@ -1,12 +1,9 @@
 package datasets
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/parquet-go/parquet-go"
 )
@@ -20,7 +17,7 @@ func Read[T any](path string, f func(rows []T) error) error {
 		return err
 	}
 	for _, file := range files {
-		if strings.ToLower(filepath.Ext(file)) == "."+Arrow {
+		if isArrow(file) {
 			err = readArrow(file, f)
 		} else {
 			err = readParquet(file, f)
@@ -50,11 +47,7 @@ func tables(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	files, err := filesBelow(path, append([]string{"." + Arrow}, parquetExts...))
-	if err == nil && len(files) == 0 {
-		err = badFile(path, errors.New("the folder has no Parquet or Arrow files"))
-	}
-	return files, err
+	return tablesBelow(path)
 }
 
 const readRows = 1024

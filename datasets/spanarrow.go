@@ -4,43 +4,26 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
 )
 
 // arrowSpans reads timelines from Arrow IPC files.
 type arrowSpans struct {
-	file  *os.File
-	r     *ipc.FileReader
+	arrowFile
 	names *Names
 	all   bool
 }
 
 func openArrowSpans(path string, names *Names, all bool) (spanSource, error) {
-	file, err := os.Open(path)
+	file, err := openArrow(path)
 	if err != nil {
 		return nil, err
 	}
-	a := &arrowSpans{file: file, names: names, all: all}
-	err = guard(func() (err error) {
-		info, err := file.Stat()
-		if err == nil {
-			err = checkArrow(file, info.Size())
-		}
-		if err == nil {
-			a.r, err = ipc.NewFileReader(file)
-		}
-		return err
-	})
-	if err != nil {
-		file.Close()
-		return nil, err
-	}
+	a := &arrowSpans{arrowFile: file, names: names, all: all}
 	for _, c := range spanColumns {
-		if c.must && len(a.r.Schema().FieldIndices(c.name)) == 0 {
+		if c.must && len(a.Schema().FieldIndices(c.name)) == 0 {
 			a.Close()
 			return nil, fmt.Errorf("not a timeline: no column %q", c.name)
 		}
@@ -48,20 +31,12 @@ func openArrowSpans(path string, names *Names, all bool) (spanSource, error) {
 	return a, nil
 }
 
-func (a *arrowSpans) blocks() int { return a.r.NumRecords() }
+func (a *arrowSpans) blocks() int { return a.NumRecords() }
 
 func (a *arrowSpans) bounds(int) (lo, hi int64) { return math.MinInt64, math.MaxInt64 }
 
 func (a *arrowSpans) metadata(key string) (string, bool) {
-	return a.r.Schema().Metadata().GetValue(key)
-}
-
-func (a *arrowSpans) Close() error {
-	err := guard(a.r.Close)
-	if closed := a.file.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return a.Schema().Metadata().GetValue(key)
 }
 
 func (a *arrowSpans) steps(i int, c *SpanColumns) error {
@@ -87,7 +62,7 @@ func (a *arrowSpans) read(i int, c *SpanColumns) error {
 
 // record returns a record batch, which is the reader's until the next.
 func (a *arrowSpans) record(i int) (arrow.Record, error) {
-	rec, err := a.r.Record(i)
+	rec, err := a.Record(i)
 	if err == nil && rec.NumRows() > maxBlockRows {
 		err = fmt.Errorf("%d rows in one record batch; at most %d can be read", rec.NumRows(), maxBlockRows)
 	}
@@ -171,10 +146,7 @@ func (a *arrowSpans) texts(values arrow.Array, dst []int32) error {
 			dst[i] = a.names.number(s)
 		}
 	}
-	if a.names.Len() > maxNames {
-		return fmt.Errorf("more than %d distinct names", maxNames)
-	}
-	return nil
+	return a.names.check()
 }
 
 func arrowText(values arrow.Array, i int) ([]byte, bool) {

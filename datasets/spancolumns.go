@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"fmt"
 	"math"
 	"sync"
 )
@@ -79,6 +80,13 @@ type Names struct {
 
 // maxNames bounds the distinct texts of a timeline; those of real ones are few.
 const maxNames = 1 << 20
+
+func (n *Names) check() error {
+	if n.Len() > maxNames {
+		return fmt.Errorf("more than %d distinct names", maxNames)
+	}
+	return nil
+}
 
 // Len returns how many names there are.
 func (n *Names) Len() int {

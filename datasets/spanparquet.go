@@ -178,16 +178,9 @@ func (r *parquetSpans) texts(chunk parquet.ColumnChunk, dst *[]int32) (int, erro
 			}
 			*dst = append(*dst, table[i])
 		}
-		return r.checkNames()
+		return r.names.check()
 	})
 	return len(*dst), err
-}
-
-func (r *parquetSpans) checkNames() error {
-	if r.names.Len() > maxNames {
-		return fmt.Errorf("more than %d distinct names", maxNames)
-	}
-	return nil
 }
 
 // values is the way for pages of any other make: nulls, other widths.
@@ -201,7 +194,7 @@ func (r *parquetSpans) values(p parquet.Page, each func(parquet.Value)) error {
 			each(x)
 		}
 		if err == io.EOF {
-			return r.checkNames()
+			return r.names.check()
 		}
 		if err != nil {
 			return err

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
-	"strings"
 )
 
 // SpanReader reads the columns of a timeline that attribution needs, a block at a
@@ -36,7 +34,7 @@ const maxBlockRows = 1 << 24
 // files. all: also read the columns that only pictures of single calls need.
 func OpenSpans(path string, names *Names, all bool) (*SpanReader, error) {
 	open := openParquetSpans
-	if strings.ToLower(filepath.Ext(path)) == "."+Arrow {
+	if isArrow(path) {
 		open = openArrowSpans
 	}
 	source, err := open(path, names, all)
@@ -47,13 +45,7 @@ func OpenSpans(path string, names *Names, all bool) (*SpanReader, error) {
 }
 
 // SpanFiles returns the timeline files below a folder, in the order of their paths.
-func SpanFiles(dir string) ([]string, error) {
-	files, err := filesBelow(dir, append([]string{"." + Arrow}, parquetExts...))
-	if err == nil && len(files) == 0 {
-		err = fmt.Errorf("%s: the folder has no Parquet or Arrow files", dir)
-	}
-	return files, err
-}
+func SpanFiles(dir string) ([]string, error) { return tablesBelow(dir) }
 
 // Findings returns what an importer stored about the timeline.
 func (r *SpanReader) Findings() ([]Finding, error) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // The files of a checkpoint that this package reads.
@@ -262,13 +263,7 @@ func (f *faults) add(format string, args ...any) {
 }
 
 func (f *faults) String() string {
-	s := ""
-	for i, t := range f.first {
-		if i > 0 {
-			s += ", "
-		}
-		s += t
-	}
+	s := strings.Join(f.first, ", ")
 	if f.n > len(f.first) {
 		s += fmt.Sprintf(" and %d more", f.n-len(f.first))
 	}

@@ -196,6 +196,8 @@ func TestOpenFaults(t *testing.T) {
 		c, err := Open(writeFiles(t, files))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s on disk: %v, want %q", tt.name, err, tt.want)
+		}
+		if err == nil {
 			c.Close()
 		}
 	}

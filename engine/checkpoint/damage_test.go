@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"path"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
-	"time"
 )
 
 // TestDamage opens many damaged and hostile forms of a sound checkpoint: each
 // gives an error, or a checkpoint whose every weight is an error or consistent.
-// None takes long, and none takes memory that its size does not explain.
+// None takes memory that its size does not explain.
 func TestDamage(t *testing.T) {
 	sound := small(t)
 	fp4 := forms(t, 2, 32, make([]float32, 64))
@@ -95,11 +96,10 @@ func openDamaged(t *testing.T, what string, files map[string][]byte) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	start := time.Now()
 	c, err := FromFiles(files)
 	if err == nil {
 		for _, name := range c.Names() {
-			for _, module := range []string{name, trimmed(name)} {
+			for _, module := range []string{name, strings.TrimSuffix(name, path.Ext(name))} {
 				l, err := c.Linear(module)
 				if err != nil {
 					continue
@@ -119,16 +119,5 @@ func openDamaged(t *testing.T, what string, files map[string][]byte) {
 	if n := after.TotalAlloc - before.TotalAlloc; n > uint64(1<<20+200*size) {
 		t.Errorf("%s: %d bytes of memory for files of %d", what, n, size)
 	}
-	if d := time.Since(start); d > 20*time.Second {
-		t.Errorf("%s: took %v", what, d)
-	}
 }
 
-func trimmed(name string) string {
-	for i := len(name) - 1; i >= 0; i-- {
-		if name[i] == '.' {
-			return name[:i]
-		}
-	}
-	return name
-}

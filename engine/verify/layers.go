@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -169,7 +170,7 @@ func sortedBy(v []int32) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return int(v[a]) - int(v[b]) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(v[a], v[b]) })
 	return order
 }
 

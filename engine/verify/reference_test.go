@@ -372,9 +372,8 @@ func (m *reference) expected(prompts [][]int32, greedy int) []byte {
 		}
 		text := slices.Clone(ids)
 		var margins []float32
-		var final [][]float64
 		for range greedy {
-			logits, final = m.forward(text)
+			logits, _ = m.forward(text)
 			last := logits[len(logits)-1]
 			top := m.best(last, 2)
 			if last[top[1]] > last[top[0]] {
@@ -386,7 +385,7 @@ func (m *reference) expected(prompts [][]int32, greedy int) []byte {
 		put("greedy", i32Entry(text[len(ids):], greedy))
 		put("greedy_margin", f32Entry(margins, greedy))
 		if c.MTPLayers > 0 {
-			_, final = m.forward(text)
+			_, final := m.forward(text)
 			put("mtp_input_ids", i32Entry(text, len(text)))
 			put("mtp_logits", f32Entry(narrow(m.predict(text, final)), len(text)-1, c.Vocab))
 		}

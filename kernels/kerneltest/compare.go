@@ -17,7 +17,7 @@ func (e *example) compare(got [][][]byte) (worst float64, err error) {
 		for i, want := range ref.want {
 			w, err := e.compareOne(i, got[i][rank], want, rank)
 			if err != nil {
-				return w, fmt.Errorf("argument %s on rank %d %w: %w", e.args[i].Name, rank, errDiffers, err)
+				return w, fmt.Errorf("argument %s on rank %d differs from the reference: %w", e.args[i].Name, rank, err)
 			}
 			worst = max(worst, w)
 		}

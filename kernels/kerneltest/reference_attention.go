@@ -84,20 +84,7 @@ func refIndexTopK(r *reference) {
 	scores, pos, n := r.f(0), r.ints(1), int(r.d.N)
 	var sel []int32
 	for m := range int(r.d.M) {
-		order := make([]int32, pos[m]+1)
-		for i := range order {
-			order[i] = int32(i)
-		}
-		row := scores[m*n:]
-		slices.SortStableFunc(order, func(a, b int32) int {
-			switch {
-			case row[a] > row[b]:
-				return -1
-			case row[a] < row[b]:
-				return 1
-			}
-			return 0
-		})
+		order := descending(scores[m*n:][:pos[m]+1])
 		order = order[:min(len(order), int(r.d.TopK))]
 		slices.Sort(order)
 		for len(order) < int(r.d.TopK) {

@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -100,15 +101,7 @@ func descending(v []float64) []int32 {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortStableFunc(order, func(a, b int32) int {
-		switch {
-		case v[a] > v[b]:
-			return -1
-		case v[a] < v[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(v[b], v[a]) })
 	return order
 }
 

@@ -2,7 +2,6 @@ package kerneltest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -159,6 +158,15 @@ func (p *placed) inside(i int, got, image []byte, in bool) []byte {
 	return dense
 }
 
+// everyRow lists the example's rows in order.
+func (e *example) everyRow() []int {
+	every := make([]int, e.d.M)
+	for i := range every {
+		every[i] = i
+	}
+	return every
+}
+
 // rows returns the example with some of its rows, in the order of idx.
 func (e *example) rows(idx []int) *example {
 	c := *e
@@ -242,5 +250,3 @@ func firstDifference(a, b []byte) int {
 	}
 	return -1
 }
-
-var errDiffers = errors.New("differs from the reference")

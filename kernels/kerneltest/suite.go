@@ -88,10 +88,7 @@ func testExample(t *testing.T, b *bench, e *example) float64 {
 	if err != nil {
 		t.Errorf("%+v: %v", e.d, err)
 	}
-	every := make([]int, e.d.M)
-	for i := range every {
-		every[i] = i
-	}
+	every := e.everyRow()
 	check := func(what string, pitched bool, idx []int) {
 		t.Helper()
 		part := b.place(e.rows(idx), pitched).run()
@@ -273,12 +270,8 @@ func SameBits(t *testing.T, a, b Open) {
 					d.Ranks = 2
 				}
 				e := newExample(k, n, shrunk(d), 2, false)
-				every := make([]int, d.M)
-				for m := range every {
-					every[m] = m
-				}
 				x, y := opened(t, a(t, 2)).place(e, false).run(), opened(t, b(t, 2)).place(e, false).run()
-				if err := e.same(x, y, every); err != nil {
+				if err := e.same(x, y, e.everyRow()); err != nil {
 					t.Errorf("%+v: %v", e.d, err)
 				}
 			}

@@ -76,6 +76,9 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 		return nil, withCode(exitInput, err)
 	}
 	o := b.options(&config, info)
+	if err := b.allSkipped(); err != nil {
+		return nil, err
+	}
 	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", config.Layers, bytesText(b.weights), bytesText(int64(b.pool.pages)*kernels.PageTokens*b.pool.perToken))
 	start := time.Now()
 	if b.model, err = glm5.Load(ck, b.group, o); err == nil {
@@ -159,6 +162,20 @@ func (b *bench) options(c *glm5.Config, info kernels.Info) glm5.Options {
 	o.Pages = b.pool.pages
 	b.pool.shuffle(rand.New(b.rng))
 	return o
+}
+
+// allSkipped says why nothing can be measured; nil: something can.
+func (b *bench) allSkipped() error {
+	for i := range b.results {
+		if b.results[i].Skipped == "" {
+			return nil
+		}
+	}
+	r := &b.results[0]
+	if b.flags.kvSlots > 0 {
+		return withCode(exitInput, fmt.Errorf("%v: it %s", r.of, r.Skipped))
+	}
+	return withCode(exitDevice, fmt.Errorf("%v: it %s beside %s of weights on %s", r.of, r.Skipped, bytesText(b.weights), b.group.Info().Name))
 }
 
 // rows is the most that a step of the cases has.

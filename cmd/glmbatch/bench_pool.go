@@ -44,7 +44,7 @@ func (p *cachePool) plan(results []benchResult, slots, room int64) {
 		case slots > 0 && need > slots:
 			r.Skipped = fmt.Sprintf("needs %s cache slots, --kv-slots has %s", digits(need), digits(slots))
 		case slots == 0 && room > 0 && need*p.perToken > room:
-			r.Skipped = fmt.Sprintf("needs %s of caches, there is room for %s", bytesText(need*p.perToken), bytesText(max(0, room)))
+			r.Skipped = fmt.Sprintf("needs %s of caches, there is room for %s", bytesText(need*p.perToken), bytesText(max(0, room-1)))
 		default:
 			limit = max(limit, need)
 		}

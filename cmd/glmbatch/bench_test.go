@@ -201,6 +201,7 @@ func TestBenchSaysAllFaults(t *testing.T) {
 		{[]string{"--config", "tiny", "--model", "x", "--synthetic", "--layers", "3"}, []string{"exclude each other", "--layers and --set"}},
 		{[]string{"--config", "tiny", "--context", "4096"}, []string{"the model has 1 to 2048 positions"}},
 		{[]string{"--config", "tiny", "--what-if", "kv=cast-pool"}, []string{"add --kv-cache fp8"}},
+		{[]string{"--config", "tiny", "--kv-slots", "64", "--context", "65"}, []string{"batch 1 at context 65: it needs 128 cache slots"}},
 		{[]string{"--config", "tiny", "--batch", "0"}, []string{"nothing to measure"}},
 		{[]string{"--config", "tiny", "--tp", "3"}, []string{"tensor parallelism 3 is not supported"}},
 		{[]string{"--config", "tiny", "--machine", "abacus"}, []string{`no machine "abacus"`}},

@@ -47,14 +47,19 @@ Exit codes:
 // newRootCommand returns the whole program: one file a command.
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "glmbatch",
-		Short:         "Batch inference for GLM-5 on one machine, with a timeline of every kernel",
-		Long:          "glmbatch reads prompts from Parquet, runs them through a tensor-parallel engine for\nGLM-5 with NVFP4 weights, and writes outputs and per-step kernel timelines.\n" + exitHelp,
+		Use:   "glmbatch",
+		Short: "Batch inference for GLM-5 on one machine, with a timeline of every kernel",
+		Long:  "glmbatch reads prompts from Parquet, runs them through a tensor-parallel engine for\nGLM-5 with NVFP4 weights, and writes outputs and per-step kernel timelines.\n" + exitHelp,
+		Example: `  glmbatch run --demo --out out      # a whole job, on the model that is in this program
+  glmbatch report out                # what its steps cost
+  glmbatch doctor --config glm-5     # would the full model fit here?`,
 		Args:          noCommand,
 		RunE:          showHelp,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SuggestionsMinimumDistance = 2 // letters that may differ in a mistyped command
+	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return withCode(exitInput, fmt.Errorf("%w (see '%s --help')", err, c.CommandPath()))
 	})

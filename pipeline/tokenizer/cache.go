@@ -5,7 +5,8 @@ import "encoding/binary"
 // The word cache: a fixed table with one entry a slot, so that it can neither
 // grow nor allocate. 8,192 entries of 64 bytes stay in a core's own cache.
 const (
-	cacheSlots     = 1 << 13
+	cacheBits      = 13
+	cacheSlots     = 1 << cacheBits
 	maxCachedBytes = 24
 	maxCachedIDs   = 8
 )
@@ -30,7 +31,7 @@ func (c *cache) find(word string) (*entry, bool) {
 	h := binary.LittleEndian.Uint64(key[:]) * 0x9e3779b97f4a7c15
 	h = (h ^ h>>29 ^ binary.LittleEndian.Uint64(key[8:])) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>32 ^ binary.LittleEndian.Uint64(key[16:]) ^ uint64(len(word))) * 0x94d049bb133111eb
-	e := &c.slots[h>>(64-13)]
+	e := &c.slots[h>>(64-cacheBits)]
 	return e, int(e.len) == len(word) && e.key == key
 }
 

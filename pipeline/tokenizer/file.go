@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -66,7 +67,7 @@ func Load(data []byte) (*Tokenizer, error) {
 	}
 	// Ids may have gaps, but not so large that the tables outgrow the file.
 	n := len(f.Model.Vocab) + len(f.AddedTokens)
-	t := &loader{Tokenizer: &Tokenizer{ids: make(map[string]int32, n)}, limit: min(maxIDs, 4*int64(n)+1<<16)}
+	t := &loader{Tokenizer: &Tokenizer{}, ids: make(map[string]int32, n), limit: min(maxIDs, 4*int64(n)+1<<16)}
 	for _, step := range []struct {
 		field string
 		do    func(*file) error
@@ -88,7 +89,9 @@ func Load(data []byte) (*Tokenizer, error) {
 // loader is a Tokenizer that is being filled.
 type loader struct {
 	*Tokenizer
-	limit int64 // ids are below it
+	content []string         // by id, as the file writes it; "" where no token has the id
+	ids     map[string]int32 // content to id
+	limit   int64            // ids are below it
 }
 
 func (t *loader) loadModel(f *file) error {
@@ -234,7 +237,7 @@ func (t *loader) loadAdded(f *file) error {
 	for _, id := range t.ids {
 		size = max(size, int(id)+1)
 	}
-	t.content, t.text = t.content[:size:size], t.text[:size:size]
+	t.text = slices.Clone(t.text[:size])
 	t.special = make([]bool, size)
 	for _, a := range f.AddedTokens {
 		t.special[a.ID] = a.Special
@@ -291,16 +294,16 @@ func (t *loader) loadPreTokenizer(f *file) error {
 			return fmt.Errorf("type %q is not supported here; Split and a last ByteLevel are", p.Type)
 		}
 		if p.Pattern.Regex == nil {
-			return errors.New("Split: pattern is not a Regex")
+			return errors.New("a Split whose pattern is not a Regex")
 		}
 		next, ok := known[*p.Pattern.Regex]
 		if !ok {
-			return fmt.Errorf("Split: pattern not known: %s", *p.Pattern.Regex)
+			return fmt.Errorf("a Split by a pattern not known: %s", *p.Pattern.Regex)
 		}
 		// The patterns leave no text unmatched, so removing what does not match is
 		// the same as isolating what does.
 		if !(p.Behavior == "Isolated" && !p.Invert || p.Behavior == "Removed" && p.Invert) {
-			return fmt.Errorf("Split: behavior %q with invert %v is not supported", p.Behavior, p.Invert)
+			return fmt.Errorf("a Split of behavior %q with invert %v is not supported", p.Behavior, p.Invert)
 		}
 		t.stages = append(t.stages, stage{next: next})
 	}

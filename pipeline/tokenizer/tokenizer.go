@@ -4,11 +4,9 @@ import "sync"
 
 // Tokenizer is a loaded tokenizer.json. It does not change after Load.
 type Tokenizer struct {
-	content []string         // by id, as the file writes it; "" where no token has the id
-	text    []string         // by id, the bytes that the token decodes to
-	special []bool           // by id
-	ids     map[string]int32 // content to id
-	bytes   [256]int32       // the id of each byte's symbol
+	text    []string   // by id, the bytes that the token decodes to; "" where no token has the id
+	special []bool     // by id
+	bytes   [256]int32 // the id of each byte's symbol
 	merges  mergeTable
 	whole   map[string]int32 // bytes to id of tokens that need no merges; nil unless ignore_merges
 	nfc     bool
@@ -19,27 +17,7 @@ type Tokenizer struct {
 }
 
 // VocabSize is one more than the largest id.
-func (t *Tokenizer) VocabSize() int { return len(t.content) }
-
-// ID returns the id of a token as tokenizer.json writes it: special tokens as
-// they are, others in the byte-level alphabet ("Ġthe").
-func (t *Tokenizer) ID(token string) (int32, bool) {
-	id, ok := t.ids[token]
-	return id, ok
-}
-
-// Token returns the token of id as tokenizer.json writes it; "" if none has it.
-func (t *Tokenizer) Token(id int32) string {
-	if id < 0 || int(id) >= len(t.content) {
-		return ""
-	}
-	return t.content[id]
-}
-
-// IsSpecial tells whether id is an added token that is marked special.
-func (t *Tokenizer) IsSpecial(id int32) bool {
-	return id >= 0 && int(id) < len(t.special) && t.special[id]
-}
+func (t *Tokenizer) VocabSize() int { return len(t.text) }
 
 // Encode appends the ids of text to dst. Added tokens in the text become their
 // own ids, as in the library.
@@ -58,11 +36,6 @@ func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 	e.release()
 	t.states.Put(e)
 	return dst
-}
-
-// EncodeBytes is Encode for bytes.
-func (t *Tokenizer) EncodeBytes(dst []int32, text []byte) []int32 {
-	return t.Encode(dst, string(text))
 }
 
 // encoder is what one Encode needs besides the Tokenizer; they are pooled, so

@@ -58,7 +58,7 @@ func (l *level) attend(o, q []float32, heads int, scale float32, c Cache, slots 
 		for h := 0; h < heads; h += l.rows {
 			tile := l.tile[min(l.rows, heads-h)-1]
 			for j := 0; j < acc; j += Lanes {
-				tile(&s.o[j], &s.y[h], &s.p[0], &s.x[h], &s.rows[j], row*4, n, 1, 1)
+				tile(&s.o[j], &s.y[h], &s.p[0], &s.x[h], &s.rows[j], row*4, n, 1, 1, 1)
 			}
 		}
 	}

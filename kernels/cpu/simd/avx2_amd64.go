@@ -67,92 +67,92 @@ func decodeFP4AVX2(dst *float32, w *byte, k int)
 // tile1AVX2 is a tile of 1 rows and 1 panels.
 //
 //go:noescape
-func tile1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled1AVX2 is a tile of 1 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // wide1AVX2 is a tile of 1 rows and 2 panels.
 //
 //go:noescape
-func wide1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+func wide1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaledWide1AVX2 is a tile of 1 rows and 2 panels of decoded FP4.
 //
 //go:noescape
-func scaledWide1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaledWide1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile2AVX2 is a tile of 2 rows and 1 panels.
 //
 //go:noescape
-func tile2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled2AVX2 is a tile of 2 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // wide2AVX2 is a tile of 2 rows and 2 panels.
 //
 //go:noescape
-func wide2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+func wide2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaledWide2AVX2 is a tile of 2 rows and 2 panels of decoded FP4.
 //
 //go:noescape
-func scaledWide2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaledWide2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile3AVX2 is a tile of 3 rows and 1 panels.
 //
 //go:noescape
-func tile3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled3AVX2 is a tile of 3 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // wide3AVX2 is a tile of 3 rows and 2 panels.
 //
 //go:noescape
-func wide3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+func wide3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaledWide3AVX2 is a tile of 3 rows and 2 panels of decoded FP4.
 //
 //go:noescape
-func scaledWide3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaledWide3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile4AVX2 is a tile of 4 rows and 1 panels.
 //
 //go:noescape
-func tile4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled4AVX2 is a tile of 4 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile5AVX2 is a tile of 5 rows and 1 panels.
 //
 //go:noescape
-func tile5AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile5AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled5AVX2 is a tile of 5 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled5AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled5AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile6AVX2 is a tile of 6 rows and 1 panels.
 //
 //go:noescape
-func tile6AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile6AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled6AVX2 is a tile of 6 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled6AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled6AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // quant1AVX2 is a tile of 1 rows of integers.
 //

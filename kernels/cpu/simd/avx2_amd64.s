@@ -1924,9 +1924,10 @@ blockEnd:
 	VZEROUPPER
 	RET
 
-// func tile1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·tile1AVX2(SB), NOSPLIT, $0-68
+TEXT ·tile1AVX2(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -2008,12 +2009,20 @@ cols1End:
 	VMOVUPS      Y0, (AX)
 	VMULPS       Y2, Y1, Y1
 	VMOVUPS      Y1, 32(AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+8, coff+8(FP)
+	ADDQ         $+8, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·scaled1AVX2(SB), NOSPLIT, $0-60
+TEXT ·scaled1AVX2(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -2034,8 +2043,6 @@ begin:
 	LEAQ 16384(CX), DX
 	MOVQ k+40(FP), BX
 	XORQ SI, SI
-	MOVQ c+0(FP), DI
-	MOVQ coff+8(FP), R8
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -2068,29 +2075,49 @@ cols:
 	JNZ          cols
 	VMOVUPS      (DX), Y2
 	VMOVUPS      32(DX), Y3
-	MOVQ         (R8), R9
-	VFMADD213PS  (DI)(R9*1), Y2, Y0
-	VMOVUPS      Y0, (DI)(R9*1)
-	VFMADD213PS  32(DI)(R9*1), Y3, Y1
-	VMOVUPS      Y1, 32(DI)(R9*1)
-	ADDQ         $+64, DX
 	CMPQ         SI, BX
-	JL           block
-	VBROADCASTSS alpha+56(FP), Y1
+	JGE          last
+	MOVQ         coff+8(FP), DI
+	MOVQ         c+0(FP), R8
+	MOVQ         (DI), DI
+	ADDQ         R8, DI
+	VFMADD213PS  (DI), Y2, Y0
+	VMOVUPS      Y0, (DI)
+	VFMADD213PS  32(DI), Y3, Y1
+	VMOVUPS      Y1, 32(DI)
+	ADDQ         $+64, DX
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Y1, Y0
+	VFMADD213PS  (AX), Y2, Y0
+	VFMADD213PS  32(AX), Y3, Y1
+	VBROADCASTSS alpha+56(FP), Y2
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), AX
+	ADDQ         CX, AX
+	VMULPS       Y2, Y0, Y0
 	VMOVUPS      Y0, (AX)
-	VMULPS       32(AX), Y1, Y1
+	VMULPS       Y2, Y1, Y1
 	VMOVUPS      Y1, 32(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+8, coff+8(FP)
+	ADDQ         $+8, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func wide1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+// func wide1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·wide1AVX2(SB), NOSPLIT, $0-76
+TEXT ·wide1AVX2(SB), NOSPLIT, $0-88
+tile:
 	MOVQ    load+64(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -2203,12 +2230,20 @@ cols1End:
 	VMOVUPS      Y2, 64(AX)
 	VMULPS       Y4, Y3, Y3
 	VMOVUPS      Y3, 96(AX)
+	DECQ         times+80(FP)
+	JZ           done
+	ADDQ         $+8, coff+8(FP)
+	ADDQ         $+8, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaledWide1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaledWide1AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·scaledWide1AVX2(SB), NOSPLIT, $0-60
+TEXT ·scaledWide1AVX2(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -2231,8 +2266,6 @@ begin:
 	LEAQ 16384(CX), DX
 	MOVQ k+40(FP), BX
 	XORQ SI, SI
-	MOVQ c+0(FP), DI
-	MOVQ coff+8(FP), R8
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -2285,37 +2318,59 @@ cols:
 	VMOVUPS      32(DX), Y5
 	VMOVUPS      17408(DX), Y6
 	VMOVUPS      17440(DX), Y7
-	MOVQ         (R8), R9
-	VFMADD213PS  (DI)(R9*1), Y4, Y0
-	VMOVUPS      Y0, (DI)(R9*1)
-	VFMADD213PS  32(DI)(R9*1), Y5, Y1
-	VMOVUPS      Y1, 32(DI)(R9*1)
-	VFMADD213PS  64(DI)(R9*1), Y6, Y2
-	VMOVUPS      Y2, 64(DI)(R9*1)
-	VFMADD213PS  96(DI)(R9*1), Y7, Y3
-	VMOVUPS      Y3, 96(DI)(R9*1)
-	ADDQ         $+64, DX
 	CMPQ         SI, BX
-	JL           block
-	VBROADCASTSS alpha+56(FP), Y3
+	JGE          last
+	MOVQ         coff+8(FP), DI
+	MOVQ         c+0(FP), R8
+	MOVQ         (DI), DI
+	ADDQ         R8, DI
+	VFMADD213PS  (DI), Y4, Y0
+	VMOVUPS      Y0, (DI)
+	VFMADD213PS  32(DI), Y5, Y1
+	VMOVUPS      Y1, 32(DI)
+	VFMADD213PS  64(DI), Y6, Y2
+	VMOVUPS      Y2, 64(DI)
+	VFMADD213PS  96(DI), Y7, Y3
+	VMOVUPS      Y3, 96(DI)
+	ADDQ         $+64, DX
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Y3, Y0
+	VFMADD213PS  (AX), Y4, Y0
+	VFMADD213PS  32(AX), Y5, Y1
+	VFMADD213PS  64(AX), Y6, Y2
+	VFMADD213PS  96(AX), Y7, Y3
+	VBROADCASTSS alpha+56(FP), Y4
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), AX
+	ADDQ         CX, AX
+	VMULPS       Y4, Y0, Y0
 	VMOVUPS      Y0, (AX)
-	VMULPS       32(AX), Y3, Y1
+	VMULPS       Y4, Y1, Y1
 	VMOVUPS      Y1, 32(AX)
-	VMULPS       64(AX), Y3, Y2
+	VMULPS       Y4, Y2, Y2
 	VMOVUPS      Y2, 64(AX)
-	VMULPS       96(AX), Y3, Y3
+	VMULPS       Y4, Y3, Y3
 	VMOVUPS      Y3, 96(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+8, coff+8(FP)
+	ADDQ         $+8, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·tile2AVX2(SB), NOSPLIT, $0-68
+TEXT ·tile2AVX2(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -2426,12 +2481,20 @@ cols1End:
 	VMOVUPS      Y2, (AX)
 	VMULPS       Y4, Y3, Y3
 	VMOVUPS      Y3, 32(AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+16, coff+8(FP)
+	ADDQ         $+16, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·scaled2AVX2(SB), NOSPLIT, $0-60
+TEXT ·scaled2AVX2(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -2458,8 +2521,6 @@ begin:
 	LEAQ 16384(CX), BX
 	MOVQ k+40(FP), SI
 	XORQ DI, DI
-	MOVQ c+0(FP), R8
-	MOVQ coff+8(FP), R9
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -2506,40 +2567,65 @@ cols:
 	JNZ          cols
 	VMOVUPS      (BX), Y4
 	VMOVUPS      32(BX), Y5
-	MOVQ         (R9), R10
-	VFMADD213PS  (R8)(R10*1), Y4, Y0
-	VMOVUPS      Y0, (R8)(R10*1)
-	VFMADD213PS  32(R8)(R10*1), Y5, Y1
-	VMOVUPS      Y1, 32(R8)(R10*1)
-	MOVQ         8(R9), R10
-	VFMADD213PS  (R8)(R10*1), Y4, Y2
-	VMOVUPS      Y2, (R8)(R10*1)
-	VFMADD213PS  32(R8)(R10*1), Y5, Y3
-	VMOVUPS      Y3, 32(R8)(R10*1)
-	ADDQ         $+64, BX
 	CMPQ         DI, SI
-	JL           block
-	VBROADCASTSS alpha+56(FP), Y3
+	JGE          last
+	MOVQ         coff+8(FP), R8
+	MOVQ         c+0(FP), R9
+	MOVQ         (R8), R10
+	ADDQ         R9, R10
+	VFMADD213PS  (R10), Y4, Y0
+	VMOVUPS      Y0, (R10)
+	VFMADD213PS  32(R10), Y5, Y1
+	VMOVUPS      Y1, 32(R10)
+	MOVQ         8(R8), R8
+	ADDQ         R9, R8
+	VFMADD213PS  (R8), Y4, Y2
+	VMOVUPS      Y2, (R8)
+	VFMADD213PS  32(R8), Y5, Y3
+	VMOVUPS      Y3, 32(R8)
+	ADDQ         $+64, BX
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y3, Y0
+	VFMADD213PS  (DX), Y4, Y0
+	VFMADD213PS  32(DX), Y5, Y1
+	MOVQ         8(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y4, Y2
+	VFMADD213PS  32(AX), Y5, Y3
+	VBROADCASTSS alpha+56(FP), Y4
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Y4, Y0, Y0
 	VMOVUPS      Y0, (DX)
-	VMULPS       32(DX), Y3, Y1
+	VMULPS       Y4, Y1, Y1
 	VMOVUPS      Y1, 32(DX)
 	MOVQ         8(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Y3, Y2
+	VMULPS       Y4, Y2, Y2
 	VMOVUPS      Y2, (AX)
-	VMULPS       32(AX), Y3, Y3
+	VMULPS       Y4, Y3, Y3
 	VMOVUPS      Y3, 32(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+16, coff+8(FP)
+	ADDQ         $+16, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func wide2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+// func wide2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·wide2AVX2(SB), NOSPLIT, $0-76
+TEXT ·wide2AVX2(SB), NOSPLIT, $0-88
+tile:
 	MOVQ    load+64(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -2699,12 +2785,20 @@ cols1End:
 	VMOVUPS      Y6, 64(AX)
 	VMULPS       Y8, Y7, Y7
 	VMOVUPS      Y7, 96(AX)
+	DECQ         times+80(FP)
+	JZ           done
+	ADDQ         $+16, coff+8(FP)
+	ADDQ         $+16, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaledWide2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaledWide2AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·scaledWide2AVX2(SB), NOSPLIT, $0-60
+TEXT ·scaledWide2AVX2(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -2735,8 +2829,6 @@ begin:
 	LEAQ 16384(CX), BX
 	MOVQ k+40(FP), SI
 	XORQ DI, DI
-	MOVQ c+0(FP), R8
-	MOVQ coff+8(FP), R9
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -2813,56 +2905,85 @@ cols:
 	VMOVUPS      32(BX), Y9
 	VMOVUPS      17408(BX), Y10
 	VMOVUPS      17440(BX), Y11
-	MOVQ         (R9), R10
-	VFMADD213PS  (R8)(R10*1), Y8, Y0
-	VMOVUPS      Y0, (R8)(R10*1)
-	VFMADD213PS  32(R8)(R10*1), Y9, Y1
-	VMOVUPS      Y1, 32(R8)(R10*1)
-	VFMADD213PS  64(R8)(R10*1), Y10, Y2
-	VMOVUPS      Y2, 64(R8)(R10*1)
-	VFMADD213PS  96(R8)(R10*1), Y11, Y3
-	VMOVUPS      Y3, 96(R8)(R10*1)
-	MOVQ         8(R9), R10
-	VFMADD213PS  (R8)(R10*1), Y8, Y4
-	VMOVUPS      Y4, (R8)(R10*1)
-	VFMADD213PS  32(R8)(R10*1), Y9, Y5
-	VMOVUPS      Y5, 32(R8)(R10*1)
-	VFMADD213PS  64(R8)(R10*1), Y10, Y6
-	VMOVUPS      Y6, 64(R8)(R10*1)
-	VFMADD213PS  96(R8)(R10*1), Y11, Y7
-	VMOVUPS      Y7, 96(R8)(R10*1)
-	ADDQ         $+64, BX
 	CMPQ         DI, SI
-	JL           block
-	VBROADCASTSS alpha+56(FP), Y7
+	JGE          last
+	MOVQ         coff+8(FP), R8
+	MOVQ         c+0(FP), R9
+	MOVQ         (R8), R10
+	ADDQ         R9, R10
+	VFMADD213PS  (R10), Y8, Y0
+	VMOVUPS      Y0, (R10)
+	VFMADD213PS  32(R10), Y9, Y1
+	VMOVUPS      Y1, 32(R10)
+	VFMADD213PS  64(R10), Y10, Y2
+	VMOVUPS      Y2, 64(R10)
+	VFMADD213PS  96(R10), Y11, Y3
+	VMOVUPS      Y3, 96(R10)
+	MOVQ         8(R8), R8
+	ADDQ         R9, R8
+	VFMADD213PS  (R8), Y8, Y4
+	VMOVUPS      Y4, (R8)
+	VFMADD213PS  32(R8), Y9, Y5
+	VMOVUPS      Y5, 32(R8)
+	VFMADD213PS  64(R8), Y10, Y6
+	VMOVUPS      Y6, 64(R8)
+	VFMADD213PS  96(R8), Y11, Y7
+	VMOVUPS      Y7, 96(R8)
+	ADDQ         $+64, BX
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y7, Y0
+	VFMADD213PS  (DX), Y8, Y0
+	VFMADD213PS  32(DX), Y9, Y1
+	VFMADD213PS  64(DX), Y10, Y2
+	VFMADD213PS  96(DX), Y11, Y3
+	MOVQ         8(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y8, Y4
+	VFMADD213PS  32(AX), Y9, Y5
+	VFMADD213PS  64(AX), Y10, Y6
+	VFMADD213PS  96(AX), Y11, Y7
+	VBROADCASTSS alpha+56(FP), Y8
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Y8, Y0, Y0
 	VMOVUPS      Y0, (DX)
-	VMULPS       32(DX), Y7, Y1
+	VMULPS       Y8, Y1, Y1
 	VMOVUPS      Y1, 32(DX)
-	VMULPS       64(DX), Y7, Y2
+	VMULPS       Y8, Y2, Y2
 	VMOVUPS      Y2, 64(DX)
-	VMULPS       96(DX), Y7, Y3
+	VMULPS       Y8, Y3, Y3
 	VMOVUPS      Y3, 96(DX)
 	MOVQ         8(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Y7, Y4
+	VMULPS       Y8, Y4, Y4
 	VMOVUPS      Y4, (AX)
-	VMULPS       32(AX), Y7, Y5
+	VMULPS       Y8, Y5, Y5
 	VMOVUPS      Y5, 32(AX)
-	VMULPS       64(AX), Y7, Y6
+	VMULPS       Y8, Y6, Y6
 	VMOVUPS      Y6, 64(AX)
-	VMULPS       96(AX), Y7, Y7
+	VMULPS       Y8, Y7, Y7
 	VMOVUPS      Y7, 96(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+16, coff+8(FP)
+	ADDQ         $+16, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·tile3AVX2(SB), NOSPLIT, $0-68
+TEXT ·tile3AVX2(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -3002,12 +3123,20 @@ cols1End:
 	VMOVUPS      Y4, (AX)
 	VMULPS       Y6, Y5, Y5
 	VMOVUPS      Y5, 32(AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+24, coff+8(FP)
+	ADDQ         $+24, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·scaled3AVX2(SB), NOSPLIT, $0-60
+TEXT ·scaled3AVX2(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -3040,8 +3169,6 @@ begin:
 	LEAQ 16384(CX), SI
 	MOVQ k+40(FP), DI
 	XORQ R8, R8
-	MOVQ c+0(FP), R9
-	MOVQ coff+8(FP), R10
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -3102,51 +3229,81 @@ cols:
 	JNZ          cols
 	VMOVUPS      (SI), Y6
 	VMOVUPS      32(SI), Y7
-	MOVQ         (R10), R11
-	VFMADD213PS  (R9)(R11*1), Y6, Y0
-	VMOVUPS      Y0, (R9)(R11*1)
-	VFMADD213PS  32(R9)(R11*1), Y7, Y1
-	VMOVUPS      Y1, 32(R9)(R11*1)
-	MOVQ         8(R10), R11
-	VFMADD213PS  (R9)(R11*1), Y6, Y2
-	VMOVUPS      Y2, (R9)(R11*1)
-	VFMADD213PS  32(R9)(R11*1), Y7, Y3
-	VMOVUPS      Y3, 32(R9)(R11*1)
-	MOVQ         16(R10), R11
-	VFMADD213PS  (R9)(R11*1), Y6, Y4
-	VMOVUPS      Y4, (R9)(R11*1)
-	VFMADD213PS  32(R9)(R11*1), Y7, Y5
-	VMOVUPS      Y5, 32(R9)(R11*1)
-	ADDQ         $+64, SI
 	CMPQ         R8, DI
-	JL           block
-	VBROADCASTSS alpha+56(FP), Y5
+	JGE          last
+	MOVQ         coff+8(FP), R9
+	MOVQ         c+0(FP), R10
+	MOVQ         (R9), R11
+	ADDQ         R10, R11
+	VFMADD213PS  (R11), Y6, Y0
+	VMOVUPS      Y0, (R11)
+	VFMADD213PS  32(R11), Y7, Y1
+	VMOVUPS      Y1, 32(R11)
+	MOVQ         8(R9), R11
+	ADDQ         R10, R11
+	VFMADD213PS  (R11), Y6, Y2
+	VMOVUPS      Y2, (R11)
+	VFMADD213PS  32(R11), Y7, Y3
+	VMOVUPS      Y3, 32(R11)
+	MOVQ         16(R9), R9
+	ADDQ         R10, R9
+	VFMADD213PS  (R9), Y6, Y4
+	VMOVUPS      Y4, (R9)
+	VFMADD213PS  32(R9), Y7, Y5
+	VMOVUPS      Y5, 32(R9)
+	ADDQ         $+64, SI
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y5, Y0
+	VFMADD213PS  (DX), Y6, Y0
+	VFMADD213PS  32(DX), Y7, Y1
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Y6, Y2
+	VFMADD213PS  32(DX), Y7, Y3
+	MOVQ         16(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y6, Y4
+	VFMADD213PS  32(AX), Y7, Y5
+	VBROADCASTSS alpha+56(FP), Y6
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Y6, Y0, Y0
 	VMOVUPS      Y0, (DX)
-	VMULPS       32(DX), Y5, Y1
+	VMULPS       Y6, Y1, Y1
 	VMOVUPS      Y1, 32(DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y5, Y2
+	VMULPS       Y6, Y2, Y2
 	VMOVUPS      Y2, (DX)
-	VMULPS       32(DX), Y5, Y3
+	VMULPS       Y6, Y3, Y3
 	VMOVUPS      Y3, 32(DX)
 	MOVQ         16(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Y5, Y4
+	VMULPS       Y6, Y4, Y4
 	VMOVUPS      Y4, (AX)
-	VMULPS       32(AX), Y5, Y5
+	VMULPS       Y6, Y5, Y5
 	VMOVUPS      Y5, 32(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+24, coff+8(FP)
+	ADDQ         $+24, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func wide3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+// func wide3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·wide3AVX2(SB), NOSPLIT, $0-76
+TEXT ·wide3AVX2(SB), NOSPLIT, $0-88
+tile:
 	MOVQ    load+64(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -3353,12 +3510,20 @@ cols1End:
 	VMOVUPS      Y10, 64(AX)
 	VMULPS       Y12, Y11, Y11
 	VMOVUPS      Y11, 96(AX)
+	DECQ         times+80(FP)
+	JZ           done
+	ADDQ         $+24, coff+8(FP)
+	ADDQ         $+24, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaledWide3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaledWide3AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·scaledWide3AVX2(SB), NOSPLIT, $0-60
+TEXT ·scaledWide3AVX2(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -3397,8 +3562,6 @@ begin:
 	LEAQ 16384(CX), SI
 	MOVQ k+40(FP), DI
 	XORQ R8, R8
-	MOVQ c+0(FP), R9
-	MOVQ coff+8(FP), R10
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -3499,75 +3662,111 @@ cols:
 	VMOVUPS      32(SI), Y13
 	VMOVUPS      17408(SI), Y14
 	VMOVUPS      17440(SI), Y15
-	MOVQ         (R10), R11
-	VFMADD213PS  (R9)(R11*1), Y12, Y0
-	VMOVUPS      Y0, (R9)(R11*1)
-	VFMADD213PS  32(R9)(R11*1), Y13, Y1
-	VMOVUPS      Y1, 32(R9)(R11*1)
-	VFMADD213PS  64(R9)(R11*1), Y14, Y2
-	VMOVUPS      Y2, 64(R9)(R11*1)
-	VFMADD213PS  96(R9)(R11*1), Y15, Y3
-	VMOVUPS      Y3, 96(R9)(R11*1)
-	MOVQ         8(R10), R11
-	VFMADD213PS  (R9)(R11*1), Y12, Y4
-	VMOVUPS      Y4, (R9)(R11*1)
-	VFMADD213PS  32(R9)(R11*1), Y13, Y5
-	VMOVUPS      Y5, 32(R9)(R11*1)
-	VFMADD213PS  64(R9)(R11*1), Y14, Y6
-	VMOVUPS      Y6, 64(R9)(R11*1)
-	VFMADD213PS  96(R9)(R11*1), Y15, Y7
-	VMOVUPS      Y7, 96(R9)(R11*1)
-	MOVQ         16(R10), R11
-	VFMADD213PS  (R9)(R11*1), Y12, Y8
-	VMOVUPS      Y8, (R9)(R11*1)
-	VFMADD213PS  32(R9)(R11*1), Y13, Y9
-	VMOVUPS      Y9, 32(R9)(R11*1)
-	VFMADD213PS  64(R9)(R11*1), Y14, Y10
-	VMOVUPS      Y10, 64(R9)(R11*1)
-	VFMADD213PS  96(R9)(R11*1), Y15, Y11
-	VMOVUPS      Y11, 96(R9)(R11*1)
-	ADDQ         $+64, SI
 	CMPQ         R8, DI
-	JL           block
-	VBROADCASTSS alpha+56(FP), Y11
+	JGE          last
+	MOVQ         coff+8(FP), R9
+	MOVQ         c+0(FP), R10
+	MOVQ         (R9), R11
+	ADDQ         R10, R11
+	VFMADD213PS  (R11), Y12, Y0
+	VMOVUPS      Y0, (R11)
+	VFMADD213PS  32(R11), Y13, Y1
+	VMOVUPS      Y1, 32(R11)
+	VFMADD213PS  64(R11), Y14, Y2
+	VMOVUPS      Y2, 64(R11)
+	VFMADD213PS  96(R11), Y15, Y3
+	VMOVUPS      Y3, 96(R11)
+	MOVQ         8(R9), R11
+	ADDQ         R10, R11
+	VFMADD213PS  (R11), Y12, Y4
+	VMOVUPS      Y4, (R11)
+	VFMADD213PS  32(R11), Y13, Y5
+	VMOVUPS      Y5, 32(R11)
+	VFMADD213PS  64(R11), Y14, Y6
+	VMOVUPS      Y6, 64(R11)
+	VFMADD213PS  96(R11), Y15, Y7
+	VMOVUPS      Y7, 96(R11)
+	MOVQ         16(R9), R9
+	ADDQ         R10, R9
+	VFMADD213PS  (R9), Y12, Y8
+	VMOVUPS      Y8, (R9)
+	VFMADD213PS  32(R9), Y13, Y9
+	VMOVUPS      Y9, 32(R9)
+	VFMADD213PS  64(R9), Y14, Y10
+	VMOVUPS      Y10, 64(R9)
+	VFMADD213PS  96(R9), Y15, Y11
+	VMOVUPS      Y11, 96(R9)
+	ADDQ         $+64, SI
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y11, Y0
+	VFMADD213PS  (DX), Y12, Y0
+	VFMADD213PS  32(DX), Y13, Y1
+	VFMADD213PS  64(DX), Y14, Y2
+	VFMADD213PS  96(DX), Y15, Y3
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Y12, Y4
+	VFMADD213PS  32(DX), Y13, Y5
+	VFMADD213PS  64(DX), Y14, Y6
+	VFMADD213PS  96(DX), Y15, Y7
+	MOVQ         16(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y8
+	VFMADD213PS  32(AX), Y13, Y9
+	VFMADD213PS  64(AX), Y14, Y10
+	VFMADD213PS  96(AX), Y15, Y11
+	VBROADCASTSS alpha+56(FP), Y12
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Y12, Y0, Y0
 	VMOVUPS      Y0, (DX)
-	VMULPS       32(DX), Y11, Y1
+	VMULPS       Y12, Y1, Y1
 	VMOVUPS      Y1, 32(DX)
-	VMULPS       64(DX), Y11, Y2
+	VMULPS       Y12, Y2, Y2
 	VMOVUPS      Y2, 64(DX)
-	VMULPS       96(DX), Y11, Y3
+	VMULPS       Y12, Y3, Y3
 	VMOVUPS      Y3, 96(DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y11, Y4
+	VMULPS       Y12, Y4, Y4
 	VMOVUPS      Y4, (DX)
-	VMULPS       32(DX), Y11, Y5
+	VMULPS       Y12, Y5, Y5
 	VMOVUPS      Y5, 32(DX)
-	VMULPS       64(DX), Y11, Y6
+	VMULPS       Y12, Y6, Y6
 	VMOVUPS      Y6, 64(DX)
-	VMULPS       96(DX), Y11, Y7
+	VMULPS       Y12, Y7, Y7
 	VMOVUPS      Y7, 96(DX)
 	MOVQ         16(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Y11, Y8
+	VMULPS       Y12, Y8, Y8
 	VMOVUPS      Y8, (AX)
-	VMULPS       32(AX), Y11, Y9
+	VMULPS       Y12, Y9, Y9
 	VMOVUPS      Y9, 32(AX)
-	VMULPS       64(AX), Y11, Y10
+	VMULPS       Y12, Y10, Y10
 	VMOVUPS      Y10, 64(AX)
-	VMULPS       96(AX), Y11, Y11
+	VMULPS       Y12, Y11, Y11
 	VMOVUPS      Y11, 96(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+24, coff+8(FP)
+	ADDQ         $+24, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·tile4AVX2(SB), NOSPLIT, $0-68
+TEXT ·tile4AVX2(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -3736,12 +3935,20 @@ cols1End:
 	VMOVUPS      Y6, (AX)
 	VMULPS       Y8, Y7, Y7
 	VMOVUPS      Y7, 32(AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+32, coff+8(FP)
+	ADDQ         $+32, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled4AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·scaled4AVX2(SB), NOSPLIT, $0-60
+TEXT ·scaled4AVX2(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -3780,8 +3987,6 @@ begin:
 	LEAQ 16384(CX), DI
 	MOVQ k+40(FP), R8
 	XORQ R9, R9
-	MOVQ c+0(FP), R10
-	MOVQ coff+8(FP), R11
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -3856,62 +4061,97 @@ cols:
 	JNZ          cols
 	VMOVUPS      (DI), Y8
 	VMOVUPS      32(DI), Y9
-	MOVQ         (R11), R12
-	VFMADD213PS  (R10)(R12*1), Y8, Y0
-	VMOVUPS      Y0, (R10)(R12*1)
-	VFMADD213PS  32(R10)(R12*1), Y9, Y1
-	VMOVUPS      Y1, 32(R10)(R12*1)
-	MOVQ         8(R11), R12
-	VFMADD213PS  (R10)(R12*1), Y8, Y2
-	VMOVUPS      Y2, (R10)(R12*1)
-	VFMADD213PS  32(R10)(R12*1), Y9, Y3
-	VMOVUPS      Y3, 32(R10)(R12*1)
-	MOVQ         16(R11), R12
-	VFMADD213PS  (R10)(R12*1), Y8, Y4
-	VMOVUPS      Y4, (R10)(R12*1)
-	VFMADD213PS  32(R10)(R12*1), Y9, Y5
-	VMOVUPS      Y5, 32(R10)(R12*1)
-	MOVQ         24(R11), R12
-	VFMADD213PS  (R10)(R12*1), Y8, Y6
-	VMOVUPS      Y6, (R10)(R12*1)
-	VFMADD213PS  32(R10)(R12*1), Y9, Y7
-	VMOVUPS      Y7, 32(R10)(R12*1)
-	ADDQ         $+64, DI
 	CMPQ         R9, R8
-	JL           block
-	VBROADCASTSS alpha+56(FP), Y7
+	JGE          last
+	MOVQ         coff+8(FP), R10
+	MOVQ         c+0(FP), R11
+	MOVQ         (R10), R12
+	ADDQ         R11, R12
+	VFMADD213PS  (R12), Y8, Y0
+	VMOVUPS      Y0, (R12)
+	VFMADD213PS  32(R12), Y9, Y1
+	VMOVUPS      Y1, 32(R12)
+	MOVQ         8(R10), R12
+	ADDQ         R11, R12
+	VFMADD213PS  (R12), Y8, Y2
+	VMOVUPS      Y2, (R12)
+	VFMADD213PS  32(R12), Y9, Y3
+	VMOVUPS      Y3, 32(R12)
+	MOVQ         16(R10), R12
+	ADDQ         R11, R12
+	VFMADD213PS  (R12), Y8, Y4
+	VMOVUPS      Y4, (R12)
+	VFMADD213PS  32(R12), Y9, Y5
+	VMOVUPS      Y5, 32(R12)
+	MOVQ         24(R10), R10
+	ADDQ         R11, R10
+	VFMADD213PS  (R10), Y8, Y6
+	VMOVUPS      Y6, (R10)
+	VFMADD213PS  32(R10), Y9, Y7
+	VMOVUPS      Y7, 32(R10)
+	ADDQ         $+64, DI
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y7, Y0
+	VFMADD213PS  (DX), Y8, Y0
+	VFMADD213PS  32(DX), Y9, Y1
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Y8, Y2
+	VFMADD213PS  32(DX), Y9, Y3
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Y8, Y4
+	VFMADD213PS  32(DX), Y9, Y5
+	MOVQ         24(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y8, Y6
+	VFMADD213PS  32(AX), Y9, Y7
+	VBROADCASTSS alpha+56(FP), Y8
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Y8, Y0, Y0
 	VMOVUPS      Y0, (DX)
-	VMULPS       32(DX), Y7, Y1
+	VMULPS       Y8, Y1, Y1
 	VMOVUPS      Y1, 32(DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y7, Y2
+	VMULPS       Y8, Y2, Y2
 	VMOVUPS      Y2, (DX)
-	VMULPS       32(DX), Y7, Y3
+	VMULPS       Y8, Y3, Y3
 	VMOVUPS      Y3, 32(DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y7, Y4
+	VMULPS       Y8, Y4, Y4
 	VMOVUPS      Y4, (DX)
-	VMULPS       32(DX), Y7, Y5
+	VMULPS       Y8, Y5, Y5
 	VMOVUPS      Y5, 32(DX)
 	MOVQ         24(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Y7, Y6
+	VMULPS       Y8, Y6, Y6
 	VMOVUPS      Y6, (AX)
-	VMULPS       32(AX), Y7, Y7
+	VMULPS       Y8, Y7, Y7
 	VMOVUPS      Y7, 32(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+32, coff+8(FP)
+	ADDQ         $+32, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile5AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile5AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·tile5AVX2(SB), NOSPLIT, $0-68
+TEXT ·tile5AVX2(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -4109,12 +4349,20 @@ cols1End:
 	VMOVUPS      Y8, (AX)
 	VMULPS       Y10, Y9, Y9
 	VMOVUPS      Y9, 32(AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+40, coff+8(FP)
+	ADDQ         $+40, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled5AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled5AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·scaled5AVX2(SB), NOSPLIT, $0-60
+TEXT ·scaled5AVX2(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -4159,8 +4407,6 @@ begin:
 	LEAQ 16384(CX), R8
 	MOVQ k+40(FP), R9
 	XORQ R10, R10
-	MOVQ c+0(FP), R11
-	MOVQ coff+8(FP), R12
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -4249,73 +4495,113 @@ cols:
 	JNZ          cols
 	VMOVUPS      (R8), Y10
 	VMOVUPS      32(R8), Y11
-	MOVQ         (R12), R13
-	VFMADD213PS  (R11)(R13*1), Y10, Y0
-	VMOVUPS      Y0, (R11)(R13*1)
-	VFMADD213PS  32(R11)(R13*1), Y11, Y1
-	VMOVUPS      Y1, 32(R11)(R13*1)
-	MOVQ         8(R12), R13
-	VFMADD213PS  (R11)(R13*1), Y10, Y2
-	VMOVUPS      Y2, (R11)(R13*1)
-	VFMADD213PS  32(R11)(R13*1), Y11, Y3
-	VMOVUPS      Y3, 32(R11)(R13*1)
-	MOVQ         16(R12), R13
-	VFMADD213PS  (R11)(R13*1), Y10, Y4
-	VMOVUPS      Y4, (R11)(R13*1)
-	VFMADD213PS  32(R11)(R13*1), Y11, Y5
-	VMOVUPS      Y5, 32(R11)(R13*1)
-	MOVQ         24(R12), R13
-	VFMADD213PS  (R11)(R13*1), Y10, Y6
-	VMOVUPS      Y6, (R11)(R13*1)
-	VFMADD213PS  32(R11)(R13*1), Y11, Y7
-	VMOVUPS      Y7, 32(R11)(R13*1)
-	MOVQ         32(R12), R13
-	VFMADD213PS  (R11)(R13*1), Y10, Y8
-	VMOVUPS      Y8, (R11)(R13*1)
-	VFMADD213PS  32(R11)(R13*1), Y11, Y9
-	VMOVUPS      Y9, 32(R11)(R13*1)
-	ADDQ         $+64, R8
 	CMPQ         R10, R9
-	JL           block
-	VBROADCASTSS alpha+56(FP), Y9
+	JGE          last
+	MOVQ         coff+8(FP), R11
+	MOVQ         c+0(FP), R12
+	MOVQ         (R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Y10, Y0
+	VMOVUPS      Y0, (R13)
+	VFMADD213PS  32(R13), Y11, Y1
+	VMOVUPS      Y1, 32(R13)
+	MOVQ         8(R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Y10, Y2
+	VMOVUPS      Y2, (R13)
+	VFMADD213PS  32(R13), Y11, Y3
+	VMOVUPS      Y3, 32(R13)
+	MOVQ         16(R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Y10, Y4
+	VMOVUPS      Y4, (R13)
+	VFMADD213PS  32(R13), Y11, Y5
+	VMOVUPS      Y5, 32(R13)
+	MOVQ         24(R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Y10, Y6
+	VMOVUPS      Y6, (R13)
+	VFMADD213PS  32(R13), Y11, Y7
+	VMOVUPS      Y7, 32(R13)
+	MOVQ         32(R11), R11
+	ADDQ         R12, R11
+	VFMADD213PS  (R11), Y10, Y8
+	VMOVUPS      Y8, (R11)
+	VFMADD213PS  32(R11), Y11, Y9
+	VMOVUPS      Y9, 32(R11)
+	ADDQ         $+64, R8
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y9, Y0
+	VFMADD213PS  (DX), Y10, Y0
+	VFMADD213PS  32(DX), Y11, Y1
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Y10, Y2
+	VFMADD213PS  32(DX), Y11, Y3
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Y10, Y4
+	VFMADD213PS  32(DX), Y11, Y5
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Y10, Y6
+	VFMADD213PS  32(DX), Y11, Y7
+	MOVQ         32(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y10, Y8
+	VFMADD213PS  32(AX), Y11, Y9
+	VBROADCASTSS alpha+56(FP), Y10
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Y10, Y0, Y0
 	VMOVUPS      Y0, (DX)
-	VMULPS       32(DX), Y9, Y1
+	VMULPS       Y10, Y1, Y1
 	VMOVUPS      Y1, 32(DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y9, Y2
+	VMULPS       Y10, Y2, Y2
 	VMOVUPS      Y2, (DX)
-	VMULPS       32(DX), Y9, Y3
+	VMULPS       Y10, Y3, Y3
 	VMOVUPS      Y3, 32(DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y9, Y4
+	VMULPS       Y10, Y4, Y4
 	VMOVUPS      Y4, (DX)
-	VMULPS       32(DX), Y9, Y5
+	VMULPS       Y10, Y5, Y5
 	VMOVUPS      Y5, 32(DX)
 	MOVQ         24(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y9, Y6
+	VMULPS       Y10, Y6, Y6
 	VMOVUPS      Y6, (DX)
-	VMULPS       32(DX), Y9, Y7
+	VMULPS       Y10, Y7, Y7
 	VMOVUPS      Y7, 32(DX)
 	MOVQ         32(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Y9, Y8
+	VMULPS       Y10, Y8, Y8
 	VMOVUPS      Y8, (AX)
-	VMULPS       32(AX), Y9, Y9
+	VMULPS       Y10, Y9, Y9
 	VMOVUPS      Y9, 32(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+40, coff+8(FP)
+	ADDQ         $+40, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile6AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile6AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·tile6AVX2(SB), NOSPLIT, $0-68
+TEXT ·tile6AVX2(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -4542,12 +4828,20 @@ cols1End:
 	VMOVUPS      Y10, (AX)
 	VMULPS       Y12, Y11, Y11
 	VMOVUPS      Y11, 32(AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+48, coff+8(FP)
+	ADDQ         $+48, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled6AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled6AVX2(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, FMA3
-TEXT ·scaled6AVX2(SB), NOSPLIT, $0-60
+TEXT ·scaled6AVX2(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -4598,8 +4892,6 @@ begin:
 	LEAQ 16384(CX), R9
 	MOVQ k+40(FP), R10
 	XORQ R11, R11
-	MOVQ c+0(FP), R12
-	MOVQ coff+8(FP), R13
 
 block:
 	VXORPS Y0, Y0, Y0
@@ -4702,78 +4994,122 @@ cols:
 	JNZ          cols
 	VMOVUPS      (R9), Y12
 	VMOVUPS      32(R9), Y13
-	MOVQ         (R13), R14
-	VFMADD213PS  (R12)(R14*1), Y12, Y0
-	VMOVUPS      Y0, (R12)(R14*1)
-	VFMADD213PS  32(R12)(R14*1), Y13, Y1
-	VMOVUPS      Y1, 32(R12)(R14*1)
-	MOVQ         8(R13), R14
-	VFMADD213PS  (R12)(R14*1), Y12, Y2
-	VMOVUPS      Y2, (R12)(R14*1)
-	VFMADD213PS  32(R12)(R14*1), Y13, Y3
-	VMOVUPS      Y3, 32(R12)(R14*1)
-	MOVQ         16(R13), R14
-	VFMADD213PS  (R12)(R14*1), Y12, Y4
-	VMOVUPS      Y4, (R12)(R14*1)
-	VFMADD213PS  32(R12)(R14*1), Y13, Y5
-	VMOVUPS      Y5, 32(R12)(R14*1)
-	MOVQ         24(R13), R14
-	VFMADD213PS  (R12)(R14*1), Y12, Y6
-	VMOVUPS      Y6, (R12)(R14*1)
-	VFMADD213PS  32(R12)(R14*1), Y13, Y7
-	VMOVUPS      Y7, 32(R12)(R14*1)
-	MOVQ         32(R13), R14
-	VFMADD213PS  (R12)(R14*1), Y12, Y8
-	VMOVUPS      Y8, (R12)(R14*1)
-	VFMADD213PS  32(R12)(R14*1), Y13, Y9
-	VMOVUPS      Y9, 32(R12)(R14*1)
-	MOVQ         40(R13), R14
-	VFMADD213PS  (R12)(R14*1), Y12, Y10
-	VMOVUPS      Y10, (R12)(R14*1)
-	VFMADD213PS  32(R12)(R14*1), Y13, Y11
-	VMOVUPS      Y11, 32(R12)(R14*1)
-	ADDQ         $+64, R9
 	CMPQ         R11, R10
-	JL           block
-	VBROADCASTSS alpha+56(FP), Y11
+	JGE          last
+	MOVQ         coff+8(FP), R12
+	MOVQ         c+0(FP), R13
+	MOVQ         (R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Y12, Y0
+	VMOVUPS      Y0, (R14)
+	VFMADD213PS  32(R14), Y13, Y1
+	VMOVUPS      Y1, 32(R14)
+	MOVQ         8(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Y12, Y2
+	VMOVUPS      Y2, (R14)
+	VFMADD213PS  32(R14), Y13, Y3
+	VMOVUPS      Y3, 32(R14)
+	MOVQ         16(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Y12, Y4
+	VMOVUPS      Y4, (R14)
+	VFMADD213PS  32(R14), Y13, Y5
+	VMOVUPS      Y5, 32(R14)
+	MOVQ         24(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Y12, Y6
+	VMOVUPS      Y6, (R14)
+	VFMADD213PS  32(R14), Y13, Y7
+	VMOVUPS      Y7, 32(R14)
+	MOVQ         32(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Y12, Y8
+	VMOVUPS      Y8, (R14)
+	VFMADD213PS  32(R14), Y13, Y9
+	VMOVUPS      Y9, 32(R14)
+	MOVQ         40(R12), R12
+	ADDQ         R13, R12
+	VFMADD213PS  (R12), Y12, Y10
+	VMOVUPS      Y10, (R12)
+	VFMADD213PS  32(R12), Y13, Y11
+	VMOVUPS      Y11, 32(R12)
+	ADDQ         $+64, R9
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y11, Y0
+	VFMADD213PS  (DX), Y12, Y0
+	VFMADD213PS  32(DX), Y13, Y1
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Y12, Y2
+	VFMADD213PS  32(DX), Y13, Y3
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Y12, Y4
+	VFMADD213PS  32(DX), Y13, Y5
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Y12, Y6
+	VFMADD213PS  32(DX), Y13, Y7
+	MOVQ         32(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Y12, Y8
+	VFMADD213PS  32(DX), Y13, Y9
+	MOVQ         40(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Y12, Y10
+	VFMADD213PS  32(AX), Y13, Y11
+	VBROADCASTSS alpha+56(FP), Y12
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Y12, Y0, Y0
 	VMOVUPS      Y0, (DX)
-	VMULPS       32(DX), Y11, Y1
+	VMULPS       Y12, Y1, Y1
 	VMOVUPS      Y1, 32(DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y11, Y2
+	VMULPS       Y12, Y2, Y2
 	VMOVUPS      Y2, (DX)
-	VMULPS       32(DX), Y11, Y3
+	VMULPS       Y12, Y3, Y3
 	VMOVUPS      Y3, 32(DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y11, Y4
+	VMULPS       Y12, Y4, Y4
 	VMOVUPS      Y4, (DX)
-	VMULPS       32(DX), Y11, Y5
+	VMULPS       Y12, Y5, Y5
 	VMOVUPS      Y5, 32(DX)
 	MOVQ         24(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y11, Y6
+	VMULPS       Y12, Y6, Y6
 	VMOVUPS      Y6, (DX)
-	VMULPS       32(DX), Y11, Y7
+	VMULPS       Y12, Y7, Y7
 	VMOVUPS      Y7, 32(DX)
 	MOVQ         32(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Y11, Y8
+	VMULPS       Y12, Y8, Y8
 	VMOVUPS      Y8, (DX)
-	VMULPS       32(DX), Y11, Y9
+	VMULPS       Y12, Y9, Y9
 	VMOVUPS      Y9, 32(DX)
 	MOVQ         40(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Y11, Y10
+	VMULPS       Y12, Y10, Y10
 	VMOVUPS      Y10, (AX)
-	VMULPS       32(AX), Y11, Y11
+	VMULPS       Y12, Y11, Y11
 	VMOVUPS      Y11, 32(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+48, coff+8(FP)
+	ADDQ         $+48, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 

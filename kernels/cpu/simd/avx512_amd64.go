@@ -77,162 +77,162 @@ func decodeFP4AVX512(dst *float32, w *byte, k int)
 // tile1AVX512 is a tile of 1 rows and 1 panels.
 //
 //go:noescape
-func tile1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled1AVX512 is a tile of 1 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // wide1AVX512 is a tile of 1 rows and 2 panels.
 //
 //go:noescape
-func wide1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+func wide1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaledWide1AVX512 is a tile of 1 rows and 2 panels of decoded FP4.
 //
 //go:noescape
-func scaledWide1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaledWide1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile2AVX512 is a tile of 2 rows and 1 panels.
 //
 //go:noescape
-func tile2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled2AVX512 is a tile of 2 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // wide2AVX512 is a tile of 2 rows and 2 panels.
 //
 //go:noescape
-func wide2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+func wide2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaledWide2AVX512 is a tile of 2 rows and 2 panels of decoded FP4.
 //
 //go:noescape
-func scaledWide2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaledWide2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile3AVX512 is a tile of 3 rows and 1 panels.
 //
 //go:noescape
-func tile3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled3AVX512 is a tile of 3 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // wide3AVX512 is a tile of 3 rows and 2 panels.
 //
 //go:noescape
-func wide3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+func wide3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaledWide3AVX512 is a tile of 3 rows and 2 panels of decoded FP4.
 //
 //go:noescape
-func scaledWide3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaledWide3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile4AVX512 is a tile of 4 rows and 1 panels.
 //
 //go:noescape
-func tile4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled4AVX512 is a tile of 4 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // wide4AVX512 is a tile of 4 rows and 2 panels.
 //
 //go:noescape
-func wide4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+func wide4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaledWide4AVX512 is a tile of 4 rows and 2 panels of decoded FP4.
 //
 //go:noescape
-func scaledWide4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaledWide4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile5AVX512 is a tile of 5 rows and 1 panels.
 //
 //go:noescape
-func tile5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled5AVX512 is a tile of 5 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // wide5AVX512 is a tile of 5 rows and 2 panels.
 //
 //go:noescape
-func wide5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+func wide5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaledWide5AVX512 is a tile of 5 rows and 2 panels of decoded FP4.
 //
 //go:noescape
-func scaledWide5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaledWide5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile6AVX512 is a tile of 6 rows and 1 panels.
 //
 //go:noescape
-func tile6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled6AVX512 is a tile of 6 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // wide6AVX512 is a tile of 6 rows and 2 panels.
 //
 //go:noescape
-func wide6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+func wide6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaledWide6AVX512 is a tile of 6 rows and 2 panels of decoded FP4.
 //
 //go:noescape
-func scaledWide6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaledWide6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile7AVX512 is a tile of 7 rows and 1 panels.
 //
 //go:noescape
-func tile7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled7AVX512 is a tile of 7 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // wide7AVX512 is a tile of 7 rows and 2 panels.
 //
 //go:noescape
-func wide7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+func wide7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaledWide7AVX512 is a tile of 7 rows and 2 panels of decoded FP4.
 //
 //go:noescape
-func scaledWide7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaledWide7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // tile8AVX512 is a tile of 8 rows and 1 panels.
 //
 //go:noescape
-func tile8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+func tile8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaled8AVX512 is a tile of 8 rows and 1 panels of decoded FP4.
 //
 //go:noescape
-func scaled8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaled8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // wide8AVX512 is a tile of 8 rows and 2 panels.
 //
 //go:noescape
-func wide8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+func wide8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 
 // scaledWide8AVX512 is a tile of 8 rows and 2 panels of decoded FP4.
 //
 //go:noescape
-func scaledWide8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+func scaledWide8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 
 // quant1AVX512 is a tile of 1 rows of integers.
 //

@@ -1668,9 +1668,10 @@ blockEnd:
 	VZEROUPPER
 	RET
 
-// func tile1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·tile1AVX512(SB), NOSPLIT, $0-68
+TEXT ·tile1AVX512(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -1738,12 +1739,20 @@ cols1End:
 	ADDQ         CX, AX
 	VMULPS       Z1, Z0, Z0
 	VMOVUPS      Z0, (AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+8, coff+8(FP)
+	ADDQ         $+8, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaled1AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaled1AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -1763,49 +1772,66 @@ begin:
 	LEAQ 16384(CX), DX
 	MOVQ k+40(FP), BX
 	XORQ SI, SI
-	MOVQ c+0(FP), DI
-	MOVQ coff+8(FP), R8
 
 block:
 	VPXORD Z0, Z0, Z0
 
 cols:
-	VMOVUPS      (CX), Z1
-	VBROADCASTSS (AX)(SI*4), Z2
-	VFMADD231PS  Z1, Z2, Z0
-	VMOVUPS      64(CX), Z1
-	VBROADCASTSS 4(AX)(SI*4), Z2
-	VFMADD231PS  Z1, Z2, Z0
-	VMOVUPS      128(CX), Z1
-	VBROADCASTSS 8(AX)(SI*4), Z2
-	VFMADD231PS  Z1, Z2, Z0
-	VMOVUPS      192(CX), Z1
-	VBROADCASTSS 12(AX)(SI*4), Z2
-	VFMADD231PS  Z1, Z2, Z0
+	VMOVUPS      (CX), Z2
+	VBROADCASTSS (AX)(SI*4), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VMOVUPS      64(CX), Z2
+	VBROADCASTSS 4(AX)(SI*4), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VMOVUPS      128(CX), Z2
+	VBROADCASTSS 8(AX)(SI*4), Z3
+	VFMADD231PS  Z2, Z3, Z0
+	VMOVUPS      192(CX), Z2
+	VBROADCASTSS 12(AX)(SI*4), Z3
+	VFMADD231PS  Z2, Z3, Z0
 	ADDQ         $+256, CX
 	ADDQ         $+4, SI
 	TESTQ        $+15, SI
 	JNZ          cols
-	VMOVUPS      (DX), Z1
-	MOVQ         (R8), R9
-	VFMADD213PS  (DI)(R9*1), Z1, Z0
-	VMOVUPS      Z0, (DI)(R9*1)
-	ADDQ         $+64, DX
+	VMOVUPS      (DX), Z2
 	CMPQ         SI, BX
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z0
+	JGE          last
+	MOVQ         coff+8(FP), DI
+	MOVQ         c+0(FP), R8
+	MOVQ         (DI), DI
+	ADDQ         R8, DI
+	VFMADD213PS  (DI), Z2, Z0
+	VMOVUPS      Z0, (DI)
+	ADDQ         $+64, DX
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z0, Z0
+	VFMADD213PS  (AX), Z2, Z0
+	VBROADCASTSS alpha+56(FP), Z2
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), AX
+	ADDQ         CX, AX
+	VMULPS       Z2, Z0, Z0
 	VMOVUPS      Z0, (AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+8, coff+8(FP)
+	ADDQ         $+8, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func wide1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+// func wide1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·wide1AVX512(SB), NOSPLIT, $0-76
+TEXT ·wide1AVX512(SB), NOSPLIT, $0-88
+tile:
 	MOVQ    load+64(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -1890,12 +1916,20 @@ cols1End:
 	VMOVUPS      Z0, (AX)
 	VMULPS       Z2, Z1, Z1
 	VMOVUPS      Z1, 64(AX)
+	DECQ         times+80(FP)
+	JZ           done
+	ADDQ         $+8, coff+8(FP)
+	ADDQ         $+8, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaledWide1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaledWide1AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaledWide1AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaledWide1AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -1916,63 +1950,81 @@ begin:
 	LEAQ 16384(CX), DX
 	MOVQ k+40(FP), BX
 	XORQ SI, SI
-	MOVQ c+0(FP), DI
-	MOVQ coff+8(FP), R8
 
 block:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
 cols:
-	VBROADCASTSS (AX)(SI*4), Z2
-	VMOVUPS      (CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VMOVUPS      17408(CX), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	VBROADCASTSS 4(AX)(SI*4), Z2
-	VMOVUPS      64(CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VMOVUPS      17472(CX), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	VBROADCASTSS 8(AX)(SI*4), Z2
-	VMOVUPS      128(CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VMOVUPS      17536(CX), Z3
-	VFMADD231PS  Z3, Z2, Z1
-	VBROADCASTSS 12(AX)(SI*4), Z2
-	VMOVUPS      192(CX), Z3
-	VFMADD231PS  Z3, Z2, Z0
-	VMOVUPS      17600(CX), Z3
-	VFMADD231PS  Z3, Z2, Z1
+	VBROADCASTSS (AX)(SI*4), Z3
+	VMOVUPS      (CX), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VMOVUPS      17408(CX), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS 4(AX)(SI*4), Z3
+	VMOVUPS      64(CX), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VMOVUPS      17472(CX), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS 8(AX)(SI*4), Z3
+	VMOVUPS      128(CX), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VMOVUPS      17536(CX), Z4
+	VFMADD231PS  Z4, Z3, Z1
+	VBROADCASTSS 12(AX)(SI*4), Z3
+	VMOVUPS      192(CX), Z4
+	VFMADD231PS  Z4, Z3, Z0
+	VMOVUPS      17600(CX), Z4
+	VFMADD231PS  Z4, Z3, Z1
 	ADDQ         $+256, CX
 	ADDQ         $+4, SI
 	TESTQ        $+15, SI
 	JNZ          cols
-	VMOVUPS      (DX), Z2
-	VMOVUPS      17408(DX), Z3
-	MOVQ         (R8), R9
-	VFMADD213PS  (DI)(R9*1), Z2, Z0
-	VMOVUPS      Z0, (DI)(R9*1)
-	VFMADD213PS  64(DI)(R9*1), Z3, Z1
-	VMOVUPS      Z1, 64(DI)(R9*1)
-	ADDQ         $+64, DX
+	VMOVUPS      (DX), Z3
+	VMOVUPS      17408(DX), Z4
 	CMPQ         SI, BX
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z1
+	JGE          last
+	MOVQ         coff+8(FP), DI
+	MOVQ         c+0(FP), R8
+	MOVQ         (DI), DI
+	ADDQ         R8, DI
+	VFMADD213PS  (DI), Z3, Z0
+	VMOVUPS      Z0, (DI)
+	VFMADD213PS  64(DI), Z4, Z1
+	VMOVUPS      Z1, 64(DI)
+	ADDQ         $+64, DX
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z1, Z0
+	VFMADD213PS  (AX), Z3, Z0
+	VFMADD213PS  64(AX), Z4, Z1
+	VBROADCASTSS alpha+56(FP), Z3
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), AX
+	ADDQ         CX, AX
+	VMULPS       Z3, Z0, Z0
 	VMOVUPS      Z0, (AX)
-	VMULPS       64(AX), Z1, Z1
+	VMULPS       Z3, Z1, Z1
 	VMOVUPS      Z1, 64(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+8, coff+8(FP)
+	ADDQ         $+8, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·tile2AVX512(SB), NOSPLIT, $0-68
+TEXT ·tile2AVX512(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -2060,12 +2112,20 @@ cols1End:
 	ADDQ         CX, AX
 	VMULPS       Z2, Z1, Z1
 	VMOVUPS      Z1, (AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+16, coff+8(FP)
+	ADDQ         $+16, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaled2AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaled2AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -2090,65 +2150,86 @@ begin:
 	LEAQ 16384(CX), BX
 	MOVQ k+40(FP), SI
 	XORQ DI, DI
-	MOVQ c+0(FP), R8
-	MOVQ coff+8(FP), R9
 
 block:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
 cols:
-	VMOVUPS      (CX), Z2
-	VBROADCASTSS (DX)(DI*4), Z3
-	VFMADD231PS  Z2, Z3, Z0
-	VBROADCASTSS (AX)(DI*4), Z3
-	VFMADD231PS  Z2, Z3, Z1
-	VMOVUPS      64(CX), Z2
-	VBROADCASTSS 4(DX)(DI*4), Z3
-	VFMADD231PS  Z2, Z3, Z0
-	VBROADCASTSS 4(AX)(DI*4), Z3
-	VFMADD231PS  Z2, Z3, Z1
-	VMOVUPS      128(CX), Z2
-	VBROADCASTSS 8(DX)(DI*4), Z3
-	VFMADD231PS  Z2, Z3, Z0
-	VBROADCASTSS 8(AX)(DI*4), Z3
-	VFMADD231PS  Z2, Z3, Z1
-	VMOVUPS      192(CX), Z2
-	VBROADCASTSS 12(DX)(DI*4), Z3
-	VFMADD231PS  Z2, Z3, Z0
-	VBROADCASTSS 12(AX)(DI*4), Z3
-	VFMADD231PS  Z2, Z3, Z1
+	VMOVUPS      (CX), Z3
+	VBROADCASTSS (DX)(DI*4), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS (AX)(DI*4), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VMOVUPS      64(CX), Z3
+	VBROADCASTSS 4(DX)(DI*4), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS 4(AX)(DI*4), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VMOVUPS      128(CX), Z3
+	VBROADCASTSS 8(DX)(DI*4), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS 8(AX)(DI*4), Z4
+	VFMADD231PS  Z3, Z4, Z1
+	VMOVUPS      192(CX), Z3
+	VBROADCASTSS 12(DX)(DI*4), Z4
+	VFMADD231PS  Z3, Z4, Z0
+	VBROADCASTSS 12(AX)(DI*4), Z4
+	VFMADD231PS  Z3, Z4, Z1
 	ADDQ         $+256, CX
 	ADDQ         $+4, DI
 	TESTQ        $+15, DI
 	JNZ          cols
-	VMOVUPS      (BX), Z2
-	MOVQ         (R9), R10
-	VFMADD213PS  (R8)(R10*1), Z2, Z0
-	VMOVUPS      Z0, (R8)(R10*1)
-	MOVQ         8(R9), R10
-	VFMADD213PS  (R8)(R10*1), Z2, Z1
-	VMOVUPS      Z1, (R8)(R10*1)
-	ADDQ         $+64, BX
+	VMOVUPS      (BX), Z3
 	CMPQ         DI, SI
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z1
+	JGE          last
+	MOVQ         coff+8(FP), R8
+	MOVQ         c+0(FP), R9
+	MOVQ         (R8), R10
+	ADDQ         R9, R10
+	VFMADD213PS  (R10), Z3, Z0
+	VMOVUPS      Z0, (R10)
+	MOVQ         8(R8), R8
+	ADDQ         R9, R8
+	VFMADD213PS  (R8), Z3, Z1
+	VMOVUPS      Z1, (R8)
+	ADDQ         $+64, BX
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z1, Z0
+	VFMADD213PS  (DX), Z3, Z0
+	MOVQ         8(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z3, Z1
+	VBROADCASTSS alpha+56(FP), Z3
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z3, Z0, Z0
 	VMOVUPS      Z0, (DX)
 	MOVQ         8(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z1, Z1
+	VMULPS       Z3, Z1, Z1
 	VMOVUPS      Z1, (AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+16, coff+8(FP)
+	ADDQ         $+16, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func wide2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+// func wide2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·wide2AVX512(SB), NOSPLIT, $0-76
+TEXT ·wide2AVX512(SB), NOSPLIT, $0-88
+tile:
 	MOVQ    load+64(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -2262,12 +2343,20 @@ cols1End:
 	VMOVUPS      Z2, (AX)
 	VMULPS       Z4, Z3, Z3
 	VMOVUPS      Z3, 64(AX)
+	DECQ         times+80(FP)
+	JZ           done
+	ADDQ         $+16, coff+8(FP)
+	ADDQ         $+16, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaledWide2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaledWide2AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaledWide2AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaledWide2AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -2294,8 +2383,6 @@ begin:
 	LEAQ 16384(CX), BX
 	MOVQ k+40(FP), SI
 	XORQ DI, DI
-	MOVQ c+0(FP), R8
-	MOVQ coff+8(FP), R9
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -2304,78 +2391,103 @@ block:
 	VPXORD Z3, Z3, Z3
 
 cols:
-	VMOVUPS      (CX), Z4
-	VMOVUPS      17408(CX), Z5
-	VBROADCASTSS (DX)(DI*4), Z6
-	VFMADD231PS  Z4, Z6, Z0
-	VFMADD231PS  Z5, Z6, Z1
-	VBROADCASTSS (AX)(DI*4), Z6
-	VFMADD231PS  Z4, Z6, Z2
-	VFMADD231PS  Z5, Z6, Z3
-	VMOVUPS      64(CX), Z4
-	VMOVUPS      17472(CX), Z5
-	VBROADCASTSS 4(DX)(DI*4), Z6
-	VFMADD231PS  Z4, Z6, Z0
-	VFMADD231PS  Z5, Z6, Z1
-	VBROADCASTSS 4(AX)(DI*4), Z6
-	VFMADD231PS  Z4, Z6, Z2
-	VFMADD231PS  Z5, Z6, Z3
-	VMOVUPS      128(CX), Z4
-	VMOVUPS      17536(CX), Z5
-	VBROADCASTSS 8(DX)(DI*4), Z6
-	VFMADD231PS  Z4, Z6, Z0
-	VFMADD231PS  Z5, Z6, Z1
-	VBROADCASTSS 8(AX)(DI*4), Z6
-	VFMADD231PS  Z4, Z6, Z2
-	VFMADD231PS  Z5, Z6, Z3
-	VMOVUPS      192(CX), Z4
-	VMOVUPS      17600(CX), Z5
-	VBROADCASTSS 12(DX)(DI*4), Z6
-	VFMADD231PS  Z4, Z6, Z0
-	VFMADD231PS  Z5, Z6, Z1
-	VBROADCASTSS 12(AX)(DI*4), Z6
-	VFMADD231PS  Z4, Z6, Z2
-	VFMADD231PS  Z5, Z6, Z3
+	VMOVUPS      (CX), Z5
+	VMOVUPS      17408(CX), Z6
+	VBROADCASTSS (DX)(DI*4), Z7
+	VFMADD231PS  Z5, Z7, Z0
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (AX)(DI*4), Z7
+	VFMADD231PS  Z5, Z7, Z2
+	VFMADD231PS  Z6, Z7, Z3
+	VMOVUPS      64(CX), Z5
+	VMOVUPS      17472(CX), Z6
+	VBROADCASTSS 4(DX)(DI*4), Z7
+	VFMADD231PS  Z5, Z7, Z0
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS 4(AX)(DI*4), Z7
+	VFMADD231PS  Z5, Z7, Z2
+	VFMADD231PS  Z6, Z7, Z3
+	VMOVUPS      128(CX), Z5
+	VMOVUPS      17536(CX), Z6
+	VBROADCASTSS 8(DX)(DI*4), Z7
+	VFMADD231PS  Z5, Z7, Z0
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS 8(AX)(DI*4), Z7
+	VFMADD231PS  Z5, Z7, Z2
+	VFMADD231PS  Z6, Z7, Z3
+	VMOVUPS      192(CX), Z5
+	VMOVUPS      17600(CX), Z6
+	VBROADCASTSS 12(DX)(DI*4), Z7
+	VFMADD231PS  Z5, Z7, Z0
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS 12(AX)(DI*4), Z7
+	VFMADD231PS  Z5, Z7, Z2
+	VFMADD231PS  Z6, Z7, Z3
 	ADDQ         $+256, CX
 	ADDQ         $+4, DI
 	TESTQ        $+15, DI
 	JNZ          cols
-	VMOVUPS      (BX), Z4
-	VMOVUPS      17408(BX), Z5
-	MOVQ         (R9), R10
-	VFMADD213PS  (R8)(R10*1), Z4, Z0
-	VMOVUPS      Z0, (R8)(R10*1)
-	VFMADD213PS  64(R8)(R10*1), Z5, Z1
-	VMOVUPS      Z1, 64(R8)(R10*1)
-	MOVQ         8(R9), R10
-	VFMADD213PS  (R8)(R10*1), Z4, Z2
-	VMOVUPS      Z2, (R8)(R10*1)
-	VFMADD213PS  64(R8)(R10*1), Z5, Z3
-	VMOVUPS      Z3, 64(R8)(R10*1)
-	ADDQ         $+64, BX
+	VMOVUPS      (BX), Z5
+	VMOVUPS      17408(BX), Z6
 	CMPQ         DI, SI
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z3
+	JGE          last
+	MOVQ         coff+8(FP), R8
+	MOVQ         c+0(FP), R9
+	MOVQ         (R8), R10
+	ADDQ         R9, R10
+	VFMADD213PS  (R10), Z5, Z0
+	VMOVUPS      Z0, (R10)
+	VFMADD213PS  64(R10), Z6, Z1
+	VMOVUPS      Z1, 64(R10)
+	MOVQ         8(R8), R8
+	ADDQ         R9, R8
+	VFMADD213PS  (R8), Z5, Z2
+	VMOVUPS      Z2, (R8)
+	VFMADD213PS  64(R8), Z6, Z3
+	VMOVUPS      Z3, 64(R8)
+	ADDQ         $+64, BX
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z3, Z0
+	VFMADD213PS  (DX), Z5, Z0
+	VFMADD213PS  64(DX), Z6, Z1
+	MOVQ         8(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z5, Z2
+	VFMADD213PS  64(AX), Z6, Z3
+	VBROADCASTSS alpha+56(FP), Z5
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z5, Z0, Z0
 	VMOVUPS      Z0, (DX)
-	VMULPS       64(DX), Z3, Z1
+	VMULPS       Z5, Z1, Z1
 	VMOVUPS      Z1, 64(DX)
 	MOVQ         8(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z3, Z2
+	VMULPS       Z5, Z2, Z2
 	VMOVUPS      Z2, (AX)
-	VMULPS       64(AX), Z3, Z3
+	VMULPS       Z5, Z3, Z3
 	VMOVUPS      Z3, 64(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+16, coff+8(FP)
+	ADDQ         $+16, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·tile3AVX512(SB), NOSPLIT, $0-68
+TEXT ·tile3AVX512(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -2483,12 +2595,20 @@ cols1End:
 	ADDQ         CX, AX
 	VMULPS       Z3, Z2, Z2
 	VMOVUPS      Z2, (AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+24, coff+8(FP)
+	ADDQ         $+24, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaled3AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaled3AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -2518,8 +2638,6 @@ begin:
 	LEAQ 16384(CX), SI
 	MOVQ k+40(FP), DI
 	XORQ R8, R8
-	MOVQ c+0(FP), R9
-	MOVQ coff+8(FP), R10
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -2527,72 +2645,99 @@ block:
 	VPXORD Z2, Z2, Z2
 
 cols:
-	VMOVUPS      (CX), Z3
-	VBROADCASTSS (DX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z0
-	VBROADCASTSS (BX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z1
-	VBROADCASTSS (AX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z2
-	VMOVUPS      64(CX), Z3
-	VBROADCASTSS 4(DX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z0
-	VBROADCASTSS 4(BX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z1
-	VBROADCASTSS 4(AX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z2
-	VMOVUPS      128(CX), Z3
-	VBROADCASTSS 8(DX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z0
-	VBROADCASTSS 8(BX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z1
-	VBROADCASTSS 8(AX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z2
-	VMOVUPS      192(CX), Z3
-	VBROADCASTSS 12(DX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z0
-	VBROADCASTSS 12(BX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z1
-	VBROADCASTSS 12(AX)(R8*4), Z4
-	VFMADD231PS  Z3, Z4, Z2
+	VMOVUPS      (CX), Z4
+	VBROADCASTSS (DX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS (BX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS (AX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VMOVUPS      64(CX), Z4
+	VBROADCASTSS 4(DX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS 4(BX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS 4(AX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VMOVUPS      128(CX), Z4
+	VBROADCASTSS 8(DX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS 8(BX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS 8(AX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z2
+	VMOVUPS      192(CX), Z4
+	VBROADCASTSS 12(DX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z0
+	VBROADCASTSS 12(BX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z1
+	VBROADCASTSS 12(AX)(R8*4), Z5
+	VFMADD231PS  Z4, Z5, Z2
 	ADDQ         $+256, CX
 	ADDQ         $+4, R8
 	TESTQ        $+15, R8
 	JNZ          cols
-	VMOVUPS      (SI), Z3
-	MOVQ         (R10), R11
-	VFMADD213PS  (R9)(R11*1), Z3, Z0
-	VMOVUPS      Z0, (R9)(R11*1)
-	MOVQ         8(R10), R11
-	VFMADD213PS  (R9)(R11*1), Z3, Z1
-	VMOVUPS      Z1, (R9)(R11*1)
-	MOVQ         16(R10), R11
-	VFMADD213PS  (R9)(R11*1), Z3, Z2
-	VMOVUPS      Z2, (R9)(R11*1)
-	ADDQ         $+64, SI
+	VMOVUPS      (SI), Z4
 	CMPQ         R8, DI
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z2
+	JGE          last
+	MOVQ         coff+8(FP), R9
+	MOVQ         c+0(FP), R10
+	MOVQ         (R9), R11
+	ADDQ         R10, R11
+	VFMADD213PS  (R11), Z4, Z0
+	VMOVUPS      Z0, (R11)
+	MOVQ         8(R9), R11
+	ADDQ         R10, R11
+	VFMADD213PS  (R11), Z4, Z1
+	VMOVUPS      Z1, (R11)
+	MOVQ         16(R9), R9
+	ADDQ         R10, R9
+	VFMADD213PS  (R9), Z4, Z2
+	VMOVUPS      Z2, (R9)
+	ADDQ         $+64, SI
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z2, Z0
+	VFMADD213PS  (DX), Z4, Z0
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z4, Z1
+	MOVQ         16(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z4, Z2
+	VBROADCASTSS alpha+56(FP), Z4
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z4, Z0, Z0
 	VMOVUPS      Z0, (DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z2, Z1
+	VMULPS       Z4, Z1, Z1
 	VMOVUPS      Z1, (DX)
 	MOVQ         16(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z2, Z2
+	VMULPS       Z4, Z2, Z2
 	VMOVUPS      Z2, (AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+24, coff+8(FP)
+	ADDQ         $+24, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func wide3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+// func wide3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·wide3AVX512(SB), NOSPLIT, $0-76
+TEXT ·wide3AVX512(SB), NOSPLIT, $0-88
+tile:
 	MOVQ    load+64(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -2735,12 +2880,20 @@ cols1End:
 	VMOVUPS      Z4, (AX)
 	VMULPS       Z6, Z5, Z5
 	VMOVUPS      Z5, 64(AX)
+	DECQ         times+80(FP)
+	JZ           done
+	ADDQ         $+24, coff+8(FP)
+	ADDQ         $+24, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaledWide3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaledWide3AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaledWide3AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaledWide3AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -2773,8 +2926,6 @@ begin:
 	LEAQ 16384(CX), SI
 	MOVQ k+40(FP), DI
 	XORQ R8, R8
-	MOVQ c+0(FP), R9
-	MOVQ coff+8(FP), R10
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -2785,101 +2936,131 @@ block:
 	VPXORD Z5, Z5, Z5
 
 cols:
-	VMOVUPS      (CX), Z6
-	VMOVUPS      17408(CX), Z7
-	VBROADCASTSS (DX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z0
-	VFMADD231PS  Z7, Z8, Z1
-	VBROADCASTSS (BX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VBROADCASTSS (AX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z4
-	VFMADD231PS  Z7, Z8, Z5
-	VMOVUPS      64(CX), Z6
-	VMOVUPS      17472(CX), Z7
-	VBROADCASTSS 4(DX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z0
-	VFMADD231PS  Z7, Z8, Z1
-	VBROADCASTSS 4(BX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VBROADCASTSS 4(AX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z4
-	VFMADD231PS  Z7, Z8, Z5
-	VMOVUPS      128(CX), Z6
-	VMOVUPS      17536(CX), Z7
-	VBROADCASTSS 8(DX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z0
-	VFMADD231PS  Z7, Z8, Z1
-	VBROADCASTSS 8(BX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VBROADCASTSS 8(AX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z4
-	VFMADD231PS  Z7, Z8, Z5
-	VMOVUPS      192(CX), Z6
-	VMOVUPS      17600(CX), Z7
-	VBROADCASTSS 12(DX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z0
-	VFMADD231PS  Z7, Z8, Z1
-	VBROADCASTSS 12(BX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z2
-	VFMADD231PS  Z7, Z8, Z3
-	VBROADCASTSS 12(AX)(R8*4), Z8
-	VFMADD231PS  Z6, Z8, Z4
-	VFMADD231PS  Z7, Z8, Z5
+	VMOVUPS      (CX), Z7
+	VMOVUPS      17408(CX), Z8
+	VBROADCASTSS (DX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z0
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (BX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z2
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (AX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z4
+	VFMADD231PS  Z8, Z9, Z5
+	VMOVUPS      64(CX), Z7
+	VMOVUPS      17472(CX), Z8
+	VBROADCASTSS 4(DX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z0
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS 4(BX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z2
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS 4(AX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z4
+	VFMADD231PS  Z8, Z9, Z5
+	VMOVUPS      128(CX), Z7
+	VMOVUPS      17536(CX), Z8
+	VBROADCASTSS 8(DX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z0
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS 8(BX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z2
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS 8(AX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z4
+	VFMADD231PS  Z8, Z9, Z5
+	VMOVUPS      192(CX), Z7
+	VMOVUPS      17600(CX), Z8
+	VBROADCASTSS 12(DX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z0
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS 12(BX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z2
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS 12(AX)(R8*4), Z9
+	VFMADD231PS  Z7, Z9, Z4
+	VFMADD231PS  Z8, Z9, Z5
 	ADDQ         $+256, CX
 	ADDQ         $+4, R8
 	TESTQ        $+15, R8
 	JNZ          cols
-	VMOVUPS      (SI), Z6
-	VMOVUPS      17408(SI), Z7
-	MOVQ         (R10), R11
-	VFMADD213PS  (R9)(R11*1), Z6, Z0
-	VMOVUPS      Z0, (R9)(R11*1)
-	VFMADD213PS  64(R9)(R11*1), Z7, Z1
-	VMOVUPS      Z1, 64(R9)(R11*1)
-	MOVQ         8(R10), R11
-	VFMADD213PS  (R9)(R11*1), Z6, Z2
-	VMOVUPS      Z2, (R9)(R11*1)
-	VFMADD213PS  64(R9)(R11*1), Z7, Z3
-	VMOVUPS      Z3, 64(R9)(R11*1)
-	MOVQ         16(R10), R11
-	VFMADD213PS  (R9)(R11*1), Z6, Z4
-	VMOVUPS      Z4, (R9)(R11*1)
-	VFMADD213PS  64(R9)(R11*1), Z7, Z5
-	VMOVUPS      Z5, 64(R9)(R11*1)
-	ADDQ         $+64, SI
+	VMOVUPS      (SI), Z7
+	VMOVUPS      17408(SI), Z8
 	CMPQ         R8, DI
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z5
+	JGE          last
+	MOVQ         coff+8(FP), R9
+	MOVQ         c+0(FP), R10
+	MOVQ         (R9), R11
+	ADDQ         R10, R11
+	VFMADD213PS  (R11), Z7, Z0
+	VMOVUPS      Z0, (R11)
+	VFMADD213PS  64(R11), Z8, Z1
+	VMOVUPS      Z1, 64(R11)
+	MOVQ         8(R9), R11
+	ADDQ         R10, R11
+	VFMADD213PS  (R11), Z7, Z2
+	VMOVUPS      Z2, (R11)
+	VFMADD213PS  64(R11), Z8, Z3
+	VMOVUPS      Z3, 64(R11)
+	MOVQ         16(R9), R9
+	ADDQ         R10, R9
+	VFMADD213PS  (R9), Z7, Z4
+	VMOVUPS      Z4, (R9)
+	VFMADD213PS  64(R9), Z8, Z5
+	VMOVUPS      Z5, 64(R9)
+	ADDQ         $+64, SI
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z5, Z0
+	VFMADD213PS  (DX), Z7, Z0
+	VFMADD213PS  64(DX), Z8, Z1
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z7, Z2
+	VFMADD213PS  64(DX), Z8, Z3
+	MOVQ         16(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z7, Z4
+	VFMADD213PS  64(AX), Z8, Z5
+	VBROADCASTSS alpha+56(FP), Z7
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z7, Z0, Z0
 	VMOVUPS      Z0, (DX)
-	VMULPS       64(DX), Z5, Z1
+	VMULPS       Z7, Z1, Z1
 	VMOVUPS      Z1, 64(DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z5, Z2
+	VMULPS       Z7, Z2, Z2
 	VMOVUPS      Z2, (DX)
-	VMULPS       64(DX), Z5, Z3
+	VMULPS       Z7, Z3, Z3
 	VMOVUPS      Z3, 64(DX)
 	MOVQ         16(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z5, Z4
+	VMULPS       Z7, Z4, Z4
 	VMOVUPS      Z4, (AX)
-	VMULPS       64(AX), Z5, Z5
+	VMULPS       Z7, Z5, Z5
 	VMOVUPS      Z5, 64(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+24, coff+8(FP)
+	ADDQ         $+24, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·tile4AVX512(SB), NOSPLIT, $0-68
+TEXT ·tile4AVX512(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -3007,12 +3188,20 @@ cols1End:
 	ADDQ         CX, AX
 	VMULPS       Z4, Z3, Z3
 	VMOVUPS      Z3, (AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+32, coff+8(FP)
+	ADDQ         $+32, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaled4AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaled4AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -3047,8 +3236,6 @@ begin:
 	LEAQ 16384(CX), DI
 	MOVQ k+40(FP), R8
 	XORQ R9, R9
-	MOVQ c+0(FP), R10
-	MOVQ coff+8(FP), R11
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -3057,87 +3244,118 @@ block:
 	VPXORD Z3, Z3, Z3
 
 cols:
-	VMOVUPS      (CX), Z4
-	VBROADCASTSS (DX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z0
-	VBROADCASTSS (BX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z1
-	VBROADCASTSS (SI)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z2
-	VBROADCASTSS (AX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z3
-	VMOVUPS      64(CX), Z4
-	VBROADCASTSS 4(DX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z0
-	VBROADCASTSS 4(BX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z1
-	VBROADCASTSS 4(SI)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z2
-	VBROADCASTSS 4(AX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z3
-	VMOVUPS      128(CX), Z4
-	VBROADCASTSS 8(DX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z0
-	VBROADCASTSS 8(BX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z1
-	VBROADCASTSS 8(SI)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z2
-	VBROADCASTSS 8(AX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z3
-	VMOVUPS      192(CX), Z4
-	VBROADCASTSS 12(DX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z0
-	VBROADCASTSS 12(BX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z1
-	VBROADCASTSS 12(SI)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z2
-	VBROADCASTSS 12(AX)(R9*4), Z5
-	VFMADD231PS  Z4, Z5, Z3
+	VMOVUPS      (CX), Z5
+	VBROADCASTSS (DX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS (BX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS (SI)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS (AX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VMOVUPS      64(CX), Z5
+	VBROADCASTSS 4(DX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS 4(BX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS 4(SI)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS 4(AX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VMOVUPS      128(CX), Z5
+	VBROADCASTSS 8(DX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS 8(BX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS 8(SI)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS 8(AX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z3
+	VMOVUPS      192(CX), Z5
+	VBROADCASTSS 12(DX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z0
+	VBROADCASTSS 12(BX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z1
+	VBROADCASTSS 12(SI)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z2
+	VBROADCASTSS 12(AX)(R9*4), Z6
+	VFMADD231PS  Z5, Z6, Z3
 	ADDQ         $+256, CX
 	ADDQ         $+4, R9
 	TESTQ        $+15, R9
 	JNZ          cols
-	VMOVUPS      (DI), Z4
-	MOVQ         (R11), R12
-	VFMADD213PS  (R10)(R12*1), Z4, Z0
-	VMOVUPS      Z0, (R10)(R12*1)
-	MOVQ         8(R11), R12
-	VFMADD213PS  (R10)(R12*1), Z4, Z1
-	VMOVUPS      Z1, (R10)(R12*1)
-	MOVQ         16(R11), R12
-	VFMADD213PS  (R10)(R12*1), Z4, Z2
-	VMOVUPS      Z2, (R10)(R12*1)
-	MOVQ         24(R11), R12
-	VFMADD213PS  (R10)(R12*1), Z4, Z3
-	VMOVUPS      Z3, (R10)(R12*1)
-	ADDQ         $+64, DI
+	VMOVUPS      (DI), Z5
 	CMPQ         R9, R8
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z3
+	JGE          last
+	MOVQ         coff+8(FP), R10
+	MOVQ         c+0(FP), R11
+	MOVQ         (R10), R12
+	ADDQ         R11, R12
+	VFMADD213PS  (R12), Z5, Z0
+	VMOVUPS      Z0, (R12)
+	MOVQ         8(R10), R12
+	ADDQ         R11, R12
+	VFMADD213PS  (R12), Z5, Z1
+	VMOVUPS      Z1, (R12)
+	MOVQ         16(R10), R12
+	ADDQ         R11, R12
+	VFMADD213PS  (R12), Z5, Z2
+	VMOVUPS      Z2, (R12)
+	MOVQ         24(R10), R10
+	ADDQ         R11, R10
+	VFMADD213PS  (R10), Z5, Z3
+	VMOVUPS      Z3, (R10)
+	ADDQ         $+64, DI
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z3, Z0
+	VFMADD213PS  (DX), Z5, Z0
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z5, Z1
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z5, Z2
+	MOVQ         24(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z5, Z3
+	VBROADCASTSS alpha+56(FP), Z5
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z5, Z0, Z0
 	VMOVUPS      Z0, (DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z3, Z1
+	VMULPS       Z5, Z1, Z1
 	VMOVUPS      Z1, (DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z3, Z2
+	VMULPS       Z5, Z2, Z2
 	VMOVUPS      Z2, (DX)
 	MOVQ         24(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z3, Z3
+	VMULPS       Z5, Z3, Z3
 	VMOVUPS      Z3, (AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+32, coff+8(FP)
+	ADDQ         $+32, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func wide4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+// func wide4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·wide4AVX512(SB), NOSPLIT, $0-76
+TEXT ·wide4AVX512(SB), NOSPLIT, $0-88
+tile:
 	MOVQ    load+64(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -3309,12 +3527,20 @@ cols1End:
 	VMOVUPS      Z6, (AX)
 	VMULPS       Z8, Z7, Z7
 	VMOVUPS      Z7, 64(AX)
+	DECQ         times+80(FP)
+	JZ           done
+	ADDQ         $+32, coff+8(FP)
+	ADDQ         $+32, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaledWide4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaledWide4AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaledWide4AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaledWide4AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -3353,8 +3579,6 @@ begin:
 	LEAQ 16384(CX), DI
 	MOVQ k+40(FP), R8
 	XORQ R9, R9
-	MOVQ c+0(FP), R10
-	MOVQ coff+8(FP), R11
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -3367,124 +3591,159 @@ block:
 	VPXORD Z7, Z7, Z7
 
 cols:
-	VMOVUPS      (CX), Z8
-	VMOVUPS      17408(CX), Z9
-	VBROADCASTSS (DX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z0
-	VFMADD231PS  Z9, Z10, Z1
-	VBROADCASTSS (BX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z2
-	VFMADD231PS  Z9, Z10, Z3
-	VBROADCASTSS (SI)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z4
-	VFMADD231PS  Z9, Z10, Z5
-	VBROADCASTSS (AX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z6
-	VFMADD231PS  Z9, Z10, Z7
-	VMOVUPS      64(CX), Z8
-	VMOVUPS      17472(CX), Z9
-	VBROADCASTSS 4(DX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z0
-	VFMADD231PS  Z9, Z10, Z1
-	VBROADCASTSS 4(BX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z2
-	VFMADD231PS  Z9, Z10, Z3
-	VBROADCASTSS 4(SI)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z4
-	VFMADD231PS  Z9, Z10, Z5
-	VBROADCASTSS 4(AX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z6
-	VFMADD231PS  Z9, Z10, Z7
-	VMOVUPS      128(CX), Z8
-	VMOVUPS      17536(CX), Z9
-	VBROADCASTSS 8(DX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z0
-	VFMADD231PS  Z9, Z10, Z1
-	VBROADCASTSS 8(BX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z2
-	VFMADD231PS  Z9, Z10, Z3
-	VBROADCASTSS 8(SI)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z4
-	VFMADD231PS  Z9, Z10, Z5
-	VBROADCASTSS 8(AX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z6
-	VFMADD231PS  Z9, Z10, Z7
-	VMOVUPS      192(CX), Z8
-	VMOVUPS      17600(CX), Z9
-	VBROADCASTSS 12(DX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z0
-	VFMADD231PS  Z9, Z10, Z1
-	VBROADCASTSS 12(BX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z2
-	VFMADD231PS  Z9, Z10, Z3
-	VBROADCASTSS 12(SI)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z4
-	VFMADD231PS  Z9, Z10, Z5
-	VBROADCASTSS 12(AX)(R9*4), Z10
-	VFMADD231PS  Z8, Z10, Z6
-	VFMADD231PS  Z9, Z10, Z7
+	VMOVUPS      (CX), Z9
+	VMOVUPS      17408(CX), Z10
+	VBROADCASTSS (DX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z0
+	VFMADD231PS  Z10, Z11, Z1
+	VBROADCASTSS (BX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z2
+	VFMADD231PS  Z10, Z11, Z3
+	VBROADCASTSS (SI)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z4
+	VFMADD231PS  Z10, Z11, Z5
+	VBROADCASTSS (AX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z6
+	VFMADD231PS  Z10, Z11, Z7
+	VMOVUPS      64(CX), Z9
+	VMOVUPS      17472(CX), Z10
+	VBROADCASTSS 4(DX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z0
+	VFMADD231PS  Z10, Z11, Z1
+	VBROADCASTSS 4(BX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z2
+	VFMADD231PS  Z10, Z11, Z3
+	VBROADCASTSS 4(SI)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z4
+	VFMADD231PS  Z10, Z11, Z5
+	VBROADCASTSS 4(AX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z6
+	VFMADD231PS  Z10, Z11, Z7
+	VMOVUPS      128(CX), Z9
+	VMOVUPS      17536(CX), Z10
+	VBROADCASTSS 8(DX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z0
+	VFMADD231PS  Z10, Z11, Z1
+	VBROADCASTSS 8(BX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z2
+	VFMADD231PS  Z10, Z11, Z3
+	VBROADCASTSS 8(SI)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z4
+	VFMADD231PS  Z10, Z11, Z5
+	VBROADCASTSS 8(AX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z6
+	VFMADD231PS  Z10, Z11, Z7
+	VMOVUPS      192(CX), Z9
+	VMOVUPS      17600(CX), Z10
+	VBROADCASTSS 12(DX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z0
+	VFMADD231PS  Z10, Z11, Z1
+	VBROADCASTSS 12(BX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z2
+	VFMADD231PS  Z10, Z11, Z3
+	VBROADCASTSS 12(SI)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z4
+	VFMADD231PS  Z10, Z11, Z5
+	VBROADCASTSS 12(AX)(R9*4), Z11
+	VFMADD231PS  Z9, Z11, Z6
+	VFMADD231PS  Z10, Z11, Z7
 	ADDQ         $+256, CX
 	ADDQ         $+4, R9
 	TESTQ        $+15, R9
 	JNZ          cols
-	VMOVUPS      (DI), Z8
-	VMOVUPS      17408(DI), Z9
-	MOVQ         (R11), R12
-	VFMADD213PS  (R10)(R12*1), Z8, Z0
-	VMOVUPS      Z0, (R10)(R12*1)
-	VFMADD213PS  64(R10)(R12*1), Z9, Z1
-	VMOVUPS      Z1, 64(R10)(R12*1)
-	MOVQ         8(R11), R12
-	VFMADD213PS  (R10)(R12*1), Z8, Z2
-	VMOVUPS      Z2, (R10)(R12*1)
-	VFMADD213PS  64(R10)(R12*1), Z9, Z3
-	VMOVUPS      Z3, 64(R10)(R12*1)
-	MOVQ         16(R11), R12
-	VFMADD213PS  (R10)(R12*1), Z8, Z4
-	VMOVUPS      Z4, (R10)(R12*1)
-	VFMADD213PS  64(R10)(R12*1), Z9, Z5
-	VMOVUPS      Z5, 64(R10)(R12*1)
-	MOVQ         24(R11), R12
-	VFMADD213PS  (R10)(R12*1), Z8, Z6
-	VMOVUPS      Z6, (R10)(R12*1)
-	VFMADD213PS  64(R10)(R12*1), Z9, Z7
-	VMOVUPS      Z7, 64(R10)(R12*1)
-	ADDQ         $+64, DI
+	VMOVUPS      (DI), Z9
+	VMOVUPS      17408(DI), Z10
 	CMPQ         R9, R8
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z7
+	JGE          last
+	MOVQ         coff+8(FP), R10
+	MOVQ         c+0(FP), R11
+	MOVQ         (R10), R12
+	ADDQ         R11, R12
+	VFMADD213PS  (R12), Z9, Z0
+	VMOVUPS      Z0, (R12)
+	VFMADD213PS  64(R12), Z10, Z1
+	VMOVUPS      Z1, 64(R12)
+	MOVQ         8(R10), R12
+	ADDQ         R11, R12
+	VFMADD213PS  (R12), Z9, Z2
+	VMOVUPS      Z2, (R12)
+	VFMADD213PS  64(R12), Z10, Z3
+	VMOVUPS      Z3, 64(R12)
+	MOVQ         16(R10), R12
+	ADDQ         R11, R12
+	VFMADD213PS  (R12), Z9, Z4
+	VMOVUPS      Z4, (R12)
+	VFMADD213PS  64(R12), Z10, Z5
+	VMOVUPS      Z5, 64(R12)
+	MOVQ         24(R10), R10
+	ADDQ         R11, R10
+	VFMADD213PS  (R10), Z9, Z6
+	VMOVUPS      Z6, (R10)
+	VFMADD213PS  64(R10), Z10, Z7
+	VMOVUPS      Z7, 64(R10)
+	ADDQ         $+64, DI
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z7, Z0
+	VFMADD213PS  (DX), Z9, Z0
+	VFMADD213PS  64(DX), Z10, Z1
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z9, Z2
+	VFMADD213PS  64(DX), Z10, Z3
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z9, Z4
+	VFMADD213PS  64(DX), Z10, Z5
+	MOVQ         24(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z9, Z6
+	VFMADD213PS  64(AX), Z10, Z7
+	VBROADCASTSS alpha+56(FP), Z9
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z9, Z0, Z0
 	VMOVUPS      Z0, (DX)
-	VMULPS       64(DX), Z7, Z1
+	VMULPS       Z9, Z1, Z1
 	VMOVUPS      Z1, 64(DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z7, Z2
+	VMULPS       Z9, Z2, Z2
 	VMOVUPS      Z2, (DX)
-	VMULPS       64(DX), Z7, Z3
+	VMULPS       Z9, Z3, Z3
 	VMOVUPS      Z3, 64(DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z7, Z4
+	VMULPS       Z9, Z4, Z4
 	VMOVUPS      Z4, (DX)
-	VMULPS       64(DX), Z7, Z5
+	VMULPS       Z9, Z5, Z5
 	VMOVUPS      Z5, 64(DX)
 	MOVQ         24(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z7, Z6
+	VMULPS       Z9, Z6, Z6
 	VMOVUPS      Z6, (AX)
-	VMULPS       64(AX), Z7, Z7
+	VMULPS       Z9, Z7, Z7
 	VMOVUPS      Z7, 64(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+32, coff+8(FP)
+	ADDQ         $+32, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·tile5AVX512(SB), NOSPLIT, $0-68
+TEXT ·tile5AVX512(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -3632,12 +3891,20 @@ cols1End:
 	ADDQ         CX, AX
 	VMULPS       Z5, Z4, Z4
 	VMOVUPS      Z4, (AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+40, coff+8(FP)
+	ADDQ         $+40, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaled5AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaled5AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -3677,8 +3944,6 @@ begin:
 	LEAQ 16384(CX), R8
 	MOVQ k+40(FP), R9
 	XORQ R10, R10
-	MOVQ c+0(FP), R11
-	MOVQ coff+8(FP), R12
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -3688,102 +3953,137 @@ block:
 	VPXORD Z4, Z4, Z4
 
 cols:
-	VMOVUPS      (CX), Z5
-	VBROADCASTSS (DX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z0
-	VBROADCASTSS (BX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z1
-	VBROADCASTSS (SI)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z2
-	VBROADCASTSS (DI)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z3
-	VBROADCASTSS (AX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z4
-	VMOVUPS      64(CX), Z5
-	VBROADCASTSS 4(DX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z0
-	VBROADCASTSS 4(BX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z1
-	VBROADCASTSS 4(SI)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z2
-	VBROADCASTSS 4(DI)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z3
-	VBROADCASTSS 4(AX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z4
-	VMOVUPS      128(CX), Z5
-	VBROADCASTSS 8(DX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z0
-	VBROADCASTSS 8(BX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z1
-	VBROADCASTSS 8(SI)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z2
-	VBROADCASTSS 8(DI)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z3
-	VBROADCASTSS 8(AX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z4
-	VMOVUPS      192(CX), Z5
-	VBROADCASTSS 12(DX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z0
-	VBROADCASTSS 12(BX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z1
-	VBROADCASTSS 12(SI)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z2
-	VBROADCASTSS 12(DI)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z3
-	VBROADCASTSS 12(AX)(R10*4), Z6
-	VFMADD231PS  Z5, Z6, Z4
+	VMOVUPS      (CX), Z6
+	VBROADCASTSS (DX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS (BX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS (SI)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS (DI)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS (AX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VMOVUPS      64(CX), Z6
+	VBROADCASTSS 4(DX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS 4(BX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS 4(SI)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS 4(DI)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS 4(AX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VMOVUPS      128(CX), Z6
+	VBROADCASTSS 8(DX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS 8(BX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS 8(SI)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS 8(DI)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS 8(AX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
+	VMOVUPS      192(CX), Z6
+	VBROADCASTSS 12(DX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z0
+	VBROADCASTSS 12(BX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z1
+	VBROADCASTSS 12(SI)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z2
+	VBROADCASTSS 12(DI)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z3
+	VBROADCASTSS 12(AX)(R10*4), Z7
+	VFMADD231PS  Z6, Z7, Z4
 	ADDQ         $+256, CX
 	ADDQ         $+4, R10
 	TESTQ        $+15, R10
 	JNZ          cols
-	VMOVUPS      (R8), Z5
-	MOVQ         (R12), R13
-	VFMADD213PS  (R11)(R13*1), Z5, Z0
-	VMOVUPS      Z0, (R11)(R13*1)
-	MOVQ         8(R12), R13
-	VFMADD213PS  (R11)(R13*1), Z5, Z1
-	VMOVUPS      Z1, (R11)(R13*1)
-	MOVQ         16(R12), R13
-	VFMADD213PS  (R11)(R13*1), Z5, Z2
-	VMOVUPS      Z2, (R11)(R13*1)
-	MOVQ         24(R12), R13
-	VFMADD213PS  (R11)(R13*1), Z5, Z3
-	VMOVUPS      Z3, (R11)(R13*1)
-	MOVQ         32(R12), R13
-	VFMADD213PS  (R11)(R13*1), Z5, Z4
-	VMOVUPS      Z4, (R11)(R13*1)
-	ADDQ         $+64, R8
+	VMOVUPS      (R8), Z6
 	CMPQ         R10, R9
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z4
+	JGE          last
+	MOVQ         coff+8(FP), R11
+	MOVQ         c+0(FP), R12
+	MOVQ         (R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Z6, Z0
+	VMOVUPS      Z0, (R13)
+	MOVQ         8(R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Z6, Z1
+	VMOVUPS      Z1, (R13)
+	MOVQ         16(R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Z6, Z2
+	VMOVUPS      Z2, (R13)
+	MOVQ         24(R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Z6, Z3
+	VMOVUPS      Z3, (R13)
+	MOVQ         32(R11), R11
+	ADDQ         R12, R11
+	VFMADD213PS  (R11), Z6, Z4
+	VMOVUPS      Z4, (R11)
+	ADDQ         $+64, R8
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z4, Z0
+	VFMADD213PS  (DX), Z6, Z0
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z6, Z1
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z6, Z2
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z6, Z3
+	MOVQ         32(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z6, Z4
+	VBROADCASTSS alpha+56(FP), Z6
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z6, Z0, Z0
 	VMOVUPS      Z0, (DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z4, Z1
+	VMULPS       Z6, Z1, Z1
 	VMOVUPS      Z1, (DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z4, Z2
+	VMULPS       Z6, Z2, Z2
 	VMOVUPS      Z2, (DX)
 	MOVQ         24(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z4, Z3
+	VMULPS       Z6, Z3, Z3
 	VMOVUPS      Z3, (DX)
 	MOVQ         32(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z4, Z4
+	VMULPS       Z6, Z4, Z4
 	VMOVUPS      Z4, (AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+40, coff+8(FP)
+	ADDQ         $+40, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func wide5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+// func wide5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·wide5AVX512(SB), NOSPLIT, $0-76
+TEXT ·wide5AVX512(SB), NOSPLIT, $0-88
+tile:
 	MOVQ    load+64(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -3984,12 +4284,20 @@ cols1End:
 	VMOVUPS      Z8, (AX)
 	VMULPS       Z10, Z9, Z9
 	VMOVUPS      Z9, 64(AX)
+	DECQ         times+80(FP)
+	JZ           done
+	ADDQ         $+40, coff+8(FP)
+	ADDQ         $+40, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaledWide5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaledWide5AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaledWide5AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaledWide5AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -4034,8 +4342,6 @@ begin:
 	LEAQ 16384(CX), R8
 	MOVQ k+40(FP), R9
 	XORQ R10, R10
-	MOVQ c+0(FP), R11
-	MOVQ coff+8(FP), R12
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -4050,147 +4356,187 @@ block:
 	VPXORD Z9, Z9, Z9
 
 cols:
-	VMOVUPS      (CX), Z10
-	VMOVUPS      17408(CX), Z11
-	VBROADCASTSS (DX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z0
-	VFMADD231PS  Z11, Z12, Z1
-	VBROADCASTSS (BX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VFMADD231PS  Z11, Z12, Z3
-	VBROADCASTSS (SI)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z4
-	VFMADD231PS  Z11, Z12, Z5
-	VBROADCASTSS (DI)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z6
-	VFMADD231PS  Z11, Z12, Z7
-	VBROADCASTSS (AX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z8
-	VFMADD231PS  Z11, Z12, Z9
-	VMOVUPS      64(CX), Z10
-	VMOVUPS      17472(CX), Z11
-	VBROADCASTSS 4(DX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z0
-	VFMADD231PS  Z11, Z12, Z1
-	VBROADCASTSS 4(BX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VFMADD231PS  Z11, Z12, Z3
-	VBROADCASTSS 4(SI)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z4
-	VFMADD231PS  Z11, Z12, Z5
-	VBROADCASTSS 4(DI)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z6
-	VFMADD231PS  Z11, Z12, Z7
-	VBROADCASTSS 4(AX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z8
-	VFMADD231PS  Z11, Z12, Z9
-	VMOVUPS      128(CX), Z10
-	VMOVUPS      17536(CX), Z11
-	VBROADCASTSS 8(DX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z0
-	VFMADD231PS  Z11, Z12, Z1
-	VBROADCASTSS 8(BX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VFMADD231PS  Z11, Z12, Z3
-	VBROADCASTSS 8(SI)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z4
-	VFMADD231PS  Z11, Z12, Z5
-	VBROADCASTSS 8(DI)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z6
-	VFMADD231PS  Z11, Z12, Z7
-	VBROADCASTSS 8(AX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z8
-	VFMADD231PS  Z11, Z12, Z9
-	VMOVUPS      192(CX), Z10
-	VMOVUPS      17600(CX), Z11
-	VBROADCASTSS 12(DX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z0
-	VFMADD231PS  Z11, Z12, Z1
-	VBROADCASTSS 12(BX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z2
-	VFMADD231PS  Z11, Z12, Z3
-	VBROADCASTSS 12(SI)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z4
-	VFMADD231PS  Z11, Z12, Z5
-	VBROADCASTSS 12(DI)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z6
-	VFMADD231PS  Z11, Z12, Z7
-	VBROADCASTSS 12(AX)(R10*4), Z12
-	VFMADD231PS  Z10, Z12, Z8
-	VFMADD231PS  Z11, Z12, Z9
+	VMOVUPS      (CX), Z11
+	VMOVUPS      17408(CX), Z12
+	VBROADCASTSS (DX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z0
+	VFMADD231PS  Z12, Z13, Z1
+	VBROADCASTSS (BX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z2
+	VFMADD231PS  Z12, Z13, Z3
+	VBROADCASTSS (SI)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z4
+	VFMADD231PS  Z12, Z13, Z5
+	VBROADCASTSS (DI)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z6
+	VFMADD231PS  Z12, Z13, Z7
+	VBROADCASTSS (AX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z8
+	VFMADD231PS  Z12, Z13, Z9
+	VMOVUPS      64(CX), Z11
+	VMOVUPS      17472(CX), Z12
+	VBROADCASTSS 4(DX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z0
+	VFMADD231PS  Z12, Z13, Z1
+	VBROADCASTSS 4(BX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z2
+	VFMADD231PS  Z12, Z13, Z3
+	VBROADCASTSS 4(SI)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z4
+	VFMADD231PS  Z12, Z13, Z5
+	VBROADCASTSS 4(DI)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z6
+	VFMADD231PS  Z12, Z13, Z7
+	VBROADCASTSS 4(AX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z8
+	VFMADD231PS  Z12, Z13, Z9
+	VMOVUPS      128(CX), Z11
+	VMOVUPS      17536(CX), Z12
+	VBROADCASTSS 8(DX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z0
+	VFMADD231PS  Z12, Z13, Z1
+	VBROADCASTSS 8(BX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z2
+	VFMADD231PS  Z12, Z13, Z3
+	VBROADCASTSS 8(SI)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z4
+	VFMADD231PS  Z12, Z13, Z5
+	VBROADCASTSS 8(DI)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z6
+	VFMADD231PS  Z12, Z13, Z7
+	VBROADCASTSS 8(AX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z8
+	VFMADD231PS  Z12, Z13, Z9
+	VMOVUPS      192(CX), Z11
+	VMOVUPS      17600(CX), Z12
+	VBROADCASTSS 12(DX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z0
+	VFMADD231PS  Z12, Z13, Z1
+	VBROADCASTSS 12(BX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z2
+	VFMADD231PS  Z12, Z13, Z3
+	VBROADCASTSS 12(SI)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z4
+	VFMADD231PS  Z12, Z13, Z5
+	VBROADCASTSS 12(DI)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z6
+	VFMADD231PS  Z12, Z13, Z7
+	VBROADCASTSS 12(AX)(R10*4), Z13
+	VFMADD231PS  Z11, Z13, Z8
+	VFMADD231PS  Z12, Z13, Z9
 	ADDQ         $+256, CX
 	ADDQ         $+4, R10
 	TESTQ        $+15, R10
 	JNZ          cols
-	VMOVUPS      (R8), Z10
-	VMOVUPS      17408(R8), Z11
-	MOVQ         (R12), R13
-	VFMADD213PS  (R11)(R13*1), Z10, Z0
-	VMOVUPS      Z0, (R11)(R13*1)
-	VFMADD213PS  64(R11)(R13*1), Z11, Z1
-	VMOVUPS      Z1, 64(R11)(R13*1)
-	MOVQ         8(R12), R13
-	VFMADD213PS  (R11)(R13*1), Z10, Z2
-	VMOVUPS      Z2, (R11)(R13*1)
-	VFMADD213PS  64(R11)(R13*1), Z11, Z3
-	VMOVUPS      Z3, 64(R11)(R13*1)
-	MOVQ         16(R12), R13
-	VFMADD213PS  (R11)(R13*1), Z10, Z4
-	VMOVUPS      Z4, (R11)(R13*1)
-	VFMADD213PS  64(R11)(R13*1), Z11, Z5
-	VMOVUPS      Z5, 64(R11)(R13*1)
-	MOVQ         24(R12), R13
-	VFMADD213PS  (R11)(R13*1), Z10, Z6
-	VMOVUPS      Z6, (R11)(R13*1)
-	VFMADD213PS  64(R11)(R13*1), Z11, Z7
-	VMOVUPS      Z7, 64(R11)(R13*1)
-	MOVQ         32(R12), R13
-	VFMADD213PS  (R11)(R13*1), Z10, Z8
-	VMOVUPS      Z8, (R11)(R13*1)
-	VFMADD213PS  64(R11)(R13*1), Z11, Z9
-	VMOVUPS      Z9, 64(R11)(R13*1)
-	ADDQ         $+64, R8
+	VMOVUPS      (R8), Z11
+	VMOVUPS      17408(R8), Z12
 	CMPQ         R10, R9
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z9
+	JGE          last
+	MOVQ         coff+8(FP), R11
+	MOVQ         c+0(FP), R12
+	MOVQ         (R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Z11, Z0
+	VMOVUPS      Z0, (R13)
+	VFMADD213PS  64(R13), Z12, Z1
+	VMOVUPS      Z1, 64(R13)
+	MOVQ         8(R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Z11, Z2
+	VMOVUPS      Z2, (R13)
+	VFMADD213PS  64(R13), Z12, Z3
+	VMOVUPS      Z3, 64(R13)
+	MOVQ         16(R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Z11, Z4
+	VMOVUPS      Z4, (R13)
+	VFMADD213PS  64(R13), Z12, Z5
+	VMOVUPS      Z5, 64(R13)
+	MOVQ         24(R11), R13
+	ADDQ         R12, R13
+	VFMADD213PS  (R13), Z11, Z6
+	VMOVUPS      Z6, (R13)
+	VFMADD213PS  64(R13), Z12, Z7
+	VMOVUPS      Z7, 64(R13)
+	MOVQ         32(R11), R11
+	ADDQ         R12, R11
+	VFMADD213PS  (R11), Z11, Z8
+	VMOVUPS      Z8, (R11)
+	VFMADD213PS  64(R11), Z12, Z9
+	VMOVUPS      Z9, 64(R11)
+	ADDQ         $+64, R8
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z9, Z0
+	VFMADD213PS  (DX), Z11, Z0
+	VFMADD213PS  64(DX), Z12, Z1
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z11, Z2
+	VFMADD213PS  64(DX), Z12, Z3
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z11, Z4
+	VFMADD213PS  64(DX), Z12, Z5
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z11, Z6
+	VFMADD213PS  64(DX), Z12, Z7
+	MOVQ         32(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z11, Z8
+	VFMADD213PS  64(AX), Z12, Z9
+	VBROADCASTSS alpha+56(FP), Z11
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z11, Z0, Z0
 	VMOVUPS      Z0, (DX)
-	VMULPS       64(DX), Z9, Z1
+	VMULPS       Z11, Z1, Z1
 	VMOVUPS      Z1, 64(DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z9, Z2
+	VMULPS       Z11, Z2, Z2
 	VMOVUPS      Z2, (DX)
-	VMULPS       64(DX), Z9, Z3
+	VMULPS       Z11, Z3, Z3
 	VMOVUPS      Z3, 64(DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z9, Z4
+	VMULPS       Z11, Z4, Z4
 	VMOVUPS      Z4, (DX)
-	VMULPS       64(DX), Z9, Z5
+	VMULPS       Z11, Z5, Z5
 	VMOVUPS      Z5, 64(DX)
 	MOVQ         24(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z9, Z6
+	VMULPS       Z11, Z6, Z6
 	VMOVUPS      Z6, (DX)
-	VMULPS       64(DX), Z9, Z7
+	VMULPS       Z11, Z7, Z7
 	VMOVUPS      Z7, 64(DX)
 	MOVQ         32(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z9, Z8
+	VMULPS       Z11, Z8, Z8
 	VMOVUPS      Z8, (AX)
-	VMULPS       64(AX), Z9, Z9
+	VMULPS       Z11, Z9, Z9
 	VMOVUPS      Z9, 64(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+40, coff+8(FP)
+	ADDQ         $+40, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·tile6AVX512(SB), NOSPLIT, $0-68
+TEXT ·tile6AVX512(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -4358,12 +4704,20 @@ cols1End:
 	ADDQ         CX, AX
 	VMULPS       Z6, Z5, Z5
 	VMOVUPS      Z5, (AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+48, coff+8(FP)
+	ADDQ         $+48, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaled6AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaled6AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -4408,8 +4762,6 @@ begin:
 	LEAQ 16384(CX), R9
 	MOVQ k+40(FP), R10
 	XORQ R11, R11
-	MOVQ c+0(FP), R12
-	MOVQ coff+8(FP), R13
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -4420,117 +4772,156 @@ block:
 	VPXORD Z5, Z5, Z5
 
 cols:
-	VMOVUPS      (CX), Z6
-	VBROADCASTSS (DX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z0
-	VBROADCASTSS (BX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z1
-	VBROADCASTSS (SI)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z2
-	VBROADCASTSS (DI)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z3
-	VBROADCASTSS (R8)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z4
-	VBROADCASTSS (AX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z5
-	VMOVUPS      64(CX), Z6
-	VBROADCASTSS 4(DX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z0
-	VBROADCASTSS 4(BX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z1
-	VBROADCASTSS 4(SI)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z2
-	VBROADCASTSS 4(DI)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z3
-	VBROADCASTSS 4(R8)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z4
-	VBROADCASTSS 4(AX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z5
-	VMOVUPS      128(CX), Z6
-	VBROADCASTSS 8(DX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z0
-	VBROADCASTSS 8(BX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z1
-	VBROADCASTSS 8(SI)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z2
-	VBROADCASTSS 8(DI)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z3
-	VBROADCASTSS 8(R8)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z4
-	VBROADCASTSS 8(AX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z5
-	VMOVUPS      192(CX), Z6
-	VBROADCASTSS 12(DX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z0
-	VBROADCASTSS 12(BX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z1
-	VBROADCASTSS 12(SI)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z2
-	VBROADCASTSS 12(DI)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z3
-	VBROADCASTSS 12(R8)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z4
-	VBROADCASTSS 12(AX)(R11*4), Z7
-	VFMADD231PS  Z6, Z7, Z5
+	VMOVUPS      (CX), Z7
+	VBROADCASTSS (DX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS (BX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS (SI)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS (DI)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS (R8)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS (AX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VMOVUPS      64(CX), Z7
+	VBROADCASTSS 4(DX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS 4(BX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS 4(SI)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS 4(DI)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS 4(R8)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS 4(AX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VMOVUPS      128(CX), Z7
+	VBROADCASTSS 8(DX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS 8(BX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS 8(SI)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS 8(DI)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS 8(R8)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS 8(AX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z5
+	VMOVUPS      192(CX), Z7
+	VBROADCASTSS 12(DX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z0
+	VBROADCASTSS 12(BX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z1
+	VBROADCASTSS 12(SI)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z2
+	VBROADCASTSS 12(DI)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z3
+	VBROADCASTSS 12(R8)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z4
+	VBROADCASTSS 12(AX)(R11*4), Z8
+	VFMADD231PS  Z7, Z8, Z5
 	ADDQ         $+256, CX
 	ADDQ         $+4, R11
 	TESTQ        $+15, R11
 	JNZ          cols
-	VMOVUPS      (R9), Z6
-	MOVQ         (R13), R14
-	VFMADD213PS  (R12)(R14*1), Z6, Z0
-	VMOVUPS      Z0, (R12)(R14*1)
-	MOVQ         8(R13), R14
-	VFMADD213PS  (R12)(R14*1), Z6, Z1
-	VMOVUPS      Z1, (R12)(R14*1)
-	MOVQ         16(R13), R14
-	VFMADD213PS  (R12)(R14*1), Z6, Z2
-	VMOVUPS      Z2, (R12)(R14*1)
-	MOVQ         24(R13), R14
-	VFMADD213PS  (R12)(R14*1), Z6, Z3
-	VMOVUPS      Z3, (R12)(R14*1)
-	MOVQ         32(R13), R14
-	VFMADD213PS  (R12)(R14*1), Z6, Z4
-	VMOVUPS      Z4, (R12)(R14*1)
-	MOVQ         40(R13), R14
-	VFMADD213PS  (R12)(R14*1), Z6, Z5
-	VMOVUPS      Z5, (R12)(R14*1)
-	ADDQ         $+64, R9
+	VMOVUPS      (R9), Z7
 	CMPQ         R11, R10
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z5
+	JGE          last
+	MOVQ         coff+8(FP), R12
+	MOVQ         c+0(FP), R13
+	MOVQ         (R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Z7, Z0
+	VMOVUPS      Z0, (R14)
+	MOVQ         8(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Z7, Z1
+	VMOVUPS      Z1, (R14)
+	MOVQ         16(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Z7, Z2
+	VMOVUPS      Z2, (R14)
+	MOVQ         24(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Z7, Z3
+	VMOVUPS      Z3, (R14)
+	MOVQ         32(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Z7, Z4
+	VMOVUPS      Z4, (R14)
+	MOVQ         40(R12), R12
+	ADDQ         R13, R12
+	VFMADD213PS  (R12), Z7, Z5
+	VMOVUPS      Z5, (R12)
+	ADDQ         $+64, R9
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z5, Z0
+	VFMADD213PS  (DX), Z7, Z0
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z7, Z1
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z7, Z2
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z7, Z3
+	MOVQ         32(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z7, Z4
+	MOVQ         40(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z7, Z5
+	VBROADCASTSS alpha+56(FP), Z7
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z7, Z0, Z0
 	VMOVUPS      Z0, (DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z5, Z1
+	VMULPS       Z7, Z1, Z1
 	VMOVUPS      Z1, (DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z5, Z2
+	VMULPS       Z7, Z2, Z2
 	VMOVUPS      Z2, (DX)
 	MOVQ         24(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z5, Z3
+	VMULPS       Z7, Z3, Z3
 	VMOVUPS      Z3, (DX)
 	MOVQ         32(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z5, Z4
+	VMULPS       Z7, Z4, Z4
 	VMOVUPS      Z4, (DX)
 	MOVQ         40(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z5, Z5
+	VMULPS       Z7, Z5, Z5
 	VMOVUPS      Z5, (AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+48, coff+8(FP)
+	ADDQ         $+48, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func wide6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+// func wide6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·wide6AVX512(SB), NOSPLIT, $0-76
+TEXT ·wide6AVX512(SB), NOSPLIT, $0-88
+tile:
 	MOVQ    load+64(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -4760,12 +5151,20 @@ cols1End:
 	VMOVUPS      Z10, (AX)
 	VMULPS       Z12, Z11, Z11
 	VMOVUPS      Z11, 64(AX)
+	DECQ         times+80(FP)
+	JZ           done
+	ADDQ         $+48, coff+8(FP)
+	ADDQ         $+48, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaledWide6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaledWide6AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaledWide6AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaledWide6AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -4816,8 +5215,6 @@ begin:
 	LEAQ 16384(CX), R9
 	MOVQ k+40(FP), R10
 	XORQ R11, R11
-	MOVQ c+0(FP), R12
-	MOVQ coff+8(FP), R13
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -4834,170 +5231,215 @@ block:
 	VPXORD Z11, Z11, Z11
 
 cols:
-	VMOVUPS      (CX), Z12
-	VMOVUPS      17408(CX), Z13
-	VBROADCASTSS (DX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z0
-	VFMADD231PS  Z13, Z14, Z1
-	VBROADCASTSS (BX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z2
-	VFMADD231PS  Z13, Z14, Z3
-	VBROADCASTSS (SI)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z4
-	VFMADD231PS  Z13, Z14, Z5
-	VBROADCASTSS (DI)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z6
-	VFMADD231PS  Z13, Z14, Z7
-	VBROADCASTSS (R8)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z8
-	VFMADD231PS  Z13, Z14, Z9
-	VBROADCASTSS (AX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z10
-	VFMADD231PS  Z13, Z14, Z11
-	VMOVUPS      64(CX), Z12
-	VMOVUPS      17472(CX), Z13
-	VBROADCASTSS 4(DX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z0
-	VFMADD231PS  Z13, Z14, Z1
-	VBROADCASTSS 4(BX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z2
-	VFMADD231PS  Z13, Z14, Z3
-	VBROADCASTSS 4(SI)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z4
-	VFMADD231PS  Z13, Z14, Z5
-	VBROADCASTSS 4(DI)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z6
-	VFMADD231PS  Z13, Z14, Z7
-	VBROADCASTSS 4(R8)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z8
-	VFMADD231PS  Z13, Z14, Z9
-	VBROADCASTSS 4(AX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z10
-	VFMADD231PS  Z13, Z14, Z11
-	VMOVUPS      128(CX), Z12
-	VMOVUPS      17536(CX), Z13
-	VBROADCASTSS 8(DX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z0
-	VFMADD231PS  Z13, Z14, Z1
-	VBROADCASTSS 8(BX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z2
-	VFMADD231PS  Z13, Z14, Z3
-	VBROADCASTSS 8(SI)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z4
-	VFMADD231PS  Z13, Z14, Z5
-	VBROADCASTSS 8(DI)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z6
-	VFMADD231PS  Z13, Z14, Z7
-	VBROADCASTSS 8(R8)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z8
-	VFMADD231PS  Z13, Z14, Z9
-	VBROADCASTSS 8(AX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z10
-	VFMADD231PS  Z13, Z14, Z11
-	VMOVUPS      192(CX), Z12
-	VMOVUPS      17600(CX), Z13
-	VBROADCASTSS 12(DX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z0
-	VFMADD231PS  Z13, Z14, Z1
-	VBROADCASTSS 12(BX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z2
-	VFMADD231PS  Z13, Z14, Z3
-	VBROADCASTSS 12(SI)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z4
-	VFMADD231PS  Z13, Z14, Z5
-	VBROADCASTSS 12(DI)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z6
-	VFMADD231PS  Z13, Z14, Z7
-	VBROADCASTSS 12(R8)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z8
-	VFMADD231PS  Z13, Z14, Z9
-	VBROADCASTSS 12(AX)(R11*4), Z14
-	VFMADD231PS  Z12, Z14, Z10
-	VFMADD231PS  Z13, Z14, Z11
+	VMOVUPS      (CX), Z13
+	VMOVUPS      17408(CX), Z14
+	VBROADCASTSS (DX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z0
+	VFMADD231PS  Z14, Z15, Z1
+	VBROADCASTSS (BX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z2
+	VFMADD231PS  Z14, Z15, Z3
+	VBROADCASTSS (SI)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z4
+	VFMADD231PS  Z14, Z15, Z5
+	VBROADCASTSS (DI)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z6
+	VFMADD231PS  Z14, Z15, Z7
+	VBROADCASTSS (R8)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z8
+	VFMADD231PS  Z14, Z15, Z9
+	VBROADCASTSS (AX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z10
+	VFMADD231PS  Z14, Z15, Z11
+	VMOVUPS      64(CX), Z13
+	VMOVUPS      17472(CX), Z14
+	VBROADCASTSS 4(DX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z0
+	VFMADD231PS  Z14, Z15, Z1
+	VBROADCASTSS 4(BX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z2
+	VFMADD231PS  Z14, Z15, Z3
+	VBROADCASTSS 4(SI)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z4
+	VFMADD231PS  Z14, Z15, Z5
+	VBROADCASTSS 4(DI)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z6
+	VFMADD231PS  Z14, Z15, Z7
+	VBROADCASTSS 4(R8)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z8
+	VFMADD231PS  Z14, Z15, Z9
+	VBROADCASTSS 4(AX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z10
+	VFMADD231PS  Z14, Z15, Z11
+	VMOVUPS      128(CX), Z13
+	VMOVUPS      17536(CX), Z14
+	VBROADCASTSS 8(DX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z0
+	VFMADD231PS  Z14, Z15, Z1
+	VBROADCASTSS 8(BX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z2
+	VFMADD231PS  Z14, Z15, Z3
+	VBROADCASTSS 8(SI)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z4
+	VFMADD231PS  Z14, Z15, Z5
+	VBROADCASTSS 8(DI)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z6
+	VFMADD231PS  Z14, Z15, Z7
+	VBROADCASTSS 8(R8)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z8
+	VFMADD231PS  Z14, Z15, Z9
+	VBROADCASTSS 8(AX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z10
+	VFMADD231PS  Z14, Z15, Z11
+	VMOVUPS      192(CX), Z13
+	VMOVUPS      17600(CX), Z14
+	VBROADCASTSS 12(DX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z0
+	VFMADD231PS  Z14, Z15, Z1
+	VBROADCASTSS 12(BX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z2
+	VFMADD231PS  Z14, Z15, Z3
+	VBROADCASTSS 12(SI)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z4
+	VFMADD231PS  Z14, Z15, Z5
+	VBROADCASTSS 12(DI)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z6
+	VFMADD231PS  Z14, Z15, Z7
+	VBROADCASTSS 12(R8)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z8
+	VFMADD231PS  Z14, Z15, Z9
+	VBROADCASTSS 12(AX)(R11*4), Z15
+	VFMADD231PS  Z13, Z15, Z10
+	VFMADD231PS  Z14, Z15, Z11
 	ADDQ         $+256, CX
 	ADDQ         $+4, R11
 	TESTQ        $+15, R11
 	JNZ          cols
-	VMOVUPS      (R9), Z12
-	VMOVUPS      17408(R9), Z13
-	MOVQ         (R13), R14
-	VFMADD213PS  (R12)(R14*1), Z12, Z0
-	VMOVUPS      Z0, (R12)(R14*1)
-	VFMADD213PS  64(R12)(R14*1), Z13, Z1
-	VMOVUPS      Z1, 64(R12)(R14*1)
-	MOVQ         8(R13), R14
-	VFMADD213PS  (R12)(R14*1), Z12, Z2
-	VMOVUPS      Z2, (R12)(R14*1)
-	VFMADD213PS  64(R12)(R14*1), Z13, Z3
-	VMOVUPS      Z3, 64(R12)(R14*1)
-	MOVQ         16(R13), R14
-	VFMADD213PS  (R12)(R14*1), Z12, Z4
-	VMOVUPS      Z4, (R12)(R14*1)
-	VFMADD213PS  64(R12)(R14*1), Z13, Z5
-	VMOVUPS      Z5, 64(R12)(R14*1)
-	MOVQ         24(R13), R14
-	VFMADD213PS  (R12)(R14*1), Z12, Z6
-	VMOVUPS      Z6, (R12)(R14*1)
-	VFMADD213PS  64(R12)(R14*1), Z13, Z7
-	VMOVUPS      Z7, 64(R12)(R14*1)
-	MOVQ         32(R13), R14
-	VFMADD213PS  (R12)(R14*1), Z12, Z8
-	VMOVUPS      Z8, (R12)(R14*1)
-	VFMADD213PS  64(R12)(R14*1), Z13, Z9
-	VMOVUPS      Z9, 64(R12)(R14*1)
-	MOVQ         40(R13), R14
-	VFMADD213PS  (R12)(R14*1), Z12, Z10
-	VMOVUPS      Z10, (R12)(R14*1)
-	VFMADD213PS  64(R12)(R14*1), Z13, Z11
-	VMOVUPS      Z11, 64(R12)(R14*1)
-	ADDQ         $+64, R9
+	VMOVUPS      (R9), Z13
+	VMOVUPS      17408(R9), Z14
 	CMPQ         R11, R10
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z11
+	JGE          last
+	MOVQ         coff+8(FP), R12
+	MOVQ         c+0(FP), R13
+	MOVQ         (R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Z13, Z0
+	VMOVUPS      Z0, (R14)
+	VFMADD213PS  64(R14), Z14, Z1
+	VMOVUPS      Z1, 64(R14)
+	MOVQ         8(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Z13, Z2
+	VMOVUPS      Z2, (R14)
+	VFMADD213PS  64(R14), Z14, Z3
+	VMOVUPS      Z3, 64(R14)
+	MOVQ         16(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Z13, Z4
+	VMOVUPS      Z4, (R14)
+	VFMADD213PS  64(R14), Z14, Z5
+	VMOVUPS      Z5, 64(R14)
+	MOVQ         24(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Z13, Z6
+	VMOVUPS      Z6, (R14)
+	VFMADD213PS  64(R14), Z14, Z7
+	VMOVUPS      Z7, 64(R14)
+	MOVQ         32(R12), R14
+	ADDQ         R13, R14
+	VFMADD213PS  (R14), Z13, Z8
+	VMOVUPS      Z8, (R14)
+	VFMADD213PS  64(R14), Z14, Z9
+	VMOVUPS      Z9, 64(R14)
+	MOVQ         40(R12), R12
+	ADDQ         R13, R12
+	VFMADD213PS  (R12), Z13, Z10
+	VMOVUPS      Z10, (R12)
+	VFMADD213PS  64(R12), Z14, Z11
+	VMOVUPS      Z11, 64(R12)
+	ADDQ         $+64, R9
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z11, Z0
+	VFMADD213PS  (DX), Z13, Z0
+	VFMADD213PS  64(DX), Z14, Z1
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z13, Z2
+	VFMADD213PS  64(DX), Z14, Z3
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z13, Z4
+	VFMADD213PS  64(DX), Z14, Z5
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z13, Z6
+	VFMADD213PS  64(DX), Z14, Z7
+	MOVQ         32(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z13, Z8
+	VFMADD213PS  64(DX), Z14, Z9
+	MOVQ         40(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z13, Z10
+	VFMADD213PS  64(AX), Z14, Z11
+	VBROADCASTSS alpha+56(FP), Z13
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z13, Z0, Z0
 	VMOVUPS      Z0, (DX)
-	VMULPS       64(DX), Z11, Z1
+	VMULPS       Z13, Z1, Z1
 	VMOVUPS      Z1, 64(DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z11, Z2
+	VMULPS       Z13, Z2, Z2
 	VMOVUPS      Z2, (DX)
-	VMULPS       64(DX), Z11, Z3
+	VMULPS       Z13, Z3, Z3
 	VMOVUPS      Z3, 64(DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z11, Z4
+	VMULPS       Z13, Z4, Z4
 	VMOVUPS      Z4, (DX)
-	VMULPS       64(DX), Z11, Z5
+	VMULPS       Z13, Z5, Z5
 	VMOVUPS      Z5, 64(DX)
 	MOVQ         24(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z11, Z6
+	VMULPS       Z13, Z6, Z6
 	VMOVUPS      Z6, (DX)
-	VMULPS       64(DX), Z11, Z7
+	VMULPS       Z13, Z7, Z7
 	VMOVUPS      Z7, 64(DX)
 	MOVQ         32(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z11, Z8
+	VMULPS       Z13, Z8, Z8
 	VMOVUPS      Z8, (DX)
-	VMULPS       64(DX), Z11, Z9
+	VMULPS       Z13, Z9, Z9
 	VMOVUPS      Z9, 64(DX)
 	MOVQ         40(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z11, Z10
+	VMULPS       Z13, Z10, Z10
 	VMOVUPS      Z10, (AX)
-	VMULPS       64(AX), Z11, Z11
+	VMULPS       Z13, Z11, Z11
 	VMOVUPS      Z11, 64(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+48, coff+8(FP)
+	ADDQ         $+48, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·tile7AVX512(SB), NOSPLIT, $0-68
+TEXT ·tile7AVX512(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -5185,12 +5627,20 @@ cols1End:
 	ADDQ         CX, AX
 	VMULPS       Z7, Z6, Z6
 	VMOVUPS      Z6, (AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+56, coff+8(FP)
+	ADDQ         $+56, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaled7AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaled7AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -5240,8 +5690,6 @@ begin:
 	LEAQ 16384(CX), R10
 	MOVQ k+40(FP), R11
 	XORQ R12, R12
-	MOVQ c+0(FP), R13
-	MOVQ coff+8(FP), R14
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -5253,132 +5701,175 @@ block:
 	VPXORD Z6, Z6, Z6
 
 cols:
-	VMOVUPS      (CX), Z7
-	VBROADCASTSS (DX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z0
-	VBROADCASTSS (BX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z1
-	VBROADCASTSS (SI)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z2
-	VBROADCASTSS (DI)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z3
-	VBROADCASTSS (R8)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z4
-	VBROADCASTSS (R9)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z5
-	VBROADCASTSS (AX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z6
-	VMOVUPS      64(CX), Z7
-	VBROADCASTSS 4(DX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z0
-	VBROADCASTSS 4(BX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z1
-	VBROADCASTSS 4(SI)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z2
-	VBROADCASTSS 4(DI)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z3
-	VBROADCASTSS 4(R8)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z4
-	VBROADCASTSS 4(R9)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z5
-	VBROADCASTSS 4(AX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z6
-	VMOVUPS      128(CX), Z7
-	VBROADCASTSS 8(DX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z0
-	VBROADCASTSS 8(BX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z1
-	VBROADCASTSS 8(SI)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z2
-	VBROADCASTSS 8(DI)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z3
-	VBROADCASTSS 8(R8)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z4
-	VBROADCASTSS 8(R9)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z5
-	VBROADCASTSS 8(AX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z6
-	VMOVUPS      192(CX), Z7
-	VBROADCASTSS 12(DX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z0
-	VBROADCASTSS 12(BX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z1
-	VBROADCASTSS 12(SI)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z2
-	VBROADCASTSS 12(DI)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z3
-	VBROADCASTSS 12(R8)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z4
-	VBROADCASTSS 12(R9)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z5
-	VBROADCASTSS 12(AX)(R12*4), Z8
-	VFMADD231PS  Z7, Z8, Z6
+	VMOVUPS      (CX), Z8
+	VBROADCASTSS (DX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (BX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS (SI)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS (DI)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS (R8)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (R9)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS (AX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VMOVUPS      64(CX), Z8
+	VBROADCASTSS 4(DX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS 4(BX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS 4(SI)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS 4(DI)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS 4(R8)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS 4(R9)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS 4(AX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VMOVUPS      128(CX), Z8
+	VBROADCASTSS 8(DX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS 8(BX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS 8(SI)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS 8(DI)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS 8(R8)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS 8(R9)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS 8(AX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z6
+	VMOVUPS      192(CX), Z8
+	VBROADCASTSS 12(DX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS 12(BX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z1
+	VBROADCASTSS 12(SI)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z2
+	VBROADCASTSS 12(DI)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z3
+	VBROADCASTSS 12(R8)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS 12(R9)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z5
+	VBROADCASTSS 12(AX)(R12*4), Z9
+	VFMADD231PS  Z8, Z9, Z6
 	ADDQ         $+256, CX
 	ADDQ         $+4, R12
 	TESTQ        $+15, R12
 	JNZ          cols
-	VMOVUPS      (R10), Z7
-	MOVQ         (R14), R15
-	VFMADD213PS  (R13)(R15*1), Z7, Z0
-	VMOVUPS      Z0, (R13)(R15*1)
-	MOVQ         8(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z7, Z1
-	VMOVUPS      Z1, (R13)(R15*1)
-	MOVQ         16(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z7, Z2
-	VMOVUPS      Z2, (R13)(R15*1)
-	MOVQ         24(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z7, Z3
-	VMOVUPS      Z3, (R13)(R15*1)
-	MOVQ         32(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z7, Z4
-	VMOVUPS      Z4, (R13)(R15*1)
-	MOVQ         40(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z7, Z5
-	VMOVUPS      Z5, (R13)(R15*1)
-	MOVQ         48(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z7, Z6
-	VMOVUPS      Z6, (R13)(R15*1)
-	ADDQ         $+64, R10
+	VMOVUPS      (R10), Z8
 	CMPQ         R12, R11
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z6
+	JGE          last
+	MOVQ         coff+8(FP), R13
+	MOVQ         c+0(FP), R14
+	MOVQ         (R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z8, Z0
+	VMOVUPS      Z0, (R15)
+	MOVQ         8(R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z8, Z1
+	VMOVUPS      Z1, (R15)
+	MOVQ         16(R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z8, Z2
+	VMOVUPS      Z2, (R15)
+	MOVQ         24(R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z8, Z3
+	VMOVUPS      Z3, (R15)
+	MOVQ         32(R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z8, Z4
+	VMOVUPS      Z4, (R15)
+	MOVQ         40(R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z8, Z5
+	VMOVUPS      Z5, (R15)
+	MOVQ         48(R13), R13
+	ADDQ         R14, R13
+	VFMADD213PS  (R13), Z8, Z6
+	VMOVUPS      Z6, (R13)
+	ADDQ         $+64, R10
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z6, Z0
+	VFMADD213PS  (DX), Z8, Z0
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z8, Z1
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z8, Z2
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z8, Z3
+	MOVQ         32(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z8, Z4
+	MOVQ         40(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z8, Z5
+	MOVQ         48(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z8, Z6
+	VBROADCASTSS alpha+56(FP), Z8
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z8, Z0, Z0
 	VMOVUPS      Z0, (DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z6, Z1
+	VMULPS       Z8, Z1, Z1
 	VMOVUPS      Z1, (DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z6, Z2
+	VMULPS       Z8, Z2, Z2
 	VMOVUPS      Z2, (DX)
 	MOVQ         24(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z6, Z3
+	VMULPS       Z8, Z3, Z3
 	VMOVUPS      Z3, (DX)
 	MOVQ         32(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z6, Z4
+	VMULPS       Z8, Z4, Z4
 	VMOVUPS      Z4, (DX)
 	MOVQ         40(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z6, Z5
+	VMULPS       Z8, Z5, Z5
 	VMOVUPS      Z5, (DX)
 	MOVQ         48(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z6, Z6
+	VMULPS       Z8, Z6, Z6
 	VMOVUPS      Z6, (AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+56, coff+8(FP)
+	ADDQ         $+56, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func wide7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+// func wide7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·wide7AVX512(SB), NOSPLIT, $0-76
+TEXT ·wide7AVX512(SB), NOSPLIT, $0-88
+tile:
 	MOVQ    load+64(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -5637,12 +6128,20 @@ cols1End:
 	VMOVUPS      Z12, (AX)
 	VMULPS       Z14, Z13, Z13
 	VMOVUPS      Z13, 64(AX)
+	DECQ         times+80(FP)
+	JZ           done
+	ADDQ         $+56, coff+8(FP)
+	ADDQ         $+56, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaledWide7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaledWide7AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaledWide7AVX512(SB), NOSPLIT, $0-60
+TEXT ·scaledWide7AVX512(SB), NOSPLIT, $0-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -5699,8 +6198,6 @@ begin:
 	LEAQ 16384(CX), R10
 	MOVQ k+40(FP), R11
 	XORQ R12, R12
-	MOVQ c+0(FP), R13
-	MOVQ coff+8(FP), R14
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -5719,193 +6216,243 @@ block:
 	VPXORD Z13, Z13, Z13
 
 cols:
-	VMOVUPS      (CX), Z14
-	VMOVUPS      17408(CX), Z15
-	VBROADCASTSS (DX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z0
-	VFMADD231PS  Z15, Z16, Z1
-	VBROADCASTSS (BX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z2
-	VFMADD231PS  Z15, Z16, Z3
-	VBROADCASTSS (SI)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z4
-	VFMADD231PS  Z15, Z16, Z5
-	VBROADCASTSS (DI)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z6
-	VFMADD231PS  Z15, Z16, Z7
-	VBROADCASTSS (R8)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z8
-	VFMADD231PS  Z15, Z16, Z9
-	VBROADCASTSS (R9)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z10
-	VFMADD231PS  Z15, Z16, Z11
-	VBROADCASTSS (AX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z12
-	VFMADD231PS  Z15, Z16, Z13
-	VMOVUPS      64(CX), Z14
-	VMOVUPS      17472(CX), Z15
-	VBROADCASTSS 4(DX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z0
-	VFMADD231PS  Z15, Z16, Z1
-	VBROADCASTSS 4(BX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z2
-	VFMADD231PS  Z15, Z16, Z3
-	VBROADCASTSS 4(SI)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z4
-	VFMADD231PS  Z15, Z16, Z5
-	VBROADCASTSS 4(DI)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z6
-	VFMADD231PS  Z15, Z16, Z7
-	VBROADCASTSS 4(R8)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z8
-	VFMADD231PS  Z15, Z16, Z9
-	VBROADCASTSS 4(R9)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z10
-	VFMADD231PS  Z15, Z16, Z11
-	VBROADCASTSS 4(AX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z12
-	VFMADD231PS  Z15, Z16, Z13
-	VMOVUPS      128(CX), Z14
-	VMOVUPS      17536(CX), Z15
-	VBROADCASTSS 8(DX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z0
-	VFMADD231PS  Z15, Z16, Z1
-	VBROADCASTSS 8(BX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z2
-	VFMADD231PS  Z15, Z16, Z3
-	VBROADCASTSS 8(SI)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z4
-	VFMADD231PS  Z15, Z16, Z5
-	VBROADCASTSS 8(DI)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z6
-	VFMADD231PS  Z15, Z16, Z7
-	VBROADCASTSS 8(R8)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z8
-	VFMADD231PS  Z15, Z16, Z9
-	VBROADCASTSS 8(R9)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z10
-	VFMADD231PS  Z15, Z16, Z11
-	VBROADCASTSS 8(AX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z12
-	VFMADD231PS  Z15, Z16, Z13
-	VMOVUPS      192(CX), Z14
-	VMOVUPS      17600(CX), Z15
-	VBROADCASTSS 12(DX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z0
-	VFMADD231PS  Z15, Z16, Z1
-	VBROADCASTSS 12(BX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z2
-	VFMADD231PS  Z15, Z16, Z3
-	VBROADCASTSS 12(SI)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z4
-	VFMADD231PS  Z15, Z16, Z5
-	VBROADCASTSS 12(DI)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z6
-	VFMADD231PS  Z15, Z16, Z7
-	VBROADCASTSS 12(R8)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z8
-	VFMADD231PS  Z15, Z16, Z9
-	VBROADCASTSS 12(R9)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z10
-	VFMADD231PS  Z15, Z16, Z11
-	VBROADCASTSS 12(AX)(R12*4), Z16
-	VFMADD231PS  Z14, Z16, Z12
-	VFMADD231PS  Z15, Z16, Z13
+	VMOVUPS      (CX), Z15
+	VMOVUPS      17408(CX), Z16
+	VBROADCASTSS (DX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z0
+	VFMADD231PS  Z16, Z17, Z1
+	VBROADCASTSS (BX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z2
+	VFMADD231PS  Z16, Z17, Z3
+	VBROADCASTSS (SI)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z4
+	VFMADD231PS  Z16, Z17, Z5
+	VBROADCASTSS (DI)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z6
+	VFMADD231PS  Z16, Z17, Z7
+	VBROADCASTSS (R8)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z8
+	VFMADD231PS  Z16, Z17, Z9
+	VBROADCASTSS (R9)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z10
+	VFMADD231PS  Z16, Z17, Z11
+	VBROADCASTSS (AX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z12
+	VFMADD231PS  Z16, Z17, Z13
+	VMOVUPS      64(CX), Z15
+	VMOVUPS      17472(CX), Z16
+	VBROADCASTSS 4(DX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z0
+	VFMADD231PS  Z16, Z17, Z1
+	VBROADCASTSS 4(BX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z2
+	VFMADD231PS  Z16, Z17, Z3
+	VBROADCASTSS 4(SI)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z4
+	VFMADD231PS  Z16, Z17, Z5
+	VBROADCASTSS 4(DI)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z6
+	VFMADD231PS  Z16, Z17, Z7
+	VBROADCASTSS 4(R8)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z8
+	VFMADD231PS  Z16, Z17, Z9
+	VBROADCASTSS 4(R9)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z10
+	VFMADD231PS  Z16, Z17, Z11
+	VBROADCASTSS 4(AX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z12
+	VFMADD231PS  Z16, Z17, Z13
+	VMOVUPS      128(CX), Z15
+	VMOVUPS      17536(CX), Z16
+	VBROADCASTSS 8(DX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z0
+	VFMADD231PS  Z16, Z17, Z1
+	VBROADCASTSS 8(BX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z2
+	VFMADD231PS  Z16, Z17, Z3
+	VBROADCASTSS 8(SI)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z4
+	VFMADD231PS  Z16, Z17, Z5
+	VBROADCASTSS 8(DI)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z6
+	VFMADD231PS  Z16, Z17, Z7
+	VBROADCASTSS 8(R8)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z8
+	VFMADD231PS  Z16, Z17, Z9
+	VBROADCASTSS 8(R9)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z10
+	VFMADD231PS  Z16, Z17, Z11
+	VBROADCASTSS 8(AX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z12
+	VFMADD231PS  Z16, Z17, Z13
+	VMOVUPS      192(CX), Z15
+	VMOVUPS      17600(CX), Z16
+	VBROADCASTSS 12(DX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z0
+	VFMADD231PS  Z16, Z17, Z1
+	VBROADCASTSS 12(BX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z2
+	VFMADD231PS  Z16, Z17, Z3
+	VBROADCASTSS 12(SI)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z4
+	VFMADD231PS  Z16, Z17, Z5
+	VBROADCASTSS 12(DI)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z6
+	VFMADD231PS  Z16, Z17, Z7
+	VBROADCASTSS 12(R8)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z8
+	VFMADD231PS  Z16, Z17, Z9
+	VBROADCASTSS 12(R9)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z10
+	VFMADD231PS  Z16, Z17, Z11
+	VBROADCASTSS 12(AX)(R12*4), Z17
+	VFMADD231PS  Z15, Z17, Z12
+	VFMADD231PS  Z16, Z17, Z13
 	ADDQ         $+256, CX
 	ADDQ         $+4, R12
 	TESTQ        $+15, R12
 	JNZ          cols
-	VMOVUPS      (R10), Z14
-	VMOVUPS      17408(R10), Z15
-	MOVQ         (R14), R15
-	VFMADD213PS  (R13)(R15*1), Z14, Z0
-	VMOVUPS      Z0, (R13)(R15*1)
-	VFMADD213PS  64(R13)(R15*1), Z15, Z1
-	VMOVUPS      Z1, 64(R13)(R15*1)
-	MOVQ         8(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z14, Z2
-	VMOVUPS      Z2, (R13)(R15*1)
-	VFMADD213PS  64(R13)(R15*1), Z15, Z3
-	VMOVUPS      Z3, 64(R13)(R15*1)
-	MOVQ         16(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z14, Z4
-	VMOVUPS      Z4, (R13)(R15*1)
-	VFMADD213PS  64(R13)(R15*1), Z15, Z5
-	VMOVUPS      Z5, 64(R13)(R15*1)
-	MOVQ         24(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z14, Z6
-	VMOVUPS      Z6, (R13)(R15*1)
-	VFMADD213PS  64(R13)(R15*1), Z15, Z7
-	VMOVUPS      Z7, 64(R13)(R15*1)
-	MOVQ         32(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z14, Z8
-	VMOVUPS      Z8, (R13)(R15*1)
-	VFMADD213PS  64(R13)(R15*1), Z15, Z9
-	VMOVUPS      Z9, 64(R13)(R15*1)
-	MOVQ         40(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z14, Z10
-	VMOVUPS      Z10, (R13)(R15*1)
-	VFMADD213PS  64(R13)(R15*1), Z15, Z11
-	VMOVUPS      Z11, 64(R13)(R15*1)
-	MOVQ         48(R14), R15
-	VFMADD213PS  (R13)(R15*1), Z14, Z12
-	VMOVUPS      Z12, (R13)(R15*1)
-	VFMADD213PS  64(R13)(R15*1), Z15, Z13
-	VMOVUPS      Z13, 64(R13)(R15*1)
-	ADDQ         $+64, R10
+	VMOVUPS      (R10), Z15
+	VMOVUPS      17408(R10), Z16
 	CMPQ         R12, R11
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z13
+	JGE          last
+	MOVQ         coff+8(FP), R13
+	MOVQ         c+0(FP), R14
+	MOVQ         (R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z15, Z0
+	VMOVUPS      Z0, (R15)
+	VFMADD213PS  64(R15), Z16, Z1
+	VMOVUPS      Z1, 64(R15)
+	MOVQ         8(R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z15, Z2
+	VMOVUPS      Z2, (R15)
+	VFMADD213PS  64(R15), Z16, Z3
+	VMOVUPS      Z3, 64(R15)
+	MOVQ         16(R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z15, Z4
+	VMOVUPS      Z4, (R15)
+	VFMADD213PS  64(R15), Z16, Z5
+	VMOVUPS      Z5, 64(R15)
+	MOVQ         24(R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z15, Z6
+	VMOVUPS      Z6, (R15)
+	VFMADD213PS  64(R15), Z16, Z7
+	VMOVUPS      Z7, 64(R15)
+	MOVQ         32(R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z15, Z8
+	VMOVUPS      Z8, (R15)
+	VFMADD213PS  64(R15), Z16, Z9
+	VMOVUPS      Z9, 64(R15)
+	MOVQ         40(R13), R15
+	ADDQ         R14, R15
+	VFMADD213PS  (R15), Z15, Z10
+	VMOVUPS      Z10, (R15)
+	VFMADD213PS  64(R15), Z16, Z11
+	VMOVUPS      Z11, 64(R15)
+	MOVQ         48(R13), R13
+	ADDQ         R14, R13
+	VFMADD213PS  (R13), Z15, Z12
+	VMOVUPS      Z12, (R13)
+	VFMADD213PS  64(R13), Z16, Z13
+	VMOVUPS      Z13, 64(R13)
+	ADDQ         $+64, R10
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z13, Z0
+	VFMADD213PS  (DX), Z15, Z0
+	VFMADD213PS  64(DX), Z16, Z1
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z15, Z2
+	VFMADD213PS  64(DX), Z16, Z3
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z15, Z4
+	VFMADD213PS  64(DX), Z16, Z5
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z15, Z6
+	VFMADD213PS  64(DX), Z16, Z7
+	MOVQ         32(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z15, Z8
+	VFMADD213PS  64(DX), Z16, Z9
+	MOVQ         40(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z15, Z10
+	VFMADD213PS  64(DX), Z16, Z11
+	MOVQ         48(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z15, Z12
+	VFMADD213PS  64(AX), Z16, Z13
+	VBROADCASTSS alpha+56(FP), Z15
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z15, Z0, Z0
 	VMOVUPS      Z0, (DX)
-	VMULPS       64(DX), Z13, Z1
+	VMULPS       Z15, Z1, Z1
 	VMOVUPS      Z1, 64(DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z13, Z2
+	VMULPS       Z15, Z2, Z2
 	VMOVUPS      Z2, (DX)
-	VMULPS       64(DX), Z13, Z3
+	VMULPS       Z15, Z3, Z3
 	VMOVUPS      Z3, 64(DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z13, Z4
+	VMULPS       Z15, Z4, Z4
 	VMOVUPS      Z4, (DX)
-	VMULPS       64(DX), Z13, Z5
+	VMULPS       Z15, Z5, Z5
 	VMOVUPS      Z5, 64(DX)
 	MOVQ         24(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z13, Z6
+	VMULPS       Z15, Z6, Z6
 	VMOVUPS      Z6, (DX)
-	VMULPS       64(DX), Z13, Z7
+	VMULPS       Z15, Z7, Z7
 	VMOVUPS      Z7, 64(DX)
 	MOVQ         32(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z13, Z8
+	VMULPS       Z15, Z8, Z8
 	VMOVUPS      Z8, (DX)
-	VMULPS       64(DX), Z13, Z9
+	VMULPS       Z15, Z9, Z9
 	VMOVUPS      Z9, 64(DX)
 	MOVQ         40(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z13, Z10
+	VMULPS       Z15, Z10, Z10
 	VMOVUPS      Z10, (DX)
-	VMULPS       64(DX), Z13, Z11
+	VMULPS       Z15, Z11, Z11
 	VMOVUPS      Z11, 64(DX)
 	MOVQ         48(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z13, Z12
+	VMULPS       Z15, Z12, Z12
 	VMOVUPS      Z12, (AX)
-	VMULPS       64(AX), Z13, Z13
+	VMULPS       Z15, Z13, Z13
 	VMOVUPS      Z13, 64(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+56, coff+8(FP)
+	ADDQ         $+56, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func tile8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32)
+// func tile8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·tile8AVX512(SB), NOSPLIT, $0-68
+TEXT ·tile8AVX512(SB), NOSPLIT, $0-80
+tile:
 	MOVQ    load+56(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -6113,12 +6660,20 @@ cols1End:
 	ADDQ         CX, AX
 	VMULPS       Z8, Z7, Z7
 	VMOVUPS      Z7, (AX)
+	DECQ         times+72(FP)
+	JZ           done
+	ADDQ         $+64, coff+8(FP)
+	ADDQ         $+64, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaled8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaled8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaled8AVX512(SB), NOSPLIT, $8-60
+TEXT ·scaled8AVX512(SB), NOSPLIT, $8-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -6173,8 +6728,6 @@ begin:
 	LEAQ 16384(CX), R11
 	MOVQ k+40(FP), R12
 	XORQ R13, R13
-	MOVQ c+0(FP), R14
-	MOVQ coff+8(FP), R15
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -6187,147 +6740,194 @@ block:
 	VPXORD Z7, Z7, Z7
 
 cols:
-	VMOVUPS      (CX), Z8
-	VBROADCASTSS (DX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z0
-	VBROADCASTSS (BX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z1
-	VBROADCASTSS (SI)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z2
-	VBROADCASTSS (DI)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z3
-	VBROADCASTSS (R8)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z4
-	VBROADCASTSS (R9)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z5
-	VBROADCASTSS (R10)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z6
-	VBROADCASTSS (AX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z7
-	VMOVUPS      64(CX), Z8
-	VBROADCASTSS 4(DX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z0
-	VBROADCASTSS 4(BX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z1
-	VBROADCASTSS 4(SI)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z2
-	VBROADCASTSS 4(DI)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z3
-	VBROADCASTSS 4(R8)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z4
-	VBROADCASTSS 4(R9)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z5
-	VBROADCASTSS 4(R10)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z6
-	VBROADCASTSS 4(AX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z7
-	VMOVUPS      128(CX), Z8
-	VBROADCASTSS 8(DX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z0
-	VBROADCASTSS 8(BX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z1
-	VBROADCASTSS 8(SI)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z2
-	VBROADCASTSS 8(DI)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z3
-	VBROADCASTSS 8(R8)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z4
-	VBROADCASTSS 8(R9)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z5
-	VBROADCASTSS 8(R10)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z6
-	VBROADCASTSS 8(AX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z7
-	VMOVUPS      192(CX), Z8
-	VBROADCASTSS 12(DX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z0
-	VBROADCASTSS 12(BX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z1
-	VBROADCASTSS 12(SI)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z2
-	VBROADCASTSS 12(DI)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z3
-	VBROADCASTSS 12(R8)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z4
-	VBROADCASTSS 12(R9)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z5
-	VBROADCASTSS 12(R10)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z6
-	VBROADCASTSS 12(AX)(R13*4), Z9
-	VFMADD231PS  Z8, Z9, Z7
+	VMOVUPS      (CX), Z9
+	VBROADCASTSS (DX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z0
+	VBROADCASTSS (BX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS (SI)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z2
+	VBROADCASTSS (DI)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS (R8)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z4
+	VBROADCASTSS (R9)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS (R10)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z6
+	VBROADCASTSS (AX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z7
+	VMOVUPS      64(CX), Z9
+	VBROADCASTSS 4(DX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z0
+	VBROADCASTSS 4(BX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS 4(SI)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z2
+	VBROADCASTSS 4(DI)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS 4(R8)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z4
+	VBROADCASTSS 4(R9)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS 4(R10)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z6
+	VBROADCASTSS 4(AX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z7
+	VMOVUPS      128(CX), Z9
+	VBROADCASTSS 8(DX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z0
+	VBROADCASTSS 8(BX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS 8(SI)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z2
+	VBROADCASTSS 8(DI)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS 8(R8)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z4
+	VBROADCASTSS 8(R9)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS 8(R10)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z6
+	VBROADCASTSS 8(AX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z7
+	VMOVUPS      192(CX), Z9
+	VBROADCASTSS 12(DX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z0
+	VBROADCASTSS 12(BX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z1
+	VBROADCASTSS 12(SI)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z2
+	VBROADCASTSS 12(DI)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z3
+	VBROADCASTSS 12(R8)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z4
+	VBROADCASTSS 12(R9)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z5
+	VBROADCASTSS 12(R10)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z6
+	VBROADCASTSS 12(AX)(R13*4), Z10
+	VFMADD231PS  Z9, Z10, Z7
 	ADDQ         $+256, CX
 	ADDQ         $+4, R13
 	TESTQ        $+15, R13
 	JNZ          cols
-	VMOVUPS      (R11), Z8
-	MOVQ         (R15), BP
-	VFMADD213PS  (R14)(BP*1), Z8, Z0
-	VMOVUPS      Z0, (R14)(BP*1)
-	MOVQ         8(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z8, Z1
-	VMOVUPS      Z1, (R14)(BP*1)
-	MOVQ         16(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z8, Z2
-	VMOVUPS      Z2, (R14)(BP*1)
-	MOVQ         24(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z8, Z3
-	VMOVUPS      Z3, (R14)(BP*1)
-	MOVQ         32(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z8, Z4
-	VMOVUPS      Z4, (R14)(BP*1)
-	MOVQ         40(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z8, Z5
-	VMOVUPS      Z5, (R14)(BP*1)
-	MOVQ         48(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z8, Z6
-	VMOVUPS      Z6, (R14)(BP*1)
-	MOVQ         56(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z8, Z7
-	VMOVUPS      Z7, (R14)(BP*1)
-	ADDQ         $+64, R11
+	VMOVUPS      (R11), Z9
 	CMPQ         R13, R12
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z7
+	JGE          last
+	MOVQ         coff+8(FP), R14
+	MOVQ         c+0(FP), R15
+	MOVQ         (R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z9, Z0
+	VMOVUPS      Z0, (BP)
+	MOVQ         8(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z9, Z1
+	VMOVUPS      Z1, (BP)
+	MOVQ         16(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z9, Z2
+	VMOVUPS      Z2, (BP)
+	MOVQ         24(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z9, Z3
+	VMOVUPS      Z3, (BP)
+	MOVQ         32(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z9, Z4
+	VMOVUPS      Z4, (BP)
+	MOVQ         40(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z9, Z5
+	VMOVUPS      Z5, (BP)
+	MOVQ         48(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z9, Z6
+	VMOVUPS      Z6, (BP)
+	MOVQ         56(R14), R14
+	ADDQ         R15, R14
+	VFMADD213PS  (R14), Z9, Z7
+	VMOVUPS      Z7, (R14)
+	ADDQ         $+64, R11
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z7, Z0
+	VFMADD213PS  (DX), Z9, Z0
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z9, Z1
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z9, Z2
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z9, Z3
+	MOVQ         32(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z9, Z4
+	MOVQ         40(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z9, Z5
+	MOVQ         48(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z9, Z6
+	MOVQ         56(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z9, Z7
+	VBROADCASTSS alpha+56(FP), Z9
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z9, Z0, Z0
 	VMOVUPS      Z0, (DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z7, Z1
+	VMULPS       Z9, Z1, Z1
 	VMOVUPS      Z1, (DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z7, Z2
+	VMULPS       Z9, Z2, Z2
 	VMOVUPS      Z2, (DX)
 	MOVQ         24(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z7, Z3
+	VMULPS       Z9, Z3, Z3
 	VMOVUPS      Z3, (DX)
 	MOVQ         32(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z7, Z4
+	VMULPS       Z9, Z4, Z4
 	VMOVUPS      Z4, (DX)
 	MOVQ         40(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z7, Z5
+	VMULPS       Z9, Z5, Z5
 	VMOVUPS      Z5, (DX)
 	MOVQ         48(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z7, Z6
+	VMULPS       Z9, Z6, Z6
 	VMOVUPS      Z6, (DX)
 	MOVQ         56(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z7, Z7
+	VMULPS       Z9, Z7, Z7
 	VMOVUPS      Z7, (AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+64, coff+8(FP)
+	ADDQ         $+64, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func wide8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32)
+// func wide8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, b2 *float32, ldb int, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·wide8AVX512(SB), NOSPLIT, $0-76
+TEXT ·wide8AVX512(SB), NOSPLIT, $0-88
+tile:
 	MOVQ    load+64(FP), AX
 	TESTQ   AX, AX
 	JZ      zero
@@ -6615,12 +7215,20 @@ cols1End:
 	VMOVUPS      Z14, (AX)
 	VMULPS       Z16, Z15, Z15
 	VMOVUPS      Z15, 64(AX)
+	DECQ         times+80(FP)
+	JZ           done
+	ADDQ         $+64, coff+8(FP)
+	ADDQ         $+64, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 
-// func scaledWide8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32)
+// func scaledWide8AVX512(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k int, load int, alpha float32, times int)
 // Requires: AVX, AVX512F
-TEXT ·scaledWide8AVX512(SB), NOSPLIT, $8-60
+TEXT ·scaledWide8AVX512(SB), NOSPLIT, $8-72
+tile:
 	MOVQ    load+48(FP), AX
 	TESTQ   AX, AX
 	JNZ     begin
@@ -6683,8 +7291,6 @@ begin:
 	LEAQ 16384(CX), R11
 	MOVQ k+40(FP), R12
 	XORQ R13, R13
-	MOVQ c+0(FP), R14
-	MOVQ coff+8(FP), R15
 
 block:
 	VPXORD Z0, Z0, Z0
@@ -6705,210 +7311,264 @@ block:
 	VPXORD Z15, Z15, Z15
 
 cols:
-	VMOVUPS      (CX), Z16
-	VMOVUPS      17408(CX), Z17
-	VBROADCASTSS (DX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z0
-	VFMADD231PS  Z17, Z18, Z1
-	VBROADCASTSS (BX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z2
-	VFMADD231PS  Z17, Z18, Z3
-	VBROADCASTSS (SI)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z4
-	VFMADD231PS  Z17, Z18, Z5
-	VBROADCASTSS (DI)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z6
-	VFMADD231PS  Z17, Z18, Z7
-	VBROADCASTSS (R8)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z8
-	VFMADD231PS  Z17, Z18, Z9
-	VBROADCASTSS (R9)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z10
-	VFMADD231PS  Z17, Z18, Z11
-	VBROADCASTSS (R10)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z12
-	VFMADD231PS  Z17, Z18, Z13
-	VBROADCASTSS (AX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z14
-	VFMADD231PS  Z17, Z18, Z15
-	VMOVUPS      64(CX), Z16
-	VMOVUPS      17472(CX), Z17
-	VBROADCASTSS 4(DX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z0
-	VFMADD231PS  Z17, Z18, Z1
-	VBROADCASTSS 4(BX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z2
-	VFMADD231PS  Z17, Z18, Z3
-	VBROADCASTSS 4(SI)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z4
-	VFMADD231PS  Z17, Z18, Z5
-	VBROADCASTSS 4(DI)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z6
-	VFMADD231PS  Z17, Z18, Z7
-	VBROADCASTSS 4(R8)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z8
-	VFMADD231PS  Z17, Z18, Z9
-	VBROADCASTSS 4(R9)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z10
-	VFMADD231PS  Z17, Z18, Z11
-	VBROADCASTSS 4(R10)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z12
-	VFMADD231PS  Z17, Z18, Z13
-	VBROADCASTSS 4(AX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z14
-	VFMADD231PS  Z17, Z18, Z15
-	VMOVUPS      128(CX), Z16
-	VMOVUPS      17536(CX), Z17
-	VBROADCASTSS 8(DX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z0
-	VFMADD231PS  Z17, Z18, Z1
-	VBROADCASTSS 8(BX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z2
-	VFMADD231PS  Z17, Z18, Z3
-	VBROADCASTSS 8(SI)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z4
-	VFMADD231PS  Z17, Z18, Z5
-	VBROADCASTSS 8(DI)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z6
-	VFMADD231PS  Z17, Z18, Z7
-	VBROADCASTSS 8(R8)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z8
-	VFMADD231PS  Z17, Z18, Z9
-	VBROADCASTSS 8(R9)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z10
-	VFMADD231PS  Z17, Z18, Z11
-	VBROADCASTSS 8(R10)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z12
-	VFMADD231PS  Z17, Z18, Z13
-	VBROADCASTSS 8(AX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z14
-	VFMADD231PS  Z17, Z18, Z15
-	VMOVUPS      192(CX), Z16
-	VMOVUPS      17600(CX), Z17
-	VBROADCASTSS 12(DX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z0
-	VFMADD231PS  Z17, Z18, Z1
-	VBROADCASTSS 12(BX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z2
-	VFMADD231PS  Z17, Z18, Z3
-	VBROADCASTSS 12(SI)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z4
-	VFMADD231PS  Z17, Z18, Z5
-	VBROADCASTSS 12(DI)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z6
-	VFMADD231PS  Z17, Z18, Z7
-	VBROADCASTSS 12(R8)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z8
-	VFMADD231PS  Z17, Z18, Z9
-	VBROADCASTSS 12(R9)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z10
-	VFMADD231PS  Z17, Z18, Z11
-	VBROADCASTSS 12(R10)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z12
-	VFMADD231PS  Z17, Z18, Z13
-	VBROADCASTSS 12(AX)(R13*4), Z18
-	VFMADD231PS  Z16, Z18, Z14
-	VFMADD231PS  Z17, Z18, Z15
+	VMOVUPS      (CX), Z17
+	VMOVUPS      17408(CX), Z18
+	VBROADCASTSS (DX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z0
+	VFMADD231PS  Z18, Z19, Z1
+	VBROADCASTSS (BX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z2
+	VFMADD231PS  Z18, Z19, Z3
+	VBROADCASTSS (SI)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z4
+	VFMADD231PS  Z18, Z19, Z5
+	VBROADCASTSS (DI)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z6
+	VFMADD231PS  Z18, Z19, Z7
+	VBROADCASTSS (R8)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z8
+	VFMADD231PS  Z18, Z19, Z9
+	VBROADCASTSS (R9)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z10
+	VFMADD231PS  Z18, Z19, Z11
+	VBROADCASTSS (R10)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z12
+	VFMADD231PS  Z18, Z19, Z13
+	VBROADCASTSS (AX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z14
+	VFMADD231PS  Z18, Z19, Z15
+	VMOVUPS      64(CX), Z17
+	VMOVUPS      17472(CX), Z18
+	VBROADCASTSS 4(DX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z0
+	VFMADD231PS  Z18, Z19, Z1
+	VBROADCASTSS 4(BX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z2
+	VFMADD231PS  Z18, Z19, Z3
+	VBROADCASTSS 4(SI)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z4
+	VFMADD231PS  Z18, Z19, Z5
+	VBROADCASTSS 4(DI)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z6
+	VFMADD231PS  Z18, Z19, Z7
+	VBROADCASTSS 4(R8)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z8
+	VFMADD231PS  Z18, Z19, Z9
+	VBROADCASTSS 4(R9)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z10
+	VFMADD231PS  Z18, Z19, Z11
+	VBROADCASTSS 4(R10)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z12
+	VFMADD231PS  Z18, Z19, Z13
+	VBROADCASTSS 4(AX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z14
+	VFMADD231PS  Z18, Z19, Z15
+	VMOVUPS      128(CX), Z17
+	VMOVUPS      17536(CX), Z18
+	VBROADCASTSS 8(DX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z0
+	VFMADD231PS  Z18, Z19, Z1
+	VBROADCASTSS 8(BX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z2
+	VFMADD231PS  Z18, Z19, Z3
+	VBROADCASTSS 8(SI)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z4
+	VFMADD231PS  Z18, Z19, Z5
+	VBROADCASTSS 8(DI)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z6
+	VFMADD231PS  Z18, Z19, Z7
+	VBROADCASTSS 8(R8)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z8
+	VFMADD231PS  Z18, Z19, Z9
+	VBROADCASTSS 8(R9)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z10
+	VFMADD231PS  Z18, Z19, Z11
+	VBROADCASTSS 8(R10)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z12
+	VFMADD231PS  Z18, Z19, Z13
+	VBROADCASTSS 8(AX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z14
+	VFMADD231PS  Z18, Z19, Z15
+	VMOVUPS      192(CX), Z17
+	VMOVUPS      17600(CX), Z18
+	VBROADCASTSS 12(DX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z0
+	VFMADD231PS  Z18, Z19, Z1
+	VBROADCASTSS 12(BX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z2
+	VFMADD231PS  Z18, Z19, Z3
+	VBROADCASTSS 12(SI)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z4
+	VFMADD231PS  Z18, Z19, Z5
+	VBROADCASTSS 12(DI)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z6
+	VFMADD231PS  Z18, Z19, Z7
+	VBROADCASTSS 12(R8)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z8
+	VFMADD231PS  Z18, Z19, Z9
+	VBROADCASTSS 12(R9)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z10
+	VFMADD231PS  Z18, Z19, Z11
+	VBROADCASTSS 12(R10)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z12
+	VFMADD231PS  Z18, Z19, Z13
+	VBROADCASTSS 12(AX)(R13*4), Z19
+	VFMADD231PS  Z17, Z19, Z14
+	VFMADD231PS  Z18, Z19, Z15
 	ADDQ         $+256, CX
 	ADDQ         $+4, R13
 	TESTQ        $+15, R13
 	JNZ          cols
-	VMOVUPS      (R11), Z16
-	VMOVUPS      17408(R11), Z17
-	MOVQ         (R15), BP
-	VFMADD213PS  (R14)(BP*1), Z16, Z0
-	VMOVUPS      Z0, (R14)(BP*1)
-	VFMADD213PS  64(R14)(BP*1), Z17, Z1
-	VMOVUPS      Z1, 64(R14)(BP*1)
-	MOVQ         8(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z16, Z2
-	VMOVUPS      Z2, (R14)(BP*1)
-	VFMADD213PS  64(R14)(BP*1), Z17, Z3
-	VMOVUPS      Z3, 64(R14)(BP*1)
-	MOVQ         16(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z16, Z4
-	VMOVUPS      Z4, (R14)(BP*1)
-	VFMADD213PS  64(R14)(BP*1), Z17, Z5
-	VMOVUPS      Z5, 64(R14)(BP*1)
-	MOVQ         24(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z16, Z6
-	VMOVUPS      Z6, (R14)(BP*1)
-	VFMADD213PS  64(R14)(BP*1), Z17, Z7
-	VMOVUPS      Z7, 64(R14)(BP*1)
-	MOVQ         32(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z16, Z8
-	VMOVUPS      Z8, (R14)(BP*1)
-	VFMADD213PS  64(R14)(BP*1), Z17, Z9
-	VMOVUPS      Z9, 64(R14)(BP*1)
-	MOVQ         40(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z16, Z10
-	VMOVUPS      Z10, (R14)(BP*1)
-	VFMADD213PS  64(R14)(BP*1), Z17, Z11
-	VMOVUPS      Z11, 64(R14)(BP*1)
-	MOVQ         48(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z16, Z12
-	VMOVUPS      Z12, (R14)(BP*1)
-	VFMADD213PS  64(R14)(BP*1), Z17, Z13
-	VMOVUPS      Z13, 64(R14)(BP*1)
-	MOVQ         56(R15), BP
-	VFMADD213PS  (R14)(BP*1), Z16, Z14
-	VMOVUPS      Z14, (R14)(BP*1)
-	VFMADD213PS  64(R14)(BP*1), Z17, Z15
-	VMOVUPS      Z15, 64(R14)(BP*1)
-	ADDQ         $+64, R11
+	VMOVUPS      (R11), Z17
+	VMOVUPS      17408(R11), Z18
 	CMPQ         R13, R12
-	JL           block
-	VBROADCASTSS alpha+56(FP), Z15
+	JGE          last
+	MOVQ         coff+8(FP), R14
+	MOVQ         c+0(FP), R15
+	MOVQ         (R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z17, Z0
+	VMOVUPS      Z0, (BP)
+	VFMADD213PS  64(BP), Z18, Z1
+	VMOVUPS      Z1, 64(BP)
+	MOVQ         8(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z17, Z2
+	VMOVUPS      Z2, (BP)
+	VFMADD213PS  64(BP), Z18, Z3
+	VMOVUPS      Z3, 64(BP)
+	MOVQ         16(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z17, Z4
+	VMOVUPS      Z4, (BP)
+	VFMADD213PS  64(BP), Z18, Z5
+	VMOVUPS      Z5, 64(BP)
+	MOVQ         24(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z17, Z6
+	VMOVUPS      Z6, (BP)
+	VFMADD213PS  64(BP), Z18, Z7
+	VMOVUPS      Z7, 64(BP)
+	MOVQ         32(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z17, Z8
+	VMOVUPS      Z8, (BP)
+	VFMADD213PS  64(BP), Z18, Z9
+	VMOVUPS      Z9, 64(BP)
+	MOVQ         40(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z17, Z10
+	VMOVUPS      Z10, (BP)
+	VFMADD213PS  64(BP), Z18, Z11
+	VMOVUPS      Z11, 64(BP)
+	MOVQ         48(R14), BP
+	ADDQ         R15, BP
+	VFMADD213PS  (BP), Z17, Z12
+	VMOVUPS      Z12, (BP)
+	VFMADD213PS  64(BP), Z18, Z13
+	VMOVUPS      Z13, 64(BP)
+	MOVQ         56(R14), R14
+	ADDQ         R15, R14
+	VFMADD213PS  (R14), Z17, Z14
+	VMOVUPS      Z14, (R14)
+	VFMADD213PS  64(R14), Z18, Z15
+	VMOVUPS      Z15, 64(R14)
+	ADDQ         $+64, R11
+	JMP          block
+
+last:
 	MOVQ         coff+8(FP), AX
 	MOVQ         c+0(FP), CX
 	MOVQ         (AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z15, Z0
+	VFMADD213PS  (DX), Z17, Z0
+	VFMADD213PS  64(DX), Z18, Z1
+	MOVQ         8(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z17, Z2
+	VFMADD213PS  64(DX), Z18, Z3
+	MOVQ         16(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z17, Z4
+	VFMADD213PS  64(DX), Z18, Z5
+	MOVQ         24(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z17, Z6
+	VFMADD213PS  64(DX), Z18, Z7
+	MOVQ         32(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z17, Z8
+	VFMADD213PS  64(DX), Z18, Z9
+	MOVQ         40(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z17, Z10
+	VFMADD213PS  64(DX), Z18, Z11
+	MOVQ         48(AX), DX
+	ADDQ         CX, DX
+	VFMADD213PS  (DX), Z17, Z12
+	VFMADD213PS  64(DX), Z18, Z13
+	MOVQ         56(AX), AX
+	ADDQ         CX, AX
+	VFMADD213PS  (AX), Z17, Z14
+	VFMADD213PS  64(AX), Z18, Z15
+	VBROADCASTSS alpha+56(FP), Z17
+	MOVQ         coff+8(FP), AX
+	MOVQ         c+0(FP), CX
+	MOVQ         (AX), DX
+	ADDQ         CX, DX
+	VMULPS       Z17, Z0, Z0
 	VMOVUPS      Z0, (DX)
-	VMULPS       64(DX), Z15, Z1
+	VMULPS       Z17, Z1, Z1
 	VMOVUPS      Z1, 64(DX)
 	MOVQ         8(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z15, Z2
+	VMULPS       Z17, Z2, Z2
 	VMOVUPS      Z2, (DX)
-	VMULPS       64(DX), Z15, Z3
+	VMULPS       Z17, Z3, Z3
 	VMOVUPS      Z3, 64(DX)
 	MOVQ         16(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z15, Z4
+	VMULPS       Z17, Z4, Z4
 	VMOVUPS      Z4, (DX)
-	VMULPS       64(DX), Z15, Z5
+	VMULPS       Z17, Z5, Z5
 	VMOVUPS      Z5, 64(DX)
 	MOVQ         24(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z15, Z6
+	VMULPS       Z17, Z6, Z6
 	VMOVUPS      Z6, (DX)
-	VMULPS       64(DX), Z15, Z7
+	VMULPS       Z17, Z7, Z7
 	VMOVUPS      Z7, 64(DX)
 	MOVQ         32(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z15, Z8
+	VMULPS       Z17, Z8, Z8
 	VMOVUPS      Z8, (DX)
-	VMULPS       64(DX), Z15, Z9
+	VMULPS       Z17, Z9, Z9
 	VMOVUPS      Z9, 64(DX)
 	MOVQ         40(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z15, Z10
+	VMULPS       Z17, Z10, Z10
 	VMOVUPS      Z10, (DX)
-	VMULPS       64(DX), Z15, Z11
+	VMULPS       Z17, Z11, Z11
 	VMOVUPS      Z11, 64(DX)
 	MOVQ         48(AX), DX
 	ADDQ         CX, DX
-	VMULPS       (DX), Z15, Z12
+	VMULPS       Z17, Z12, Z12
 	VMOVUPS      Z12, (DX)
-	VMULPS       64(DX), Z15, Z13
+	VMULPS       Z17, Z13, Z13
 	VMOVUPS      Z13, 64(DX)
 	MOVQ         56(AX), AX
 	ADDQ         CX, AX
-	VMULPS       (AX), Z15, Z14
+	VMULPS       Z17, Z14, Z14
 	VMOVUPS      Z14, (AX)
-	VMULPS       64(AX), Z15, Z15
+	VMULPS       Z17, Z15, Z15
 	VMOVUPS      Z15, 64(AX)
+	DECQ         times+64(FP)
+	JZ           done
+	ADDQ         $+64, coff+8(FP)
+	ADDQ         $+64, aoff+24(FP)
+	JMP          tile
+
+done:
 	VZEROUPPER
 	RET
 

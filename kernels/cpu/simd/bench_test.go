@@ -139,7 +139,7 @@ func BenchmarkPeak(b *testing.B) {
 	}
 	rows := active.rows
 	best(b, 2*float64(rows*Lanes*256), "GFLOP/s", func() {
-		active.tile[rows-1](&c[0], &coff[0], &a[0], &aoff[0], &w[0], 64, 256, 0, 1)
+		active.tile[rows-1](&c[0], &coff[0], &a[0], &aoff[0], &w[0], 64, 256, 0, 1, 1)
 	})
 }
 

@@ -68,13 +68,17 @@ func (l *level) panels(f int, dst, x []float32, m int, w Weight, p, n int, s *Sc
 		if k+t.cols == w.Cols {
 			t.alpha = w.Global()
 		}
-		for i := 0; i < m; i += l.rows {
-			rows := min(l.rows, m-i)
+		for i := 0; i < m; {
+			rows, times := min(l.rows, m-i), 1
 			if (p+n)*Lanes <= w.Rows {
-				t.run(rows, &s.y[i], &s.x[i])
+				if m-i >= 2*rows {
+					times = (m - i) / rows
+				}
+				t.run(rows, times, &s.y[i], &s.x[i])
 			} else {
 				t.edge(rows, dst[p*Lanes:], w.Rows-p*Lanes, s.y[i:], &s.x[i], s)
 			}
+			i += rows * times
 		}
 	}
 }
@@ -110,17 +114,17 @@ type tiles struct {
 	alpha float32
 }
 
-// run does up to level.rows rows.
-func (t *tiles) run(rows int, coff, aoff *int64) {
+// run does up to level.rows rows, so many times.
+func (t *tiles) run(rows, times int, coff, aoff *int64) {
 	switch {
 	case t.f == fp4 && t.n == 2:
-		t.scaledWide[rows-1](t.c, coff, t.a, aoff, t.b[0], t.cols, t.load, t.alpha)
+		t.scaledWide[rows-1](t.c, coff, t.a, aoff, t.b[0], t.cols, t.load, t.alpha, times)
 	case t.f == fp4:
-		t.scaled[rows-1](t.c, coff, t.a, aoff, t.b[0], t.cols, t.load, t.alpha)
+		t.scaled[rows-1](t.c, coff, t.a, aoff, t.b[0], t.cols, t.load, t.alpha, times)
 	case t.n == 2:
-		t.wide[rows-1](t.c, coff, t.a, aoff, t.b[0], t.b[1], 64, t.cols, t.load, t.alpha)
+		t.wide[rows-1](t.c, coff, t.a, aoff, t.b[0], t.b[1], 64, t.cols, t.load, t.alpha, times)
 	default:
-		t.tile[rows-1](t.c, coff, t.a, aoff, t.b[0], 64, t.cols, t.load, t.alpha)
+		t.tile[rows-1](t.c, coff, t.a, aoff, t.b[0], 64, t.cols, t.load, t.alpha, times)
 	}
 }
 
@@ -134,7 +138,7 @@ func (t *tiles) edge(rows int, dst []float32, width int, coff []int64, aoff *int
 	}
 	inner := *t
 	inner.c = &s.edge[0]
-	inner.run(rows, &s.edgeAt[0], aoff)
+	inner.run(rows, 1, &s.edgeAt[0], aoff)
 	for r := range rows {
 		copy(dst[coff[r]/4:], s.edge[r*Lanes:r*Lanes+width])
 	}

@@ -34,9 +34,9 @@ func formatIndex(f kernels.Format) int {
 
 type (
 	gemvFunc   = func(y, x *float32, w *byte, panel, k int, alpha float32)
-	tileFunc   = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32)
-	wideFunc   = func(c *float32, coff *int64, a *float32, aoff *int64, b, b2 *float32, ldb, k, load int, alpha float32)
-	scaledFunc = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32)
+	tileFunc   = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32, times int)
+	wideFunc   = func(c *float32, coff *int64, a *float32, aoff *int64, b, b2 *float32, ldb, k, load int, alpha float32, times int)
+	scaledFunc = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32, times int)
 	quantFunc  = func(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32)
 	dotsFunc   = func(out *float32, ldo int, q *float32, ldq int, r *float32, ldr int, heads, slots, k int)
 )
@@ -53,7 +53,8 @@ type level struct {
 	// scales from decodedScales on. nil: the panel is that already.
 	decode [numFormats]func(dst *float32, w *byte, k int)
 	// tile[n-1] computes c[i][0:16] = alpha·(c[i] or, if load is 0, zero + Σ a[i][j]·b[j])
-	// for n rows i, which are at the offsets of coff and aoff; rows j of b are ldb apart.
+	// for n rows i, which are at the offsets of coff and aoff, and for the n after
+	// them, times in all; rows j of b are ldb apart.
 	tile [maxTile]tileFunc
 	// wide is tile for two panels: c[i][16:32] comes from b2.
 	wide [maxTile]wideFunc

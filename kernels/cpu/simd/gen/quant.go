@@ -111,7 +111,7 @@ func quant(v isa, rows int) {
 	})
 	alpha := v.vec()
 	VBROADCASTSS(param("alpha"), alpha)
-	results(v, acc, func(r reg.VecVirtual, m Mem) {
+	results(v, acc, func(_ int, r reg.VecVirtual, m Mem) {
 		VMULPS(alpha, r, r)
 		VMOVUPS(r, m)
 	})

@@ -15,17 +15,18 @@ func tile(v isa, rows, panels int) {
 		name, b2 = "wide", ", b2"
 	}
 	v.text(fmt.Sprintf("%s%d", name, rows),
-		"(c *float32, coff *int64, a *float32, aoff *int64, b"+b2+" *float32, ldb, k, load int, alpha float32)",
+		"(c *float32, coff *int64, a *float32, aoff *int64, b"+b2+" *float32, ldb, k, load int, alpha float32, times int)",
 		fmt.Sprintf("is a tile of %d rows and %d panels.", rows, panels))
 	acc := make([][]reg.VecVirtual, rows) // [row][panel and part]
 	for i := range acc {
 		acc[i] = v.vecs(panels * v.parts())
 	}
 
+	Label("tile")
 	load := Load(Param("load"), GP64())
 	TESTQ(load, load)
 	JZ(LabelRef("zero"))
-	results(v, acc, func(r reg.VecVirtual, m Mem) { VMOVUPS(m, r) })
+	results(v, acc, func(_ int, r reg.VecVirtual, m Mem) { VMOVUPS(m, r) })
 	JMP(LabelRef("begin"))
 	Label("zero")
 	for i := range acc {
@@ -79,10 +80,21 @@ func tile(v isa, rows, panels int) {
 
 	alpha := v.vec()
 	VBROADCASTSS(param("alpha"), alpha)
-	results(v, acc, func(r reg.VecVirtual, m Mem) {
+	results(v, acc, func(_ int, r reg.VecVirtual, m Mem) {
 		VMULPS(alpha, r, r)
 		VMOVUPS(r, m)
 	})
+	again(rows)
+}
+
+// again ends a tile: the next rows follow, as often as times says.
+func again(rows int) {
+	DECQ(param("times"))
+	JZ(LabelRef("done"))
+	ADDQ(I32(8*rows), param("coff"))
+	ADDQ(I32(8*rows), param("aoff"))
+	JMP(LabelRef("tile"))
+	Label("done")
 	VZEROUPPER()
 	RET()
 }
@@ -95,18 +107,19 @@ func scaledTile(v isa, rows, panels int) {
 	if panels == 2 {
 		name = "scaledWide"
 	}
-	v.text(fmt.Sprintf("%s%d", name, rows), "(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32)",
+	v.text(fmt.Sprintf("%s%d", name, rows), "(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32, times int)",
 		fmt.Sprintf("is a tile of %d rows and %d panels of decoded FP4.", rows, panels))
 	sum := make([][]reg.VecVirtual, rows)
 	for i := range sum {
 		sum[i] = v.vecs(panels * v.parts())
 	}
+	Label("tile")
 	load := Load(Param("load"), GP64())
 	TESTQ(load, load)
 	JNZ(LabelRef("begin"))
 	zero := v.vec()
 	v.zero(zero)
-	results(v, sum, func(_ reg.VecVirtual, m Mem) { VMOVUPS(zero, m) })
+	results(v, sum, func(_ int, _ reg.VecVirtual, m Mem) { VMOVUPS(zero, m) })
 	Label("begin")
 
 	aoff, base := Load(Param("aoff"), GP64()), Load(Param("a"), GP64())
@@ -122,7 +135,6 @@ func scaledTile(v isa, rows, panels int) {
 	k := Load(Param("k"), GP64()).(reg.GPVirtual)
 	j := GP64()
 	XORQ(j, j)
-	c, coff := Load(Param("c"), GP64()), Load(Param("coff"), GP64())
 	part := func(n int) int { return n/v.parts()*decodedBlock + n%v.parts()*v.bytes() }
 	Label("block")
 	for i := range sum {
@@ -144,27 +156,23 @@ func scaledTile(v isa, rows, panels int) {
 		scale[n] = v.vec()
 		VMOVUPS(Mem{Base: scales, Disp: part(n)}, scale[n])
 	}
-	for i := range sum {
-		off := GP64()
-		MOVQ(Mem{Base: coff, Disp: 8 * i}, off)
-		for n, r := range sum[i] {
-			m := Mem{Base: c, Index: off, Scale: 1, Disp: n * v.bytes()}
-			VFMADD213PS(m, scale[n], r)
-			VMOVUPS(r, m)
-		}
-	}
-	ADDQ(I32(64), scales)
 	CMPQ(j, k)
-	JL(LabelRef("block"))
-
-	alpha := v.vec()
-	VBROADCASTSS(param("alpha"), alpha)
-	results(v, sum, func(r reg.VecVirtual, m Mem) {
-		VMULPS(m, alpha, r)
+	JGE(LabelRef("last"))
+	results(v, sum, func(n int, r reg.VecVirtual, m Mem) {
+		VFMADD213PS(m, scale[n], r)
 		VMOVUPS(r, m)
 	})
-	VZEROUPPER()
-	RET()
+	ADDQ(I32(64), scales)
+	JMP(LabelRef("block"))
+	Label("last")
+	results(v, sum, func(n int, r reg.VecVirtual, m Mem) { VFMADD213PS(m, scale[n], r) })
+	alpha := v.vec() // takes a scale's place: AVX2 has no register left
+	VBROADCASTSS(param("alpha"), alpha)
+	results(v, sum, func(_ int, r reg.VecVirtual, m Mem) {
+		VMULPS(alpha, r, r)
+		VMOVUPS(r, m)
+	})
+	again(rows)
 }
 
 // tileColumn adds the products of one column: of the factors, the fewer stay in
@@ -206,15 +214,15 @@ func tileColumn(v isa, acc [][]reg.VecVirtual, weights, input func(n int) Mem) {
 	}
 }
 
-// results calls f with each register of sums and its place.
-func results(v isa, acc [][]reg.VecVirtual, f func(r reg.VecVirtual, m Mem)) {
+// results calls f with each register of sums, its number in its row and its place.
+func results(v isa, acc [][]reg.VecVirtual, f func(n int, r reg.VecVirtual, m Mem)) {
 	coff, base := Load(Param("coff"), GP64()), Load(Param("c"), GP64())
 	for i := range acc {
 		c := GP64()
 		MOVQ(Mem{Base: coff, Disp: 8 * i}, c)
 		ADDQ(base, c)
 		for n, r := range acc[i] {
-			f(r, Mem{Base: c, Disp: n * v.bytes()})
+			f(n, r, Mem{Base: c, Disp: n * v.bytes()})
 		}
 	}
 }

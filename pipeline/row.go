@@ -24,8 +24,6 @@ type rowError struct {
 	code, text string
 }
 
-func (e *rowError) Error() string { return e.code + ": " + e.text }
-
 func badRow(code, format string, args ...any) *rowError {
 	return &rowError{code, fmt.Sprintf(format, args...)}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -20,12 +19,7 @@ in any mix. Classes and gaps are compared first, and add up to the change of the
 then kernels, matched by name, grid and class. Times are per step. A change counts only when
 the 95 % bootstrap intervals of the two medians do not overlap and each side has at least three
 steps; otherwise the verdict is "cannot tell".`,
-		Args: func(c *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return withCode(exitInput, fmt.Errorf("%s needs two timelines, got %d arguments (see '%s --help')", c.CommandPath(), len(args), c.CommandPath()))
-			}
-			return nil
-		},
+		Args: exactArgs(2, "two timelines"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withCode(exitInput, runDiff(args[0], args[1], kind, format, c.OutOrStdout()))
 		},

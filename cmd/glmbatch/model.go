@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,10 +62,8 @@ func exactArgs(n int, names string) cobra.PositionalArgs {
 
 // oneOf refuses a flag's value that is not among choices.
 func oneOf(flag, value string, choices ...string) error {
-	for _, c := range choices {
-		if value == c {
-			return nil
-		}
+	if slices.Contains(choices, value) {
+		return nil
 	}
 	return withCode(exitInput, fmt.Errorf("--%s %q: it must be %s", flag, value, strings.Join(choices, " or ")))
 }

@@ -43,7 +43,7 @@ Formats:
 ` + formatHelp() + `
 Machines for --machine: ` + strings.Join(roofline.Names(), ", ") + `, and "this" for the CPU of this one
 (measured once, then kept in the user's cache folder).`,
-		Args: exactlyOne("an output folder or a timeline file"),
+		Args: exactArgs(1, "an output folder or a timeline file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return runReport(f, args[0], c.OutOrStdout())
 		},
@@ -65,17 +65,14 @@ func formatHelp() string {
 	return b.String()
 }
 
-// exactlyOne takes one argument, and says what is missing.
-func exactlyOne(what string) cobra.PositionalArgs {
-	return func(c *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return withCode(exitInput, fmt.Errorf("%s needs %s, got %d arguments (see '%s --help')", c.CommandPath(), what, len(args), c.CommandPath()))
-		}
-		return nil
-	}
-}
-
 func runReport(f reportFlags, path string, stdout io.Writer) error {
+	var formats []string
+	for _, known := range report.Formats {
+		formats = append(formats, known.Name)
+	}
+	if err := oneOf("format", f.format, formats...); err != nil {
+		return err
+	}
 	opt := report.Options{By: attribute.By(f.by), Kind: f.kind}
 	if f.step >= 0 {
 		opt.Steps = &timeline.Steps{From: f.step, To: f.step}
@@ -94,10 +91,7 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	if err := r.Write(stdout, f.format, styleOf(stdout)); err != nil {
-		return err
-	}
-	return nil
+	return r.Write(stdout, f.format, styleOf(stdout))
 }
 
 // ranOnCPU reports whether path is the output folder of a run on a CPU.

@@ -145,7 +145,7 @@ func TestReportCommands(t *testing.T) {
 		{"no such file", []string{"report", filepath.Join(dir, "none")}},
 		{`no column "rank"`, []string{"report", notOne}},
 		{"group by", []string{"report", file, "--by", "colour"}},
-		{"no format", []string{"report", file, "--format", "poem"}},
+		{`--format "poem"`, []string{"report", file, "--format", "poem"}},
 		{"no machine", []string{"report", file, "--machine", "abacus"}},
 		{"no device spans in step", []string{"report", file, "--step", "77"}},
 		{"two timelines", []string{"diff", file}},

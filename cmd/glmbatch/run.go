@@ -9,6 +9,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -254,7 +255,7 @@ func runRun(ctx context.Context, f *pflag.FlagSet, r *runFlags, args []string, s
 		say.line("note: %s", note)
 	}
 	if m.isDemo {
-		say.line("no --model: the demo checkpoint in this program answers (11 M parameters; it knows only the demo's tasks)")
+		say.line("the demo checkpoint in this program answers; it knows only the demo's tasks")
 	}
 	if r.dryRun {
 		return dryRun(stdout, r, plan, m)
@@ -298,13 +299,17 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	origin := int64(manifest.Started.Sub(kernels.Epoch())) // of the first run of the job
 	recorder := pipeline.NewRecorder(r.recorderOptions(folder, origin))
 	defer r.capture.close(say)
-	e, err := m.load(r, recorder, folder, manifest)
+	if !m.isDemo {
+		say.line("loading %s: ranks %d, device %s", r.model, r.tp, r.device.resolved())
+	}
+	var tokens atomic.Int64
+	e, err := m.load(r, recorder, folder, manifest, &tokens)
 	if err != nil {
 		return errors.Join(err, recorder.Close())
 	}
 	m.describeDevice(manifest.Device)
 	job := &pipeline.Job{Plan: plan, Text: m.text, Engine: e, Recorder: recorder, Folder: folder, Counts: &pipeline.Counts{}}
-	progress := say.start(job.Counts, plan.To-plan.From, folder.NextRow-plan.From)
+	progress := say.start(job.Counts, &tokens, plan.To-plan.From, folder.NextRow-plan.From)
 	err = job.Run(ctx)
 	progress.stop()
 	r.capture.close(say)
@@ -325,7 +330,11 @@ func (r *runFlags) recorderOptions(f *pipeline.Folder, origin int64) pipeline.Re
 func (r *runFlags) outcome(c *pipeline.Counts, err error) error {
 	switch {
 	case errors.Is(err, pipeline.ErrInterrupted):
-		return withCode(exitInterrupted, fmt.Errorf("%w after %s rows; run the same command again to go on", err, digits(c.Rows.Load())))
+		again := "run the same command again to go on"
+		if r.overwrite {
+			again = "run the same command without --overwrite to go on"
+		}
+		return withCode(exitInterrupted, fmt.Errorf("%w after %s rows; %s", err, digits(c.Rows.Load()), again))
 	case errors.Is(err, kernels.ErrDevice), errors.Is(err, kernels.ErrMemory):
 		return withCode(exitDevice, err)
 	case errors.Is(err, datasets.ErrFile):

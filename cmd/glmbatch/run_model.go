@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 
 	"glmbatch/datasets/demo"
 	"glmbatch/engine"
@@ -129,8 +130,9 @@ func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 	return o
 }
 
-// load takes the weights to the ranks and makes the engine.
-func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder, folder *pipeline.Folder, manifest *pipeline.Manifest) (*engine.Engine, error) {
+// load takes the weights to the ranks and makes the engine, which counts the
+// tokens of its steps in done.
+func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder, folder *pipeline.Folder, manifest *pipeline.Manifest, done *atomic.Int64) (*engine.Engine, error) {
 	g, err := r.device.open(r.tp)
 	if err != nil {
 		return nil, err
@@ -147,7 +149,10 @@ func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder, folder *pipeline
 	if err != nil {
 		return nil, err
 	}
-	o := engine.Options{Trace: steps, OnTrace: rec.OnTrace, OnStep: rec.OnStep}
+	o := engine.Options{Trace: steps, OnTrace: rec.OnTrace, OnStep: func(i engine.StepInfo) {
+		done.Add(int64(i.Tokens))
+		rec.OnStep(i)
+	}}
 	if err := r.capture.attach(folder.Dir, folder.Recorder.FirstStep, manifest, &o, model); err != nil {
 		return nil, withCode(exitInput, err)
 	}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -36,9 +39,11 @@ func (s *speaker) line(format string, args ...any) {
 type progress struct {
 	say   *speaker
 	count *pipeline.Counts
-	rows  int64 // in all
-	first int64 // rows that earlier runs did
+	done  *atomic.Int64 // tokens that went through the model, step by step
+	rows  int64         // in all
+	first int64         // rows that earlier runs did
 	marks []mark
+	last  float64 // rate when it was last asked for
 	began time.Time
 	quit  chan struct{}
 	ended chan struct{}
@@ -47,11 +52,12 @@ type progress struct {
 const (
 	barEvery  = 200 * time.Millisecond
 	lineEvery = 5 * time.Second
+	barWidth  = 24 // with the figures, less than a terminal of 80 columns with ^C before it
 )
 
 // start shows a job of which earlier runs did the first rows.
-func (s *speaker) start(c *pipeline.Counts, rows, first int64) *progress {
-	p := &progress{say: s, count: c, rows: rows, first: first, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{})}
+func (s *speaker) start(c *pipeline.Counts, done *atomic.Int64, rows, first int64) *progress {
+	p := &progress{say: s, count: c, done: done, rows: rows, first: first, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{})}
 	switch {
 	case s.quiet:
 		close(p.ended)
@@ -75,7 +81,7 @@ func (p *progress) lines() {
 	for {
 		select {
 		case <-tick.C:
-			p.say.line("%s of %s rows, %s", digits(p.count.Rows.Load()), digits(p.rows), p.figures())
+			p.say.line("%s, %s", p.counted(), p.figures())
 		case <-p.quit:
 			return
 		}
@@ -84,9 +90,9 @@ func (p *progress) lines() {
 
 func (p *progress) bar() {
 	defer close(p.ended)
-	bars := mpb.New(mpb.WithOutput(p.say.w), mpb.WithWidth(40))
-	bar := bars.AddBar(p.rows,
-		mpb.PrependDecorators(decor.CountersNoUnit("%d / %d rows")),
+	bars := mpb.New(mpb.WithOutput(p.say.w), mpb.WithWidth(barWidth))
+	bar := bars.AddBar(p.rows, mpb.BarRemoveOnComplete(), // the summary takes its place
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string { return p.counted() })),
 		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return p.figures() })))
 	tick := time.NewTicker(barEvery)
 	defer tick.Stop()
@@ -95,20 +101,32 @@ func (p *progress) bar() {
 		case <-tick.C:
 			bar.SetCurrent(p.count.Rows.Load())
 		case <-p.quit:
-			bar.SetCurrent(p.count.Rows.Load())
-			bar.Abort(false)
+			bar.Abort(true)
 			bars.Wait()
 			return
 		}
 	}
 }
 
-// figures are tokens a second, the time left and errors. The time left goes by
-// tokens: those that the rows to come will have, if they are like the rows done,
-// at the rate of the last while.
+func (p *progress) counted() string {
+	return fmt.Sprintf("%s of %s rows", digits(p.count.Rows.Load()), digits(p.rows))
+}
+
+// figures are tokens a second, the time left and errors.
 func (p *progress) figures() string {
-	now := time.Now()
-	rows, tokens := p.count.Rows.Load(), p.count.PromptTokens.Load()+p.count.CompletionTokens.Load()
+	s := fmt.Sprintf("%s tok/s", digits(int64(p.rate(time.Now()))))
+	if left := p.left(); left > 0 {
+		s += fmt.Sprintf(", %s left", left)
+	}
+	if n := p.count.Errors.Load(); n > 0 {
+		s += fmt.Sprintf(", %s errors", digits(n))
+	}
+	return s
+}
+
+// rate is the tokens a second of the last while.
+func (p *progress) rate(now time.Time) float64 {
+	tokens := p.done.Load()
 	if p.marks = append(p.marks, mark{now, tokens}); len(p.marks) > rateMarks {
 		p.marks = p.marks[1:]
 	}
@@ -116,16 +134,23 @@ func (p *progress) figures() string {
 	if since.at.Equal(now) {
 		since = mark{p.began, 0}
 	}
-	rate := float64(tokens-since.tokens) / now.Sub(since.at).Seconds()
-	s := fmt.Sprintf("%s tok/s", digits(int64(rate)))
-	if done := rows - p.first; done > 0 && rows < p.rows && rate > 0 {
-		left := float64(tokens) / float64(done) * float64(p.rows-rows) / rate
-		s += fmt.Sprintf(", %s left", (time.Duration(left) * time.Second).Round(time.Second))
+	p.last = float64(tokens-since.tokens) / max(now.Sub(since.at).Seconds(), 1e-3)
+	return p.last
+}
+
+// left is the time for the tokens that the rows to come will have, if they are
+// like the rows done, without those that went through the model already; 0: unknown.
+func (p *progress) left() time.Duration {
+	rows, written := p.count.Rows.Load(), p.count.PromptTokens.Load()+p.count.CompletionTokens.Load()
+	done := rows - p.first
+	if done <= 0 || rows >= p.rows || p.last <= 0 {
+		return 0
 	}
-	if n := p.count.Errors.Load(); n > 0 {
-		s += fmt.Sprintf(", %s errors", digits(n))
+	tokens := float64(written)/float64(done)*float64(p.rows-rows) - float64(max(0, p.done.Load()-written))
+	if tokens <= 0 {
+		return 0
 	}
-	return s
+	return time.Duration(min(1+tokens/p.last, 1e9)) * time.Second
 }
 
 // mark is how many tokens were done at a time.
@@ -140,8 +165,9 @@ const rateMarks = 20 // the last while: so many figures back
 func (p *progress) summary(r *runFlags, err error) {
 	c, took := p.count, time.Since(p.began)
 	in, out := c.PromptTokens.Load(), c.CompletionTokens.Load()
-	p.say.line("%s rows in %.1f s: %s prompt and %s completion tokens, %s and %s a second", digits(c.Rows.Load()-p.first), took.Seconds(),
-		digits(in), digits(out), digits(int64(float64(in)/took.Seconds())), digits(int64(float64(out)/took.Seconds())))
+	each := func(n int64) string { return digits(int64(float64(n) / took.Seconds())) }
+	p.say.line("%s rows in %.1f s", digits(c.Rows.Load()-p.first), took.Seconds())
+	p.say.line("%s prompt tokens (%s/s), %s completion tokens (%s/s)", digits(in), each(in), digits(out), each(out))
 	if n := c.Errors.Load(); n > 0 {
 		p.say.line("%s rows have errors: see error_code and error", digits(n))
 	}
@@ -153,6 +179,14 @@ func (p *progress) summary(r *runFlags, err error) {
 	}
 	p.say.line("written to %s", r.out)
 	if err == nil && r.timeline != "off" {
-		p.say.line("next: glmbatch report %s", r.out)
+		p.say.line("next: %s report %s", callName(), r.out)
 	}
+}
+
+// callName is how a person calls this program: as now, or by go run.
+func callName() string {
+	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") && filepath.Base(filepath.Dir(exe)) == "exe" {
+		return "go run ./cmd/glmbatch"
+	}
+	return os.Args[0]
 }

@@ -72,7 +72,7 @@ func TestRunDemo(t *testing.T) {
 	first := t.TempDir()
 	if code, _, errs := glmbatch(append(base, "--out", first)...); code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs)
-	} else if !strings.Contains(errs, "demo checkpoint in this program answers") || !strings.Contains(errs, "next: glmbatch report") {
+	} else if !strings.Contains(errs, "demo checkpoint in this program answers") || !strings.Contains(errs, " report "+first) {
 		t.Errorf("it said %q", errs)
 	}
 	want := outputs(t, first)

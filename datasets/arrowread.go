@@ -19,7 +19,7 @@ type arrowFile struct {
 }
 
 func openArrow(path string) (arrowFile, error) {
-	disk, err := os.Open(path)
+	disk, err := openRegular(path)
 	if err != nil {
 		return arrowFile{}, err
 	}

@@ -97,18 +97,28 @@ func (p *parquetFile) open() (err error) {
 		p.r, p.size = bytes.NewReader(p.data), int64(len(p.data))
 		return nil
 	}
-	if p.disk, err = os.Open(p.path); err != nil {
+	if p.disk, err = openRegular(p.path); err != nil {
 		return err
 	}
 	info, err := p.disk.Stat()
 	if err != nil {
 		return err
 	}
-	if !info.Mode().IsRegular() {
-		return errors.New("not a file")
-	}
 	p.r, p.size, p.modTime = p.disk, info.Size(), info.ModTime().UnixNano()
 	return nil
+}
+
+// openRegular opens a file. Others are refused before they are opened: to open
+// a pipe is to wait for a writer.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = errors.New("not a file")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
 }
 
 // footer returns the bytes of the footer, whose length has been checked.

@@ -46,7 +46,7 @@ func (j *Job) Run(ctx context.Context) error {
 func (j *Job) run(ctx context.Context) error {
 	p := j.Plan
 	o := &p.Options
-	if err := p.check(j.Text); err != nil {
+	if err := p.Check(j.Text); err != nil {
 		return err
 	}
 	var clock *hostClock

@@ -41,7 +41,8 @@ func (p *Plan) Files() []datasets.File { return p.in.Files }
 // ErrNoTemplate: the checkpoint has no chat template and prompts are not raw.
 var ErrNoTemplate = errors.New("the checkpoint has no chat template: give --raw to send prompts to the model as they are")
 
-func (p *Plan) check(t Text) error {
+// Check reports what keeps the plan from running with a model's text side.
+func (p *Plan) Check(t Text) error {
 	switch {
 	case p.Options.Raw && p.cols.messages:
 		return errors.New("--raw takes text, not messages: name a text column with --prompt-column")
@@ -104,7 +105,7 @@ type Estimate struct {
 // Estimate reads and tokenizes all rows, without an engine.
 func (p *Plan) Estimate(t Text) (Estimate, error) {
 	e := Estimate{Codes: map[string]int64{}}
-	if err := p.check(t); err != nil {
+	if err := p.Check(t); err != nil {
 		return e, err
 	}
 	prep := &preparer{cols: p.cols, text: t, o: &p.Options}

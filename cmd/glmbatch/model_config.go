@@ -26,9 +26,9 @@ func readModelConfig(name string) (map[string]any, error) {
 	case statErr != nil:
 		return nil, fmt.Errorf("--config %q is neither a file nor one of %s", name, strings.Join(glm5.Builtins, ", "))
 	case info.IsDir():
-		b, err = os.ReadFile(filepath.Join(name, "config.json"))
+		b, err = readSide(filepath.Join(name, "config.json"))
 	default:
-		b, err = os.ReadFile(name)
+		b, err = readSide(name)
 	}
 	if err != nil {
 		return nil, err

@@ -128,10 +128,7 @@ func copySideFiles(w *checkpoint.Writer, dir string, only []string) (copied []st
 		if !info.Mode().IsRegular() {
 			continue
 		}
-		if info.Size() > maxSideFile {
-			return nil, fmt.Errorf("%s has %s: no file beside the weights is that large; move it away", filepath.Join(dir, name), bytesText(info.Size()))
-		}
-		b, err := os.ReadFile(filepath.Join(dir, name))
+		b, err := readSide(filepath.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}
@@ -141,4 +138,19 @@ func copySideFiles(w *checkpoint.Writer, dir string, only []string) (copied []st
 		copied = append(copied, name)
 	}
 	return copied, nil
+}
+
+// readSide reads a file that stands beside a checkpoint's weights. What is no
+// file is refused unopened: to open a pipe is to wait for a writer.
+func readSide(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a file", path)
+	case info.Size() > maxSideFile:
+		return nil, fmt.Errorf("%s has %s: no file beside the weights is that large; move it away", path, bytesText(info.Size()))
+	}
+	return os.ReadFile(path)
 }

@@ -73,7 +73,7 @@ type tokenizeLine struct {
 }
 
 func runModelTokenize(ctx context.Context, w io.Writer, in io.Reader, name, dir string, o tokenizeOptions) error {
-	data, err := os.ReadFile(filepath.Join(dir, "tokenizer.json"))
+	data, err := readSide(filepath.Join(dir, "tokenizer.json"))
 	if err != nil {
 		return withCode(exitInput, err)
 	}
@@ -169,7 +169,7 @@ func unmarshalLine(line []byte, v any) error {
 func readTemplate(dir string) (*chat.Template, error) {
 	var files [2][]byte
 	for i, name := range []string{"chat_template.jinja", "tokenizer_config.json"} {
-		data, err := os.ReadFile(filepath.Join(dir, name))
+		data, err := readSide(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,5 +88,48 @@ func TestOwnOutput(t *testing.T) {
 	}
 	if after, err := os.ReadFile(part); err != nil || string(after) != string(before) {
 		t.Errorf("the input was changed: %v", err)
+	}
+}
+
+// TestModelFolders: what is wrong with a model's folder is said before the
+// output folder is made.
+func TestModelFolders(t *testing.T) {
+	write := func(dir string, files map[string][]byte) {
+		for name, data := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	prompts := filepath.Join(t.TempDir(), "prompts.parquet")
+	if err := os.WriteFile(prompts, demo.Prompts(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, want string
+		change     func(dir string) error
+	}{
+		{"no template", "no chat template: give --raw", func(dir string) error { return os.Remove(filepath.Join(dir, "chat_template.jinja")) }},
+		{"no tokenizer", "has no tokenizer.json", func(dir string) error { return os.Remove(filepath.Join(dir, "tokenizer.json")) }},
+		{"list for config", "config.json: a JSON object is expected, not array", func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "config.json"), []byte("[]"), 0o666)
+		}},
+		{"folder for tokenizer", "tokenizer.json is not a file", func(dir string) error {
+			return errors.Join(os.Remove(filepath.Join(dir, "tokenizer.json")), os.Mkdir(filepath.Join(dir, "tokenizer.json"), 0o777))
+		}},
+	} {
+		dir := t.TempDir()
+		write(dir, demo.Files())
+		if err := c.change(dir); err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(dir, "out")
+		code, _, errs := glmbatch("run", prompts, "--model", dir, "--out", out)
+		if code != exitInput || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %q", c.name, code, errs)
+		}
+		if _, err := os.Stat(out); err == nil {
+			t.Errorf("%s: the folder was made", c.name)
+		}
 	}
 }

@@ -15,8 +15,21 @@ type file struct {
 	unmap  func() error
 }
 
+// openRegular opens a file. Others are refused before they are opened: to open
+// a pipe is to wait for a writer.
+func openRegular(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return os.Open(path)
+}
+
 func openFile(path, name string) (*file, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -24,10 +37,6 @@ func openFile(path, name string) (*file, error) {
 	if err != nil {
 		f.Close()
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		f.Close()
-		return nil, fmt.Errorf("%s is not a file", path)
 	}
 	data, unmap, err := mapFile(f, info.Size())
 	if err != nil {
@@ -77,7 +86,7 @@ func (f *file) close() error {
 
 // readSmall reads a file of at most limit bytes.
 func readSmall(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}

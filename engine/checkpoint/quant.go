@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,13 +41,25 @@ type quantGroup struct {
 	} `json:"weights"`
 }
 
+// plainJSON says a type error of the JSON library without Go's types.
+func plainJSON(err error) error {
+	var bad *json.UnmarshalTypeError
+	switch {
+	case !errors.As(err, &bad):
+		return err
+	case bad.Field == "":
+		return fmt.Errorf("a JSON object is expected, not %s", bad.Value)
+	}
+	return fmt.Errorf("%s has an unexpected type: %s", bad.Field, bad.Value)
+}
+
 func parseQuantization(config, extra []byte) (quantization, error) {
 	var doc struct {
 		Quant *quantConfig `json:"quantization_config"`
 		Old   *quantConfig `json:"compression_config"` // early compressed-tensors
 	}
 	if err := json.Unmarshal(config, &doc); err != nil {
-		return quantization{}, fmt.Errorf("%s: %w", ConfigFile, err)
+		return quantization{}, fmt.Errorf("%s: %w", ConfigFile, plainJSON(err))
 	}
 	if doc.Quant == nil {
 		doc.Quant = doc.Old
@@ -65,7 +78,7 @@ func parseQuantization(config, extra []byte) (quantization, error) {
 		Quant *quantConfig `json:"quantization"`
 	}
 	if err := json.Unmarshal(extra, &hf); err != nil {
-		return q, fmt.Errorf("%s: %w", QuantFile, err)
+		return q, fmt.Errorf("%s: %w", QuantFile, plainJSON(err))
 	}
 	if hf.Quant == nil {
 		return q, fmt.Errorf("%s has no object \"quantization\"", QuantFile)

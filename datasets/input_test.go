@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,10 +91,6 @@ func TestPassThrough(t *testing.T) {
 			}
 			if err := p.Close(); err != nil {
 				t.Fatal(err)
-			}
-			if dir := os.Getenv("GLMBATCH_KEEP"); dir != "" {
-				data, _ := os.ReadFile(path)
-				os.WriteFile(filepath.Join(dir, name+".parquet"), data, 0o666)
 			}
 			back, err := Open([]string{path})
 			if err != nil {

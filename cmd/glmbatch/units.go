@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Figures for people. Files and JSON have the plain integers.
@@ -33,39 +34,13 @@ func scaled(v float64, units ...string) string {
 }
 
 // digits groups a whole number by thousands.
-func digits(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	first := len(s) % 3
-	if n < 0 {
-		first = (len(s)-1)%3 + 1
-	}
-	out := s[:first]
-	for i := first; i < len(s); i += 3 {
-		if out != "" && out != "-" {
-			out += ","
-		}
-		out += s[i : i+3]
-	}
-	return out
-}
+func digits(n int64) string { return humanize.Comma(n) }
 
 // parseBytes reads a size as people write it: 500MB, 5GB, 2GiB, 4096.
 func parseBytes(s string) (int64, error) {
-	units := []struct {
-		suffix string
-		bytes  float64
-	}{{"KIB", 1 << 10}, {"MIB", 1 << 20}, {"GIB", 1 << 30}, {"TIB", 1 << 40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1}}
-	text := strings.ToUpper(strings.TrimSpace(s))
-	for _, u := range units {
-		number, ok := strings.CutSuffix(text, u.suffix)
-		if !ok {
-			continue
-		}
-		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		if err != nil || !(v > 0) || v*u.bytes > 1<<62 {
-			break
-		}
-		return int64(v * u.bytes), nil
+	n, err := humanize.ParseBytes(s)
+	if err != nil || n == 0 || n > 1<<62 {
+		return 0, fmt.Errorf("%q is not a size: write 500MB, 5GB or 2GiB", s)
 	}
-	return 0, fmt.Errorf("%q is not a size: write 500MB, 5GB or 2GiB", s)
+	return int64(n), nil
 }

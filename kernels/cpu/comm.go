@@ -10,6 +10,10 @@ import (
 // Collectives run once for all ranks: all memory is at hand. What a rank keeps
 // for itself is written on each rank, what the ranks share is written once.
 
+// sumAtOnce is how many values of dense rows are summed at a time: they stay in
+// the first cache.
+const sumAtOnce = 1024
+
 // allReduceNorm: x += Σ ranks part, in the ranks' order; y = x / rms(x) * w.
 func allReduceNorm(x *frame, lo, hi int) error {
 	if err := x.whole(); err != nil {
@@ -23,17 +27,24 @@ func allReduceNorm(x *frame, lo, hi int) error {
 	if x.err != nil {
 		return x.err
 	}
-	total := x.s.floats(0, n)
-	for m := lo; m < hi; m++ {
-		copy(total, row(parts[0], m, n))
+	each := 1
+	if parts[0].Stride == n && sums[0].Stride == n {
+		each = max(1, sumAtOnce/n)
+	}
+	for m := lo; m < hi; m += each {
+		each = min(each, hi-m)
+		total := x.s.floats(0, each*n)
+		copy(total, parts[0].Data[m*parts[0].Stride:])
 		for _, p := range parts[1:] {
-			simd.Add(total, row(p, m, n))
+			simd.Add(total, p.Data[m*p.Stride:][:each*n])
 		}
 		for _, sum := range sums {
-			simd.Add(row(sum, m, n), total)
+			simd.Add(sum.Data[m*sum.Stride:][:each*n], total)
 		}
-		for _, y := range outs {
-			simd.RMSNorm(row(y, m, n), row(sums[0], m, n), w, x.scalar(0))
+		for i := m; i < m+each; i++ {
+			for _, y := range outs {
+				simd.RMSNorm(row(y, i, n), row(sums[0], i, n), w, x.scalar(0))
+			}
 		}
 	}
 	return nil

@@ -19,10 +19,8 @@ func (l *level) gemm(dst, x Rows, m int, w Weight, lo, hi int, s *Scratch) {
 	}
 	width := min(hi*Lanes, w.Rows)
 	s.x, s.y = grow(&s.x, m), grow(&s.y, m)
-	for i := range m {
-		s.x[i] = 4 * int64(x.offset(i, w.Cols))
-		s.y[i] = 4 * int64(dst.offset(i, width))
-	}
+	x.offsets(s.x, w.Cols)
+	dst.offsets(s.y, width)
 	for p := lo; p < hi; {
 		n := 1
 		if p+1 < hi && (p+2)*Lanes <= w.Rows && l.wide[min(m, l.rows)-1] != nil {

@@ -16,6 +16,20 @@ func (r Rows) offset(i, n int) int {
 	return checked(len(r.Data), i*r.Stride, n)
 }
 
+// offsets sets at to where its first rows of n values begin, in bytes.
+func (r Rows) offsets(at []int64, n int) {
+	if r.Index == nil {
+		checked(len(r.Data), (len(at)-1)*r.Stride, n) // the last, and so those before it
+		for i := range at {
+			at[i] = 4 * int64(i) * int64(r.Stride)
+		}
+		return
+	}
+	for i, row := range r.Index[:len(at)] {
+		at[i] = 4 * int64(checked(len(r.Data), int(row)*r.Stride, n))
+	}
+}
+
 // checked returns off, and panics unless [off, off+n) lies within size. Slicing
 // would check the capacity only.
 func checked(size, off, n int) int {

@@ -19,6 +19,8 @@ in any mix. Classes and gaps are compared first, and add up to the change of the
 then kernels, matched by name, grid and class. Times are per step. A change counts only when
 the 95 % bootstrap intervals of the two medians do not overlap and each side has at least three
 steps; otherwise the verdict is "cannot tell".`,
+		Example: `  glmbatch diff before after
+  glmbatch diff other-engine.parquet out --kind decode --format markdown`,
 		Args: exactArgs(2, "two timelines"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return withCode(exitInput, runDiff(args[0], args[1], kind, format, c.OutOrStdout()))

@@ -43,8 +43,8 @@ lane. Spans of one lane that cross each other (programmatic launch) go to furthe
 			return withCode(exitInput, runExport(args[1], out, args[0], steps, c.OutOrStdout()))
 		},
 	}
-	c.Flags().StringVar(&out, "out", "", "file to write")
-	c.Flags().StringVar(&steps, "steps", "", "only step a, or steps a..b")
+	c.Flags().StringVarP(&out, "out", "o", "", "`FILE` to write")
+	c.Flags().StringVar(&steps, "steps", "", "only step `A`, or steps A..B")
 	return c
 }
 
@@ -57,7 +57,7 @@ func runExport(path, out, viewer, steps string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%d spans written to %s\n", n, out)
+	_, err = fmt.Fprintf(stdout, "%s spans written to %s: open it at ui.perfetto.dev\n", digits(int64(n)), out)
 	return err
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -35,15 +34,19 @@ func newImportCommand() *cobra.Command {
 		newImportFormat(importer.Torch, "torch FILE...", "Import torch.profiler traces (.json, .json.gz), one file a rank",
 			`Torch reads traces of torch.profiler and writes one timeline. The rank of a file is that
 of its distributedInfo, or of its name (rank3, TP-3), or counts from --rank. Several ranks are
-aligned on the ends of their collectives and refused if they do not fit.`),
+aligned on the ends of their collectives and refused if they do not fit.`,
+			`  glmbatch import torch trace.json.gz --out timeline.parquet
+  glmbatch import torch trace-rank*.json --out timeline.parquet`),
 		newImportFormat(importer.Nsys, "nsys FILE|FOLDER...", "Import Nsight Systems exports (SQLite, parquetdir, arrowdir)",
 			`Nsys reads what "nsys export --type sqlite", "parquetdir" or "arrowdir" wrote; nsys itself is
-not needed. Record with --cuda-graph-trace=node, or the kernels of CUDA graphs are missing.`),
+not needed. Record with --cuda-graph-trace=node, or the kernels of CUDA graphs are missing.`,
+			`  nsys export --type sqlite --output profile.sqlite profile.nsys-rep
+  glmbatch import nsys profile.sqlite --out timeline.parquet`),
 	)
 	return c
 }
 
-func newImportFormat(r read, use, short, long string) *cobra.Command {
+func newImportFormat(r read, use, short, long, example string) *cobra.Command {
 	var f importFlags
 	c := &cobra.Command{
 		Use:   use,
@@ -57,9 +60,10 @@ trace without GPU events, or of ranks that do not fit, is refused.
 Kernels get their class from their names. Copies and casts are sized from the launch grid;
 one as large as the whole KV pool becomes class kv.cast. Say --kv-slots and --kv-width where
 the pool is not found by itself.`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Example: example,
+		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return withCode(exitInput, errors.New("no trace given"))
+				return withCode(exitInput, fmt.Errorf("no trace given (see '%s --help')", c.CommandPath()))
 			}
 			return nil
 		},
@@ -68,7 +72,7 @@ the pool is not found by itself.`,
 			return f.run(r, args, c.OutOrStdout())
 		},
 	}
-	c.Flags().StringVarP(&f.out, "out", "o", "", "the timeline to write, a .parquet file")
+	c.Flags().StringVarP(&f.out, "out", "o", "", "`FILE` to write the timeline to, a .parquet file")
 	c.Flags().BoolVar(&f.unclassified, "unclassified", false, "print rules to fill in for kernels without a class; --out is not needed")
 	c.Flags().Int32Var(&f.options.Rank, "rank", 0, "the first file's rank, whatever the files say; the others count on")
 	c.Flags().Int64Var(&f.options.KVSlots, "kv-slots", 0, "slots of the KV pool; 0: found by size")
@@ -91,7 +95,7 @@ func (f *importFlags) run(r read, files []string, out io.Writer) error {
 		return s.Stubs(out)
 	}
 	if filepath.Ext(f.out) != "."+datasets.Parquet {
-		return withCode(exitInput, fmt.Errorf("--out %q: the timeline must be a .parquet file", f.out))
+		return withCode(exitInput, fmt.Errorf("--out %q: name a .parquet file for the timeline", f.out))
 	}
 	w, err := datasets.Create[datasets.Span](f.out, nil)
 	if err != nil {
@@ -153,6 +157,7 @@ func printImport(out io.Writer, path string, s *importer.Summary) error {
 		}
 		fill(&b, f.Severity+": "+who+f.Text, 100)
 	}
+	fmt.Fprintf(&b, "\nnext: %s report %s\n", callName(), path)
 	_, err := io.WriteString(out, b.String())
 	return err
 }

@@ -49,7 +49,7 @@ complete.`,
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Out, "out", "", "folder to write; it must not exist, or be empty")
+	f.StringVarP(&o.Out, "out", "o", "", "folder to write; it must not exist, or be empty")
 	f.StringArrayVar(&o.Include, "include", nil, "pattern of more modules to quantise, with * and ?; may be repeated")
 	f.Float64Var(&o.InputAmax, "input-amax", 0, "largest activation, for input scales (default: none are written)")
 	f.StringVar(&o.ShardSize, "shard-size", "5GB", "largest weight file: 500MB, 5GB, 2GiB")

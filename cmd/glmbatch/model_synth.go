@@ -60,7 +60,7 @@ appears under its name when it is complete.`,
 	}
 	f := c.Flags()
 	f.StringVar(&o.Config, "config", "", "glm-5, glm-5.2, tiny, or a config.json or its folder")
-	f.StringVar(&o.Out, "out", "", "folder to write; it must not exist, or be empty")
+	f.StringVarP(&o.Out, "out", "o", "", "folder to write; it must not exist, or be empty")
 	f.Float64Var(&o.Scale, "scale", 1, "factor for all widths, ranks, head counts and the vocabulary")
 	f.IntVar(&o.Layers, "layers", 0, "number of layers")
 	f.IntVar(&o.Hidden, "hidden", 0, "hidden size")

@@ -43,6 +43,8 @@ largest difference of logits. A * says that one differed within it, and that wha
 came after was not compared.
 
 Exits 1 when something is out of tolerance.`,
+		Example: `  glmbatch model verify models/tiny expected.safetensors
+  glmbatch model verify models/tiny expected.safetensors --tp 2 --kv-cache bf16 --json`,
 		Args: exactArgs(2, "a folder and a file"),
 		RunE: func(c *cobra.Command, args []string) error { return runModelVerify(c, args[0], args[1], o) },
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,12 +38,21 @@ func newReportCommand() *cobra.Command {
 		Long: `Report reads the timeline of a run's output folder, or a timeline file of glmbatch
 import, and prints for prefill and decode apart what each kernel class costs: calls, self
 time, share, GB/s and GFLOP/s. Every table adds up to the wall time: overlap, gaps by cause
-and what is unexplained are rows of their own. Times are per step, means over steps and ranks.
+and what is unexplained are rows of their own. Times are per step, means over steps and ranks; the
+interval is that of the median over steps, and lies below the mean where few steps are slow.
 
 Formats:
 ` + formatHelp() + `
 Machines for --machine: ` + strings.Join(roofline.Names(), ", ") + `, and "this" for the CPU of this one
-(measured once, then kept in the user's cache folder).`,
+(measured once, then kept in the user's cache folder; glmbatch doctor measures anew).`,
+		Example: `  glmbatch report out
+  # kernel by kernel, decode only
+  glmbatch report out --by kernel --kind decode
+  # a page with a timeline to zoom, and a roofline plot
+  glmbatch report out --html report.html
+  # for benchstat, and for a pull request
+  glmbatch report out --format bench > new.txt
+  glmbatch report timeline.parquet --format markdown --machine h200`,
 		Args: exactArgs(1, "an output folder or a timeline file"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return runReport(f, args[0], c.OutOrStdout())
@@ -51,9 +61,9 @@ Machines for --machine: ` + strings.Join(roofline.Names(), ", ") + `, and "this"
 	c.Flags().StringVar(&f.format, "format", report.Formats[0].Name, "text, json, csv, markdown or bench")
 	c.Flags().StringVar(&f.by, "by", string(attribute.ByClass), "also group by "+attribute.Groupings())
 	c.Flags().StringVar(&f.kind, "kind", "", "only prefill, decode, mixed or step (unknown) steps")
-	c.Flags().StringVar(&f.machine, "machine", "", "show how far kernels are from this machine's roofline (default for the --html of CPU runs: this)")
-	c.Flags().StringVar(&f.html, "html", "", "write a page with pictures to this file instead; it needs no network")
-	c.Flags().Int64Var(&f.step, "step", -1, "only this step")
+	c.Flags().StringVar(&f.machine, "machine", "", "show how far kernels are from the roofline of the machine with this `NAME` (default for the --html of CPU runs: this)")
+	c.Flags().StringVar(&f.html, "html", "", "write a page with pictures to this `FILE` instead; it needs no network")
+	c.Flags().Int64Var(&f.step, "step", -1, "only the step with this number (-1: all)")
 	return c
 }
 
@@ -71,6 +81,9 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 		formats = append(formats, known.Name)
 	}
 	if err := oneOf("format", f.format, formats...); err != nil {
+		return err
+	}
+	if err := inRange("step", f.step, -1, math.MaxInt64); err != nil {
 		return err
 	}
 	opt := report.Options{By: attribute.By(f.by), Kind: f.kind}
@@ -118,10 +131,17 @@ func writePage(path, out string, opt report.Options, stdout io.Writer) error {
 	return err
 }
 
-// styleOf uses colours on a terminal that wants them.
+// styleOf uses a terminal's width, and colours if it wants them.
 func styleOf(w io.Writer) report.Style {
 	file, ok := w.(*os.File)
-	return report.Style{Colour: ok && term.IsTerminal(int(file.Fd())) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	if !ok || !term.IsTerminal(int(file.Fd())) {
+		return report.Style{}
+	}
+	s := report.Style{Colour: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	if n, _, err := term.GetSize(int(file.Fd())); err == nil {
+		s.Width = min(max(n, 80), 160) // tables need 80
+	}
+	return s
 }
 
 // machineFor returns a machine by name; nil for "".
@@ -130,12 +150,11 @@ func machineFor(name string) (*roofline.Machine, error) {
 	case "":
 		return nil, nil
 	case "this":
-		dir, err := os.UserCacheDir()
+		path, err := machineFile()
 		if err != nil {
 			return nil, fmt.Errorf("cannot measure this machine: %w", err)
 		}
-		sum := sha256.Sum256([]byte(roofline.CPU()))
-		m := roofline.Cached(filepath.Join(dir, "glmbatch", fmt.Sprintf("machine-%x.json", sum[:6])), 0)
+		m := roofline.Cached(path, 0)
 		return &m, nil
 	}
 	m, ok := roofline.Named(name)
@@ -143,4 +162,14 @@ func machineFor(name string) (*roofline.Machine, error) {
 		return nil, errors.New(`no machine "` + name + `": there are this, ` + strings.Join(roofline.Names(), ", "))
 	}
 	return &m, nil
+}
+
+// machineFile is where the figures of this machine's CPU are kept.
+func machineFile() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256([]byte(roofline.CPU()))
+	return filepath.Join(dir, "glmbatch", fmt.Sprintf("machine-%x.json", sum[:6])), nil
 }

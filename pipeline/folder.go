@@ -53,6 +53,11 @@ func OpenFolder(dir string, m *Manifest, overwrite bool, firstRow int64) (_ *Fol
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 	}
+	if _, err := os.Stat(filepath.Join(dir, manifestFile)); errors.Is(err, os.ErrNotExist) {
+		if err := checkEmpty(dir); err != nil { // before the lock makes a file there
+			return nil, err
+		}
+	}
 	f := &Folder{Dir: dir, NextRow: firstRow, manifest: m, lock: flock.New(filepath.Join(dir, lockFile))}
 	if ok, err := f.lock.TryLock(); err != nil {
 		return nil, fmt.Errorf("locking %s: %w", dir, err)
@@ -74,7 +79,7 @@ func OpenFolder(dir string, m *Manifest, overwrite bool, firstRow int64) (_ *Fol
 	case overwrite && (old != nil || err != nil):
 		err = f.clear()
 	case old == nil:
-		err = f.checkEmpty()
+		err = checkEmpty(dir)
 	default:
 		err = f.resume(old)
 	}
@@ -90,14 +95,14 @@ func OpenFolder(dir string, m *Manifest, overwrite bool, firstRow int64) (_ *Fol
 func (f *Folder) Close() error { return f.lock.Unlock() }
 
 // checkEmpty refuses a folder with files that are not ours.
-func (f *Folder) checkEmpty() error {
-	entries, err := os.ReadDir(f.Dir)
+func checkEmpty(dir string) error {
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") {
-			return fmt.Errorf("%s: %w: it has %s but no %s, so it is not an output of glmbatch; choose another --out", f.Dir, ErrFolder, e.Name(), manifestFile)
+			return fmt.Errorf("%s: %w: it has %s but no %s, so it is not an output of glmbatch; choose another --out", dir, ErrFolder, e.Name(), manifestFile)
 		}
 	}
 	return nil

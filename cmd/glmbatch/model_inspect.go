@@ -57,6 +57,9 @@ func runModelInspect(w io.Writer, dir string, o inspectOptions) error {
 	if err := oneOf("kv-cache", o.KVCache, "bf16", "fp8", "f32"); err != nil {
 		return err
 	}
+	if err := inRange("tp", o.TP, 1, 8); err != nil {
+		return err
+	}
 	if o.KVTokens < 0 || o.KVTokens > 1<<40 {
 		return withCode(exitInput, fmt.Errorf("--kv-tokens %d: it must be from 0 to 2^40", o.KVTokens))
 	}

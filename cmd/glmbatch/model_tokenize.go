@@ -115,7 +115,11 @@ func runModelTokenize(ctx context.Context, w io.Writer, in io.Reader, name, dir 
 			return err
 		}
 	}
-	if err := lines.Err(); err != nil {
+	err = lines.Err()
+	if errors.Is(err, bufio.ErrTooLong) {
+		err = fmt.Errorf("it is longer than %s", bytesText(maxLineBytes))
+	}
+	if err != nil {
 		return withCode(exitInput, errors.Join(fmt.Errorf("%s: line %d: %w", name, n, err), out.Flush()))
 	}
 	return out.Flush()
@@ -126,7 +130,9 @@ const maxLineBytes = 64 << 20
 
 // lineText reads {"text": "…"}.
 func lineText(line []byte) (string, error) {
-	var v struct{ Text *string }
+	var v struct {
+		Text *string `json:"text"`
+	}
 	switch err := unmarshalLine(line, &v); {
 	case err != nil:
 		return "", err
@@ -162,7 +168,11 @@ func unmarshalLine(line []byte, v any) error {
 	if !utf8.Valid(line) {
 		return errors.New("not UTF-8")
 	}
-	return json.Unmarshal(line, v)
+	err := json.Unmarshal(line, v)
+	if bad := (*json.UnmarshalTypeError)(nil); errors.As(err, &bad) {
+		return fmt.Errorf("a JSON %s is not expected there", bad.Value)
+	}
+	return err
 }
 
 // readTemplate compiles the chat template of a model's folder.

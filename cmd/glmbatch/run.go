@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -247,6 +248,9 @@ func runRun(ctx context.Context, f *pflag.FlagSet, r *runFlags, args []string, s
 	r.rows.Context = m.context(r)
 	r.rows.InFlight = 2 * max(r.maxSeqs, defaultSeqs)
 	plan, err := pipeline.NewPlan(in, r.rows)
+	if err == nil {
+		err = plan.Check(m.text)
+	}
 	if err != nil {
 		return withCode(exitInput, err)
 	}
@@ -339,6 +343,8 @@ func (r *runFlags) outcome(c *pipeline.Counts, err error) error {
 		return withCode(exitDevice, err)
 	case errors.Is(err, datasets.ErrFile):
 		return withCode(exitInput, err)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("%s is on a full disk: make room and run the same command again to go on (%w)", r.out, err)
 	case err != nil:
 		return err
 	case c.Errors.Load() > r.maxErrors:

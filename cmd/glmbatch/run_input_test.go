@@ -2,12 +2,15 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"glmbatch/datasets/demo"
+	"glmbatch/pipeline"
 )
 
 // TestFlagValues: each is refused as usage, in one line that names the flag,
@@ -35,6 +38,48 @@ func TestFlagValues(t *testing.T) {
 		if _, err := os.Stat(out); err == nil {
 			t.Errorf("%s: the folder was made", c.args)
 		}
+	}
+}
+
+// TestNumbers: so are those of other commands.
+func TestNumbers(t *testing.T) {
+	dir := t.TempDir()
+	for name, data := range demo.Files() {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"model", "inspect", dir, "--tp", "0"}, {"model", "inspect", dir, "--tp", "-1"}, {"report", dir, "--step", "-5"}} {
+		code, _, errs := glmbatch(args...)
+		if want := "glmbatch: " + args[len(args)-2] + " " + args[len(args)-1] + ": it must be from"; code != exitInput || !strings.HasPrefix(errs, want) {
+			t.Errorf("%v: exit code %d, %q", args, code, errs)
+		}
+	}
+}
+
+// TestFullDisk: the message says what to do.
+func TestFullDisk(t *testing.T) {
+	r := runFlags{out: "job"}
+	err := r.outcome(&pipeline.Counts{}, fmt.Errorf("writing x: %w", syscall.ENOSPC))
+	if codeOf(err) != exitFailed || !strings.HasPrefix(err.Error(), "job is on a full disk: make room and run the same command again") {
+		t.Errorf("exit code %d, %q", codeOf(err), err)
+	}
+}
+
+// TestForeignFolder: nothing is left in a folder that is not ours.
+func TestForeignFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, more := range [][]string{nil, {"--overwrite"}} {
+		code, _, errs := glmbatch(append([]string{"run", "--demo", "--out", dir}, more...)...)
+		if code != exitInput || !strings.Contains(errs, "it has notes.txt but no _manifest.json") {
+			t.Errorf("%v: exit code %d, %q", more, code, errs)
+		}
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("the folder has %v (%v)", entries, err)
 	}
 }
 

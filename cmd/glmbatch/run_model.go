@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -81,22 +80,13 @@ func (r *runFlags) openModel() (*openedModel, error) {
 func readTextFiles(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, name := range textFiles {
-		f, err := os.Open(filepath.Join(dir, name))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
+		data, err := readSide(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		data, err := io.ReadAll(io.LimitReader(f, maxSideFile+1))
-		f.Close()
-		if err == nil && len(data) > maxSideFile {
-			err = fmt.Errorf("larger than %s", bytesText(maxSideFile))
+		if err == nil {
+			files[name] = data
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", filepath.Join(dir, name), err)
-		}
-		files[name] = data
 	}
 	return files, nil
 }

@@ -43,43 +43,52 @@ func (j *Job) Run(ctx context.Context) error {
 	return err
 }
 
+// run is the job: records are read and tokenized, the engine answers them, rows
+// are written.
 func (j *Job) run(ctx context.Context) error {
-	p := j.Plan
-	o := &p.Options
-	if err := p.Check(j.Text); err != nil {
+	if err := j.Plan.Check(j.Text); err != nil {
 		return err
 	}
-	var clock *hostClock
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var clock *hostClock // nil: nobody records
 	if j.Recorder != nil {
 		clock = j.Recorder.clock
 	}
-	j.Counts.Rows.Store(j.Folder.NextRow - p.From)
-	out := &sink{o: o, schema: newSchema(p.in, o), text: j.Text, cols: p.cols, dir: filepath.Join(j.Folder.Dir, outputsDir), runID: j.Folder.manifest.RunID,
-		clock: clock, count: j.Counts, next: j.Folder.NextPart, at: j.Folder.NextRow}
+	o, out := &j.Plan.Options, j.sink(clock)
+	j.Counts.Rows.Store(j.Folder.NextRow - j.Plan.From)
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	prep := &preparer{cols: p.cols, text: j.Text, o: o}
-	rows, readErr := reading(ctx, p.in, j.Folder.NextRow, p.To, prep, clock)
+	rows, readErr := reading(ctx, j.Plan.in, j.Folder.NextRow, j.Plan.To, &preparer{cols: j.Plan.cols, text: j.Text, o: o}, clock)
 	finished, dead, written := make(chan []*row, 4), make(chan struct{}), make(chan error, 1)
 	go func() { written <- writing(out, finished, dead) }()
-
 	f := &flow{o: o, engine: j.Engine, text: j.Text, clock: clock, rows: rows, live: map[int64]*sample{}, out: finished, dead: dead}
 	err := f.run(ctx)
+
 	cancel()
 	for range rows { // until the readers have ended
 	}
 	close(finished)
-	werr := <-written
+	return cause(err, readErr(), <-written)
+}
+
+// sink makes the writer of the job's rows.
+func (j *Job) sink(clock *hostClock) *sink {
+	p := j.Plan
+	return &sink{o: &p.Options, schema: newSchema(p.in, &p.Options), text: j.Text, cols: p.cols, dir: filepath.Join(j.Folder.Dir, outputsDir),
+		runID: j.Folder.manifest.RunID, clock: clock, count: j.Counts, next: j.Folder.NextPart, at: j.Folder.NextRow}
+}
+
+// cause is why a job ended, from what its three parts say.
+func cause(answered, read, written error) error {
 	switch {
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		err = ErrInterrupted
-	case errors.Is(err, errWriter):
-		err = nil // the writer says why
-	case err == nil:
-		err = readErr()
+	case errors.Is(answered, context.Canceled), errors.Is(answered, context.DeadlineExceeded):
+		answered = ErrInterrupted
+	case errors.Is(answered, errWriter):
+		answered = nil // the writer says why
+	case answered == nil:
+		answered = read
 	}
-	return errors.Join(err, werr)
+	return errors.Join(answered, written)
 }
 
 // writing writes rows until they end. On an error it says so by closing dead,

@@ -33,7 +33,8 @@ func newDoctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what this machine and this program can run, and what is missing",
 		Long: `doctor prints the program's build, the CPU, memory, disk space, the NVIDIA driver
-and each GPU, what is missing and what to do about it, and ends with a verdict.
+and each GPU, what is missing and what to do about it, and ends with a verdict. The
+CPU is measured each time; report and bench go by the last measurement.
 
 With --model, or with --config for a model that is not here yet, it also says whether
 the model fits at --tp, and how many tokens its caches can hold. --config counts with
@@ -160,12 +161,13 @@ func (d *diagnosis) lookAtCPU(f *doctorFlags) error {
 		return err
 	}
 	d.CPU = cpuFacts{Name: info.Name, Threads: info.Threads, SIMD: info.Detail, Memory: info.Memory, Available: availableMemory()}
-	if m, err := machineFor("this"); err == nil {
-		d.CPU.Read, d.CPU.FLOPs = m.Read, m.FLOPs[kernels.OnVector]
+	var m roofline.Machine
+	if path, err := machineFile(); err == nil {
+		m = roofline.Renewed(path, 0)
 	} else {
-		m := roofline.Measure(f.device.threads)
-		d.CPU.Read, d.CPU.FLOPs = m.Read, m.FLOPs[kernels.OnVector]
+		m = roofline.Measure(f.device.threads)
 	}
+	d.CPU.Read, d.CPU.FLOPs = m.Read, m.FLOPs[kernels.OnVector]
 	if info.Detail == "go" {
 		d.problem("simd", "the CPU device has no SIMD loops for this processor and is many times slower than with them", "use a processor with AVX2 or AVX-512")
 	}

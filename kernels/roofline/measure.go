@@ -25,7 +25,7 @@ type probe struct {
 const (
 	blockBytes   = 64 << 10
 	bufferBytes  = 192 << 20 // several times the largest caches, over all threads
-	measurePass  = 5         // the best of so many counts
+	measurePass  = 8         // the best of so many counts
 	multiplyWork = 200_000   // rounds a pass: a few hundred microseconds
 )
 
@@ -78,18 +78,23 @@ func Measure(threads int) Machine {
 			buffers[i][j] = byte(j >> 12) // have the memory
 		}
 	})
-	read := best(threads, func(i int) {
-		for at := 0; at < n; at += blockBytes {
-			p.read(buffers[i][at : at+blockBytes])
-		}
-	})
-	moved := best(threads, func(i int) { copy(buffers[i][:n/2], buffers[i][n/2:]) })
-	multiplied := best(threads, func(int) { p.multiply(multiplyWork) })
-	flops := perSecond(int64(threads)*multiplyWork*p.flops, multiplied)
+	// Pass by pass, not probe by probe: what else runs on the machine for a while
+	// must not spoil all passes of one.
+	var read, moved, multiplied shortest
+	for range measurePass {
+		read.time(threads, func(i int) {
+			for at := 0; at < n; at += blockBytes {
+				p.read(buffers[i][at : at+blockBytes])
+			}
+		})
+		moved.time(threads, func(i int) { copy(buffers[i][:n/2], buffers[i][n/2:]) })
+		multiplied.time(threads, func(int) { p.multiply(multiplyWork) })
+	}
+	flops := perSecond(int64(threads)*multiplyWork*p.flops, multiplied.d)
 	return Machine{
 		Name:  CPU(),
-		Read:  perSecond(int64(threads*n), read),
-		Copy:  perSecond(int64(threads*(n/2)*2), moved),
+		Read:  perSecond(int64(threads*n), read.d),
+		Copy:  perSecond(int64(threads*(n/2)*2), moved.d),
 		FLOPs: map[kernels.Pipe]int64{kernels.OnVector: flops, kernels.OnMatrix: flops},
 	}
 }
@@ -98,17 +103,16 @@ func perSecond(amount int64, d time.Duration) int64 {
 	return int64(float64(amount) / max(d.Seconds(), 1e-9))
 }
 
-// best returns the shortest of some passes of f on all threads.
-func best(threads int, f func(i int)) time.Duration {
-	var shortest time.Duration
-	for pass := range measurePass {
-		start := time.Now()
-		together(threads, f)
-		if d := time.Since(start); pass == 0 || d < shortest {
-			shortest = d
-		}
+// shortest is the best of some passes.
+type shortest struct{ d time.Duration }
+
+// time runs f on all threads at once.
+func (s *shortest) time(threads int, f func(i int)) {
+	start := time.Now()
+	together(threads, f)
+	if d := time.Since(start); s.d == 0 || d < s.d {
+		s.d = d
 	}
-	return shortest
 }
 
 func together(threads int, f func(i int)) {
@@ -142,7 +146,12 @@ func Cached(path string, threads int) Machine {
 	if b, err := os.ReadFile(path); err == nil && json.Unmarshal(b, &m) == nil && m.Read > 0 && m.FLOPs[kernels.OnVector] > 0 {
 		return m
 	}
-	m = Measure(threads)
+	return Renewed(path, threads)
+}
+
+// Renewed measures the machine and stores it at path, for Cached.
+func Renewed(path string, threads int) Machine {
+	m := Measure(threads)
 	if b, err := json.MarshalIndent(m, "", "  "); err == nil {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err == nil {
 			tmp := fmt.Sprintf("%s.%d", path, os.Getpid())

@@ -10,16 +10,14 @@ import (
 )
 
 // signalContext returns a context that the first signal to stop ends; the second
-// ends the process at once. Signals that the process was started to ignore stay
-// ignored: nohup does that with SIGHUP, shells do it with SIGINT of jobs in the
-// background.
+// ends the process at once. A hang-up that the process was started to ignore, as
+// nohup does, stays ignored.
 func signalContext(stderr io.Writer) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	got := make(chan os.Signal, 2)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) {
-			signal.Notify(got, s)
-		}
+	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(got, syscall.SIGHUP)
 	}
 	done := make(chan struct{})
 	go func() {

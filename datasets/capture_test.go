@@ -51,7 +51,7 @@ func TestCaptureDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused := 0
-	for at := range whole {
+	for at := 0; at < len(whole); at += 5 {
 		b := bytes.Clone(whole)
 		b[at] ^= 0x10
 		if err := os.WriteFile(path, b, 0o666); err != nil {
@@ -67,8 +67,8 @@ func TestCaptureDamaged(t *testing.T) {
 			refused++
 		}
 	}
-	if refused < len(whole)/4 {
-		t.Errorf("only %d of %d flipped bytes were refused", refused, len(whole))
+	if refused < len(whole)/20 {
+		t.Errorf("only %d of %d flipped bytes were refused", refused, len(whole)/5)
 	}
 	at := bytes.Index(whole, bytes.Repeat([]byte{1, 2, 3}, 20))
 	b := bytes.Clone(whole)

@@ -9,6 +9,7 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
 )
 
 // CaptureOptions say what to capture and where to.
@@ -108,9 +109,9 @@ func (c *Capturer) Step(s Step) error {
 		c.count(func(n *Counts) { n.Skipped++ })
 		return nil
 	}
-	stall := stopwatch()
+	begin := kernels.Now()
 	capture, err := take(c.model, &s, &c.o)
-	c.count(func(n *Counts) { n.Stall = max(n.Stall, stall()) })
+	c.count(func(n *Counts) { n.Stall = max(n.Stall, kernels.Now()-begin) })
 	if err != nil {
 		c.fail(fmt.Errorf("step %d: %w", s.Step, err))
 		if errors.Is(err, errCachesChanged) {

@@ -151,11 +151,6 @@ func (s *session) saved(c *kernels.Call) (undo func() error, err error) {
 	}, nil
 }
 
-// causal is how much shorter the step is without a class.
-type causal struct {
-	attribute.Stat
-}
-
 // pairs is how often the step is run with and without a class: as often as
 // marginBudget allows, so that large steps do not take for ever.
 func pairs(wall int64, classes int) int {
@@ -163,14 +158,15 @@ func pairs(wall int64, classes int) int {
 	return int(min(marginPairs, max(3, marginBudget/each)))
 }
 
-// marginal runs the whole list and the list without a class in turn. Routing and
+// marginal says by class how much shorter the step is without it: it runs the
+// whole list and the list without the class in turn. Routing and
 // selections are those of the capture in both.
-func (s *session) marginal(calls []kernels.Call, repeat int) (map[string]causal, error) {
+func (s *session) marginal(calls []kernels.Call, repeat int) (map[string]attribute.Stat, error) {
 	pinned, err := s.pin(calls)
 	if err != nil {
 		return nil, err
 	}
-	all := map[string]causal{}
+	all := map[string]attribute.Stat{}
 	for _, class := range classes(calls) {
 		less := without(pinned, class)
 		if len(less) == 0 {
@@ -190,7 +186,7 @@ func (s *session) marginal(calls []kernels.Call, repeat int) (map[string]causal,
 				gains = append(gains, full-part)
 			}
 		}
-		all[class] = causal{attribute.MedianOf(gains)}
+		all[class] = attribute.MedianOf(gains)
 	}
 	// What the lists without a class left is no outcome: run the step once more.
 	_, err = s.timed(calls)
@@ -228,7 +224,7 @@ func without(calls []kernels.Call, class string) []kernels.Call {
 }
 
 // isolation puts the figures of each class beside each other.
-func isolation(kind string, r *report.Report, calls []kernels.Call, each []alone, gains map[string]causal, m *roofline.Machine) report.Isolation {
+func isolation(kind string, r *report.Report, calls []kernels.Call, each []alone, gains map[string]attribute.Stat, m *roofline.Machine) report.Isolation {
 	sec := &r.Sections[0]
 	iso := report.Isolation{Kind: kind, Wall: sec.WallOf.Median}
 	rows := map[string]*report.IsolatedRow{}

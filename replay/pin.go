@@ -19,6 +19,9 @@ func (s *session) pin(calls []kernels.Call) ([]kernels.Call, error) {
 	own := map[place]kernels.Buffer{} // what each layer chose, as large as the region
 	for i := range s.c.Selections {
 		o := &s.c.Selections[i]
+		if o.Call >= len(s.calls) {
+			return nil, fmt.Errorf("%s is no choice of this program", o.what(calls))
+		}
 		arg := kernelArg(&s.calls[o.Call], o.Arg)
 		if arg == nil || source[arg.Index] == "" {
 			return nil, fmt.Errorf("%s is no choice of this program", o.what(calls))
@@ -34,6 +37,9 @@ func (s *session) pin(calls []kernels.Call) ([]kernels.Call, error) {
 		}
 		if arg.Offset+int64(len(o.Data)) > b.Len {
 			return nil, fmt.Errorf("%s has %d bytes", o.what(calls), len(o.Data))
+		}
+		if d := &s.calls[o.Call].Dims; !within(o, d) {
+			return nil, fmt.Errorf("%s: a choice that is not there", o.what(calls))
 		}
 		if err := s.m.Group().Upload(b.Slice(arg.Offset, int64(len(o.Data))), o.Data); err != nil {
 			return nil, err
@@ -54,6 +60,24 @@ func (s *session) pin(calls []kernels.Call) ([]kernels.Call, error) {
 		}
 	}
 	return out, nil
+}
+
+// within reports whether choices are experts, or positions or their end.
+func within(o *Output, d *kernels.Dims) bool {
+	low, high := int32(0), d.Groups
+	switch o.Arg {
+	case "experts":
+	case "sel":
+		low, high = -1, d.N
+	default: // experts' weights
+		return true
+	}
+	for _, v := range ints(o.Data) {
+		if v < low || v >= high {
+			return false
+		}
+	}
+	return true
 }
 
 // place is what a layer chose.

@@ -204,7 +204,7 @@ const (
 
 // apart runs the calls of a step alone and leaves its classes out.
 func (st *stage) apart(s *session, f *Figures) (err error) {
-	var gains map[string]causal
+	var gains map[string]attribute.Stat
 	if !st.o.NoAlone {
 		if f.alone, err = s.isolated(s.calls, min(aloneRepeats, st.o.Repeat), st.o.Evict); err != nil {
 			return err

@@ -22,7 +22,7 @@ func (t *trace) notePools(pools map[castKey]poolCast) {
 		}
 	})
 	if rows > 0 {
-		t.find("kv_pool_cast", severityNote, -1, rows, "%d casts of the whole KV pool, %d ns: %s", rows, ns, one.evidence)
+		t.find("kv_pool_cast", severityNote, -1, rows, "%d casts of the whole KV pool, %s: %s", rows, millis(ns), one.evidence)
 	}
 }
 

@@ -289,10 +289,13 @@ func (t *trace) noteClasses(s *Summary) {
 		for _, n := range s.Unclassified {
 			ns, rows = ns+n.NS, rows+n.Rows
 		}
-		t.find("unclassified", severityNote, -1, rows, "%.2f %% of the kernels' time has a class; %d ns in %d kernels have none, most in %s (import --unclassified prints rules to fill in)",
-			100*s.Covered(), ns, rows, brief(s.Unclassified[0].Kernel))
+		t.find("unclassified", severityNote, -1, rows, "%.2f %% of the kernels' time has a class; %s in %d kernels have none, most in %s (import --unclassified prints rules to fill in)",
+			100*s.Covered(), millis(ns), rows, brief(s.Unclassified[0].Kernel))
 	}
 }
+
+// millis is a time for a person.
+func millis(ns int64) string { return fmt.Sprintf("%.3f ms", float64(ns)/1e6) }
 
 // noteOverhead reports what the profiler itself took.
 func (t *trace) noteOverhead() {
@@ -303,7 +306,7 @@ func (t *trace) noteOverhead() {
 		}
 	})
 	if n > 0 {
-		t.find("profiler_overhead", severityNote, -1, n, "the profiler itself took %d ns of host time: gaps under it are not the program's", ns)
+		t.find("profiler_overhead", severityNote, -1, n, "the profiler itself took %s of host time: gaps under it are not the program's", millis(ns))
 	}
 }
 

@@ -48,7 +48,7 @@ func (r *Report) text(w io.Writer, style Style) error {
 	if len(r.Warnings) > 0 {
 		p.line("")
 		for _, warning := range r.Warnings {
-			p.wrap("! "+warning, "  ")
+			p.wrap("note: "+warning, "  ")
 		}
 	}
 	return p.err

@@ -101,8 +101,14 @@ func (m *Manifest) differs(old *Manifest) string {
 			return fmt.Sprintf("input file %s has changed", f.Path)
 		}
 	}
-	if old.Model != m.Model {
-		return fmt.Sprintf("the model was %s (%s, %d ranks, %s)", old.Model.Name, old.Model.Hash, old.Model.Ranks, old.Model.Device)
+	was, is := old.Model, m.Model // whatever their folders are called
+	switch {
+	case was.Hash != is.Hash || was.Text != is.Text:
+		return fmt.Sprintf("the model was %s and is %s, with other files", was.Name, is.Name)
+	case was.Ranks != is.Ranks:
+		return fmt.Sprintf("--tp was %d and is %d", was.Ranks, is.Ranks)
+	case was.Device != is.Device:
+		return fmt.Sprintf("--device was %s and is %s", was.Device, is.Device)
 	}
 	if old.RunID != m.RunID {
 		return "its settings differ"

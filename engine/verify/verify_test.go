@@ -55,11 +55,20 @@ func TestSyntheticCheckpoints(t *testing.T) {
 					t.Errorf("tp %d: not all was compared: %+v", tp, compared)
 				}
 			}
-			for _, f := range []kernels.Format{kernels.BF16, kernels.FP8} {
-				if r, err := Run(ck, want, opener(2), Options{KVCache: f}); err != nil {
+			// What caches round away is small where no choice has tipped over.
+			for f, most := range map[kernels.Format]float64{kernels.BF16: 0.1, kernels.FP8: 1} {
+				r, err := Run(ck, want, opener(2), Options{KVCache: f})
+				if err != nil {
 					t.Errorf("cache %s: %v", f, err)
-				} else if w := r.Worst(); !(w > 1e-4 && w < 20) {
-					t.Errorf("cache %s: logits differ by %g:\n%v", f, w, r)
+					continue
+				}
+				settled := 0.0
+				for _, p := range r.Prompts {
+					settled = larger(settled, p.SettledLogits)
+				}
+				t.Logf("cache %s: settled logits differ by %.2g", f, settled)
+				if !(settled > 1e-4 && settled < most) {
+					t.Errorf("cache %s: settled logits differ by %g, at most %g:\n%v", f, settled, most, r)
 				}
 			}
 		})

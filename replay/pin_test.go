@@ -2,6 +2,8 @@ package replay
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -316,6 +318,27 @@ func TestParseWhatIf(t *testing.T) {
 	for _, s := range []string{"", "kv", "kv=cast", "kv-cache=fp4", "drop=gemm", "drop=", "scale=attn", "scale=attn:-1", "scale=attn:NaN", "scale=attn:Inf", "scale=x:1", "tp=0", "tp=x", "speed=2"} {
 		if _, err := ParseWhatIf(s); err == nil {
 			t.Errorf("%q was taken", s)
+		}
+	}
+}
+
+// The estimate that is held against the cap is near the file's size.
+func TestEstimate(t *testing.T) {
+	for _, tp := range []int{1, 8} {
+		m := model(t, tp, demoOptions)
+		c := ran(t, m)
+		path := filepath.Join(t.TempDir(), FileName(c.Step))
+		if err := c.Write(path); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e, n := c.estimate(m), info.Size(); e < n*7/10 || e > n*15/10 {
+			t.Errorf("%d ranks: %d bytes were estimated, the file has %d", tp, e, n)
+		} else {
+			t.Logf("%d ranks: %d estimated, %d written", tp, e, n)
 		}
 	}
 }

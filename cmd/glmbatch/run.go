@@ -88,13 +88,14 @@ a tiny checkpoint, both part of the program.
 func (r *runFlags) add(f *pflag.FlagSet) {
 	o := &r.rows
 	f.SortFlags = false
-	f.StringVarP(&r.out, "out", "o", "", "output folder")
-	f.StringVarP(&r.model, "model", "m", "", "checkpoint folder (default: the demo checkpoint)")
+	f.StringVarP(&r.out, "out", "o", "", "output `folder`")
+	f.StringVarP(&r.model, "model", "m", "", "checkpoint `folder` (default: the demo checkpoint)")
 	f.BoolVar(&r.demo, "demo", false, "run the demo prompts on the demo checkpoint")
 	f.BoolVar(&r.overwrite, "overwrite", false, "start anew if the folder has a job's output")
 	f.BoolVar(&r.dryRun, "dry-run", false, "count rows and tokens, check model and memory, estimate steps; run nothing")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "no progress and no summary")
 	f.Int64Var(&r.maxErrors, "max-errors", 0, "rows with errors that still end with exit code 0")
+	heading(f, "Job")
 
 	f.StringVar(&o.PromptColumn, "prompt-column", "", "column of prompts")
 	f.StringVar(&o.MessagesColumn, "messages-column", "", "column of messages as JSON text")
@@ -108,6 +109,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.Int64Var(&o.Limit, "limit", 0, "only the first rows (0: all)")
 	f.StringVar(&r.shard, "shard", "", "i/N: only the i-th of N equal parts of the rows, from 0")
 	f.StringVar(&o.Check, "check", "", "column of right answers: count exact matches")
+	heading(f, "Rows and prompts")
 
 	f.Float64("temperature", 0, "0: the likeliest token always")
 	f.Float64("top-p", 1, "only the likeliest tokens that together have this probability")
@@ -117,11 +119,12 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.Int("max-tokens", 0, "most tokens of a response (default: up to the context's end)")
 	f.Int("n", 1, "responses to each row")
 	f.Int64Var(&o.Seed, "seed", 0, "of the run; each row and sample has its own from it")
-	f.StringArrayVar(&r.stop, "stop", nil, "end the response before this text (repeatable)")
-	f.Int32SliceVar(&r.stopTokens, "stop-token-ids", nil, "end the response at these tokens")
+	f.StringArrayVar(&r.stop, "stop", nil, "end the response before this `text` (repeatable)")
+	f.Int32SliceVar(&r.stopTokens, "stop-token-ids", nil, "end the response at these tokens, by `ids` with commas between")
 	f.Bool("ignore-eos", false, "the model's end tokens do not end the response")
-	f.Int("logprobs", 0, "columns logprobs and top_logprobs, with so many alternatives (0: only the token's own)")
-	f.BoolVar(&o.TokenIDs, "token-ids", false, "column token_ids")
+	f.Int("logprobs", 0, "write columns logprobs and top_logprobs, with so many alternatives (given as 0: only the token's own)")
+	f.BoolVar(&o.TokenIDs, "token-ids", false, "write a column token_ids")
+	heading(f, "Sampling, for rows that do not say")
 
 	f.IntVar(&r.tp, "tp", 8, "ranks that share the model: 1, 2, 4 or 8")
 	r.device.add(f)
@@ -130,9 +133,11 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&r.maxBatchTokens, "max-batch-tokens", 0, "tokens of a step (default 512)")
 	f.IntVar(&r.maxSeqs, "max-seqs", 0, "sequences that run at once (default 64)")
 	f.IntVar(&r.kvTokens, "kv-tokens", 0, "tokens in the caches (default 65536, or one context)")
+	heading(f, "Engine")
 	f.StringVar(&r.timeline, "timeline", "auto", "steps to record call by call: off, all, every=N, or auto: the first 100 and then every 50th")
 	f.StringVar(&r.timelineFormat, "timeline-format", datasets.Parquet, "format of steps and timeline: parquet or arrow")
 	r.capture.add(f)
+	heading(f, "Timeline and captures")
 }
 
 // paramFlags are the flags of rows' parameters, by the parameter's name.

@@ -64,8 +64,9 @@ Changes for --what-if (repeatable), each set beside the step as it is:
   drop=CLASS        without the calls of a class
   scale=CLASS:F     the calls of a class take F times as long (nothing is run)
 ` + exitHelp,
-		Example: `  glmbatch run --demo --out out --capture decode:every=50
-  glmbatch replay out/captures/step-00000050.arrow
+		Example: `  glmbatch run --demo --out out --capture decode:first=1
+  glmbatch replay out/captures
+  # what it would cost to copy a cache of 262,144 tokens in each layer
   glmbatch replay out/captures --what-if kv=cast-pool --pool-tokens 262144`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return runReplay(c.Context(), &f, args, c.OutOrStdout())
@@ -86,7 +87,7 @@ Changes for --what-if (repeatable), each set beside the step as it is:
 	p.StringVar(&f.cold, "evict", "auto", "memory to walk between calls with a cold cache: a size, or none")
 	p.StringVar(&f.machine, "machine", "", "machine for bounds: this, or one that report --help lists")
 	p.StringSliceVar(&f.o.Allow, "allow", nil, "what may differ from the capture: model, device, version")
-	p.StringVar(&f.html, "html", "", "also write a page with pictures to this file; one capture only")
+	p.StringVar(&f.html, "html", "", "also write a page with pictures to this `FILE`; one capture only")
 	return c
 }
 

@@ -19,9 +19,53 @@ func (t *table) rule()               { t.rows = append(t.rows, nil) }
 
 // compact leaves out the columns that have no cell.
 func (t table) compact() table {
+	return t.keep(func(i int) bool {
+		return slices.ContainsFunc(t.rows, func(r []string) bool { return i < len(r) && r[i] != "" })
+	})
+}
+
+// Columns that a narrow terminal does without, in the order in which they go.
+var dispensable = []string{"95 % of median", "GFLOP/s", "device"}
+
+// leastName is how much of the first column is worth more than another one.
+const leastName = 18
+
+// fit leaves out columns until the first one has room.
+func (t table) fit(width int) table {
+	for _, head := range dispensable {
+		widths := t.widths()
+		if rest := sum(widths[1:]) + 2*(len(widths)-1); rest+min(widths[0], leastName) <= width {
+			return t
+		}
+		t = t.keep(func(i int) bool { return t.head[i] != head })
+	}
+	return t
+}
+
+func sum(n []int) int {
+	total := 0
+	for _, v := range n {
+		total += v
+	}
+	return total
+}
+
+// widths are those of the columns, in characters.
+func (t *table) widths() []int {
+	widths := make([]int, len(t.head))
+	for _, row := range append([][]string{t.head}, t.rows...) {
+		for i, c := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		}
+	}
+	return widths
+}
+
+// keep leaves out columns, never the first.
+func (t table) keep(column func(i int) bool) table {
 	var keep []int
 	for i := range t.head {
-		if i == 0 || slices.ContainsFunc(t.rows, func(r []string) bool { return i < len(r) && r[i] != "" }) {
+		if i == 0 || column(i) {
 			keep = append(keep, i)
 		}
 	}
@@ -43,16 +87,8 @@ func (t table) compact() table {
 
 // text writes the table no wider than width; the first column gives way.
 func (t *table) text(w io.Writer, width int, bold func(string) string) error {
-	widths := make([]int, len(t.head))
-	for _, row := range append([][]string{t.head}, t.rows...) {
-		for i, c := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(c))
-		}
-	}
-	total := 2 * (len(widths) - 1)
-	for _, n := range widths[1:] {
-		total += n
-	}
+	widths := t.widths()
+	total := sum(widths[1:]) + 2*(len(widths)-1)
 	widths[0] = max(8, min(widths[0], width-total))
 	line := func(cells []string) string {
 		var b strings.Builder

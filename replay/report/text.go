@@ -75,7 +75,7 @@ func (p *printer) bold(s string) string {
 }
 
 func (p *printer) table(t table) {
-	t = t.compact()
+	t = t.compact().fit(p.style.Width)
 	if p.err == nil {
 		p.err = t.text(p.w, p.style.Width, p.bold)
 	}

@@ -1,5 +1,6 @@
 // A table that sorts by its columns. A column is {head, cell(row) -> text or
-// element, by(row) -> number or text}; fixed rows stay at the end.
+// element, by(row) -> number or text}; fixed rows stay at the end. A wide column
+// is not shown on narrow screens.
 function sortable(table, columns, rows, fixed) {
   columns = columns.filter((c) => !c.optional || rows.some((r) => c.cell(r) !== ""));
   let sorted = null, down = true;
@@ -12,11 +13,11 @@ function sortable(table, columns, rows, fixed) {
       sorted = i;
       fill();
     });
-    head.append(make("th", { scope: "col" }, button));
+    head.append(make("th", { scope: "col", class: c.wide ? "wide" : null }, button));
   });
   function line(row) {
     const tr = make("tr", row.attributes || {});
-    columns.forEach((c, i) => tr.append(make("td", i === 0 ? { class: "name", title: row.title || null } : {}, ...[c.cell(row)].flat())));
+    columns.forEach((c, i) => tr.append(make("td", i === 0 ? { class: "name", title: row.title || null } : { class: c.wide ? "wide" : null }, ...[c.cell(row)].flat())));
     return tr;
   }
   function fill() {
@@ -44,8 +45,8 @@ function costColumns(first) {
     { head: first, cell: (r) => [swatch(r.class), r.name], by: (r) => r.name },
     { head: "calls", cell: (r) => (r.calls === undefined ? "" : calls(perStep(r.calls))), by: (r) => r.calls || 0 },
     { head: "self ms", cell: (r) => ms(perStep(r.self)), by: (r) => r.self },
-    { head: "95 % of median", optional: true, cell: (r) => (r.stat && r.stat.n > 1 ? ms(r.stat.lo_ns) + " – " + ms(r.stat.hi_ns) : ""), by: (r) => (r.stat ? r.stat.median_ns : 0) },
-    { head: "of device", cell: (r) => (r.calls === undefined ? "" : percent(r.self / Math.max(1, kind.device_span_ns))), by: (r) => r.self },
+    { head: "95 % of median", optional: true, wide: true, cell: (r) => (r.stat && r.stat.n > 1 ? ms(r.stat.lo_ns) + " – " + ms(r.stat.hi_ns) : ""), by: (r) => (r.stat ? r.stat.median_ns : 0) },
+    { head: "of device", wide: true, cell: (r) => (r.calls === undefined ? "" : percent(r.self / Math.max(1, kind.device_span_ns))), by: (r) => r.self },
     { head: "of wall", cell: (r) => [percent(r.self / Math.max(1, kind.wall_ns)), meter(r)], by: (r) => r.self },
     { head: "GB/s", optional: true, cell: (r) => figure(r.gb), by: (r) => r.gb || 0 },
     { head: "GFLOP/s", optional: true, cell: (r) => figure(r.gflop), by: (r) => r.gflop || 0 },

@@ -33,8 +33,8 @@
 // list's order alone.
 //
 // The instruction set is chosen once, when the program starts ([Level]).
-// Assembly cannot be preempted, but each piece of it ends within about 0.1 ms: a
-// tile of rows and 256 columns, or 4 panels of a matrix-vector product. Rows of x
+// Assembly cannot be preempted, but each piece of it ends within about 0.1 ms: all
+// rows by 2 panels by 256 columns, or 4 panels of a matrix-vector product. Rows of x
 // are read again for each panel, so a caller with many rows splits them into
 // calls of some hundred, whose blocks of 256 columns stay in the second cache.
 //

@@ -22,6 +22,7 @@ type captureFlags struct {
 	maxBytes string
 
 	capturer *replay.Capturer // once the model is loaded; nil: nothing is captured
+	written  int              // captures, once closed
 }
 
 func (c *captureFlags) add(f *pflag.FlagSet) {
@@ -92,7 +93,7 @@ func (c *captureFlags) close(say *speaker) {
 		return
 	}
 	n := c.capturer.Close()
-	c.capturer = nil
+	c.capturer, c.written = nil, int(n.Written)
 	say.line("%s captures, %s; the longest kept the job for %.1f ms", digits(int64(n.Written)), bytesText(n.Bytes), float64(n.Stall)/1e6)
 	if n.Skipped > 0 {
 		say.line("%s steps were not captured: those before them were not written yet", digits(int64(n.Skipped)))

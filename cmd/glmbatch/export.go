@@ -30,6 +30,8 @@ func newExportCommand() *cobra.Command {
 Times are exact to the nanosecond, relative to the first span. A process is a rank, a thread a
 lane. Spans of one lane that cross each other (programmatic launch) go to further lanes named
 "(overlap 1)" and so on, as viewers drop what does not nest. A FILE ending in .gz is compressed.`,
+		Example: `  glmbatch export perfetto out --out steps.pftrace --steps 10..19
+  glmbatch export chrome out --out steps.json.gz`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 || !slices.Contains(names, args[0]) {
 				return withCode(exitInput, fmt.Errorf("%s needs %s and then an output folder or a timeline file (see '%s --help')", c.CommandPath(), strings.Join(names, " or "), c.CommandPath()))

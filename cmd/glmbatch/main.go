@@ -58,7 +58,6 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SuggestionsMinimumDistance = 2 // letters that may differ in a mistyped command
 	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return withCode(exitInput, fmt.Errorf("%w (see '%s --help')", err, c.CommandPath()))
@@ -84,6 +83,7 @@ func noCommand(c *cobra.Command, args []string) error {
 		return nil
 	}
 	near := ""
+	c.SuggestionsMinimumDistance = 2 // letters that may differ
 	if names := c.SuggestionsFor(args[0]); len(names) > 0 {
 		near = fmt.Sprintf(", did you mean %s?", names[0])
 	}

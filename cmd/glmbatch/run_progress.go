@@ -181,6 +181,9 @@ func (p *progress) summary(r *runFlags, err error) {
 	if err == nil && r.timeline != "off" {
 		p.say.line("next: %s report %s", callName(), r.out)
 	}
+	if r.capture.written > 0 {
+		p.say.line("next: %s replay %s", callName(), r.out)
+	}
 }
 
 // callName is how a person calls this program: as now, or by go run.

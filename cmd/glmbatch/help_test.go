@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// Flags fit 100 columns where there is no terminal, and every command that does
+// something has an example.
+func TestHelp(t *testing.T) {
+	var walk func(c *cobra.Command, path []string)
+	walk = func(c *cobra.Command, path []string) {
+		for _, sub := range c.Commands() {
+			if sub.Name() == "completion" || sub.Name() == "help" {
+				continue
+			}
+			walk(sub, append(path[:len(path):len(path)], sub.Name()))
+		}
+		code, out, _ := glmbatch(append(path[:len(path):len(path)], "--help")...)
+		if code != exitOK {
+			t.Fatalf("%v --help: exit code %d", path, code)
+		}
+		_, flags, ok := strings.Cut(out, "Usage:\n")
+		if !ok {
+			t.Fatalf("%v has no usage", path)
+		}
+		examples := false
+		for line := range strings.Lines(flags) {
+			line = strings.TrimSuffix(line, "\n")
+			if strings.HasSuffix(line, ":") {
+				examples = line == "Examples:"
+			}
+			if n := utf8.RuneCountInString(line); n > 100 && !examples {
+				t.Errorf("%v: %d columns: %s", path, n, line)
+			}
+		}
+		if !c.HasSubCommands() && !c.HasExample() {
+			t.Errorf("%v has no example", path)
+		}
+	}
+	walk(newRootCommand(), nil)
+
+	_, out, _ := glmbatch("run", "--help")
+	last := -1
+	for _, want := range []string{"\nJob:\n", "\nRows and prompts:\n", "\nSampling", "\nEngine:\n", "\nTimeline and captures:\n"} {
+		at := strings.Index(out, want)
+		if at <= last {
+			t.Errorf("heading %q is at %d, after %d", want, at, last)
+		}
+		last = at
+	}
+}
+
+func TestMistypedCommands(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"reprot"}, "did you mean report?"},
+		{[]string{"model", "inspct"}, "did you mean inspect?"},
+		{[]string{"frobnicate"}, `has no command "frobnicate" (see`},
+	} {
+		code, _, errs := glmbatch(c.args...)
+		if code != exitInput || !strings.Contains(errs, c.want) {
+			t.Errorf("%v: exit code %d, %q", c.args, code, errs)
+		}
+	}
+}

@@ -29,6 +29,11 @@ func load(t testing.TB, tp, threads int, o glm5.Options) *glm5.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return loadFrom(t, ck, tp, threads, o)
+}
+
+func loadFrom(t testing.TB, ck *checkpoint.Checkpoint, tp, threads int, o glm5.Options) *glm5.Model {
+	t.Helper()
 	devices, err := cpu.Open(tp, cpu.Options{Threads: threads})
 	if err != nil {
 		t.Fatal(err)

@@ -30,10 +30,11 @@ const (
 	Going  Reason = ""       // it has not
 	Stop   Reason = "stop"   // an end token or a stop token
 	Length Reason = "length" // max_tokens, or the end of the context
+	Failed Reason = "failed" // the model gave no logit that is a number: damaged weights
 )
 
 // Token is one generated token, or the end of a request. A request ends with
-// exactly one Token whose Reason is set; that of a Stop is not output. (A
+// exactly one Token whose Reason is set; that of a Stop or of a Failed is not output. (A
 // request that was cancelled ends without.)
 type Token struct {
 	ID      int64 // of the request

@@ -69,6 +69,11 @@ func (e *Engine) commit(b *sched.Batch) {
 	e.tokens = e.tokens[:0]
 	for i, q := range e.wanted {
 		s := &e.sampled[i]
+		if s.Token < 0 {
+			e.finish(q)
+			e.tokens = append(e.tokens, Token{ID: q.ID, Token: s.Token, Reason: Failed})
+			continue
+		}
 		t := Token{ID: q.ID, Token: s.Token, Reason: q.ends(s.Token, e.ends)}
 		if q.sampling.Logprobs > 0 {
 			t.Logprob = s.Logprob

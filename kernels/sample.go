@@ -27,7 +27,7 @@ type SampleParams struct {
 
 // Sampled is the sample kernel's output for one row.
 type Sampled struct {
-	Token   int32
+	Token   int32                // -1: no logit is a number above -Inf, and the rest is empty
 	Logprob float32              // natural logarithm, of the distribution before temperature and cuts
 	IDs     [MaxLogprobs]int32   // the most likely tokens, best first; -1 where fewer were wanted
 	Logps   [MaxLogprobs]float32 // theirs

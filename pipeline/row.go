@@ -17,6 +17,7 @@ const (
 	BadParams     = "bad_params"     // sampling parameters that cannot be
 	TooLong       = "too_long"       // no room for the prompt and one token
 	BadRequest    = "bad_request"    // the engine refused it
+	ModelError    = "model_error"    // the model gave nothing to choose a token from
 )
 
 // rowError is why a row cannot be run.
@@ -55,7 +56,10 @@ type sample struct {
 // accept adds a token that the engine gave. It returns true when the response
 // ends here although the engine would go on: at a stop string.
 func (s *sample) accept(t engine.Token) (stop bool) {
-	if t.Reason == engine.Stop { // an end token is no output
+	if t.Reason == engine.Failed {
+		s.row.err = badRow(ModelError, "after %d tokens no logit is a number: the checkpoint's weights are damaged; see glmbatch model verify", len(s.tokens))
+	}
+	if t.Reason == engine.Stop || t.Reason == engine.Failed { // an end token is no output
 		s.end(t.Reason)
 		return false
 	}

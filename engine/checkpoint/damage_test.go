@@ -120,4 +120,3 @@ func openDamaged(t *testing.T, what string, files map[string][]byte) {
 		t.Errorf("%s: %d bytes of memory for files of %d", what, n, size)
 	}
 }
-

@@ -40,6 +40,11 @@ func sample(x *frame, lo, hi int) error {
 			return x.err
 		}
 		s := &sampled(out)[m]
+		if !(l[argmax(l)] > negInf) {
+			report(s, nil, -1, x.s)
+			s.Token = -1
+			continue
+		}
 		s.Token = pick(l, p, x.s)
 		report(s, row(logits, m, int(x.N))[:n], int(p.Logprobs), x.s)
 	}

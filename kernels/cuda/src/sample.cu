@@ -134,6 +134,14 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const __grid_constant_
   }
   int best = argmax(x, n, nullptr, 0, red), token = best;
   float top = x[best];
+  if (!(top > -INFINITY)) {  // nothing to choose from
+    if (tid == 0) {
+      Sampled* y = p.y + m;
+      y->token = -1, y->logprob = 0;
+      for (int j = 0; j < kAlternatives; j++) y->ids[j] = -1, y->logps[j] = 0;
+    }
+    return finish(p.at);
+  }
   if (q.temperature > 0 && q.top_k != 1 && top > -INFINITY && top < INFINITY) {
     float inv = 1.0f / q.temperature;
     uint32_t keep = 1;  // everything that is a number

@@ -94,7 +94,11 @@ func (c *captureFlags) close(say *speaker) {
 	}
 	n := c.capturer.Close()
 	c.capturer, c.written = nil, int(n.Written)
-	say.line("%s captures, %s; the longest kept the job for %.1f ms", digits(int64(n.Written)), bytesText(n.Bytes), float64(n.Stall)/1e6)
+	noun := "captures"
+	if n.Written == 1 {
+		noun = "capture"
+	}
+	say.line("%s %s, %s; the longest kept the job for %.1f ms", digits(int64(n.Written)), noun, bytesText(n.Bytes), float64(n.Stall)/1e6)
 	if n.Skipped > 0 {
 		say.line("%s steps were not captured: those before them were not written yet", digits(int64(n.Skipped)))
 	}

@@ -4,7 +4,8 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
 .PHONY: help
 help: ## this list
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36m%-10s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@if [ -t 1 ]; then on='\033[36m' off='\033[0m'; fi; \
+	awk -F':.*## ' -v on="$$on" -v off="$$off" '/^[a-z-]+:.*## /{printf "  %s%-10s%s %s\n", on, $$1, off, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## bin/glmbatch, static

@@ -294,8 +294,6 @@ func each(part datasets.CapturePart, name string, f func(*datasets.Capture)) fun
 	}
 }
 
-func flip(r *datasets.Capture) { r.Data[len(r.Data)/2] ^= 0x40 }
-
 // What is not as it was recorded is named.
 func TestReplayNamesWhatDiffers(t *testing.T) {
 	l := newLoader(t)

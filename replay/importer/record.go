@@ -84,7 +84,6 @@ type counters struct {
 	firstRecovered, firstQuarantined       int64 // byte offsets
 	truncatedAt                            int64 // byte offset, -1: whole
 	truncation                             string
-	duplicates                             int64
 }
 
 // trace is everything that was read, from all files.

@@ -17,7 +17,7 @@ import (
 
 // inPlace runs a list so many times and returns the rows of its timeline: step i
 // is the i-th repeat.
-func (s *session) inPlace(calls []kernels.Call, warmup, repeat int) ([]datasets.Span, error) {
+func (s *restored) inPlace(calls []kernels.Call, warmup, repeat int) ([]datasets.Span, error) {
 	var rows []datasets.Span
 	spans := s.spans(len(calls))
 	var origin int64
@@ -38,7 +38,7 @@ func (s *session) inPlace(calls []kernels.Call, warmup, repeat int) ([]datasets.
 	return rows, nil
 }
 
-func (s *session) spans(n int) [][]kernels.Span {
+func (s *restored) spans(n int) [][]kernels.Span {
 	spans := make([][]kernels.Span, s.m.Group().Ranks())
 	for r := range spans {
 		spans[r] = make([]kernels.Span, n)
@@ -65,7 +65,7 @@ type alone struct{ warm, cold int64 }
 
 // isolated runs each call by itself, on the inputs that it has in the step: warm
 // so many times in a row, cold with the caches emptied before each.
-func (s *session) isolated(calls []kernels.Call, repeat int, evict int64) ([]alone, error) {
+func (s *restored) isolated(calls []kernels.Call, repeat int, evict int64) ([]alone, error) {
 	g := s.m.Group()
 	flush, err := newFlusher(g, evict)
 	if err != nil {
@@ -119,7 +119,7 @@ func meanOf(spans [][]kernels.Span, i int) int64 {
 
 // saved reads what a call changes in place and returns what puts it back, so that
 // the call can be repeated.
-func (s *session) saved(c *kernels.Call) (undo func() error, err error) {
+func (s *restored) saved(c *kernels.Call) (undo func() error, err error) {
 	type copyOf struct {
 		rank int
 		b    kernels.Buffer
@@ -161,7 +161,7 @@ func pairs(wall int64, classes int) int {
 // marginal says by class how much shorter the step is without it: it runs the
 // whole list and the list without the class in turn. Routing and
 // selections are those of the capture in both.
-func (s *session) marginal(calls []kernels.Call, repeat int) (map[string]attribute.Stat, error) {
+func (s *restored) marginal(calls []kernels.Call, repeat int) (map[string]attribute.Stat, error) {
 	pinned, err := s.pin(calls)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (s *session) marginal(calls []kernels.Call, repeat int) (map[string]attribu
 }
 
 // timed returns the wall time of a list.
-func (s *session) timed(calls []kernels.Call) (int64, error) {
+func (s *restored) timed(calls []kernels.Call) (int64, error) {
 	begin, end, _, err := s.once(calls, nil)
 	return end - begin, err
 }

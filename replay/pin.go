@@ -9,7 +9,7 @@ import (
 
 // pin returns the list with the capture's routing and selections in place of
 // those that the step computes: calls that read them read buffers of their own.
-func (s *session) pin(calls []kernels.Call) ([]kernels.Call, error) {
+func (s *restored) pin(calls []kernels.Call) ([]kernels.Call, error) {
 	source := map[uint32]string{}
 	for _, name := range []string{glm5.RegionSel, glm5.RegionExperts, glm5.RegionWeights} {
 		if b := s.m.Region(name, -1); b.Index != 0 {

@@ -188,7 +188,7 @@ func TestCastPool(t *testing.T) {
 
 // sameCopy compares what the last layer's copy left with entries that were
 // converted one by one.
-func sameCopy(t *testing.T, s *session, calls []kernels.Call) {
+func sameCopy(t *testing.T, s *restored, calls []kernels.Call) {
 	t.Helper()
 	layer := s.m.Config.Layers - 1
 	at := slices.IndexFunc(calls, func(c kernels.Call) bool {
@@ -215,7 +215,7 @@ func sameCopy(t *testing.T, s *session, calls []kernels.Call) {
 
 // sameLogits compares the logits on the device with the capture's, relative to
 // their largest.
-func sameLogits(t *testing.T, s *session, c *Capture, limit float64) {
+func sameLogits(t *testing.T, s *restored, c *Capture, limit float64) {
 	t.Helper()
 	i := last(s.calls)[0]
 	out, err := newReader(s.m, s.calls, &s.batch).outputs(i)

@@ -45,8 +45,8 @@ type Change struct {
 	Diff       *report.Diff // from the step as it is
 }
 
-// count compares the tokens of the session's last run.
-func (ch *Change) count(s *session, tokens []int32) {
+// count compares the tokens of the last run.
+func (ch *Change) count(s *restored, tokens []int32) {
 	for i, t := range s.tokens() {
 		if i < len(tokens) && t == tokens[i] {
 			ch.SameTokens++

@@ -156,18 +156,18 @@ type stage struct {
 	options glm5.Options
 	ranks   int
 	compact bool
-	session *session
+	restored *restored
 }
 
 // set loads the model with some options, unless it is there.
-func (st *stage) set(o glm5.Options, ranks int, compact bool) (*session, error) {
+func (st *stage) set(o glm5.Options, ranks int, compact bool) (*restored, error) {
 	if n := st.o.PoolTokens; n > 0 {
 		o.Pages = (n + kernels.PageTokens - 1) / kernels.PageTokens
 	}
-	if st.session != nil && o == st.options && ranks == st.ranks && compact == st.compact {
-		return st.session, nil
+	if st.restored != nil && o == st.options && ranks == st.ranks && compact == st.compact {
+		return st.restored, nil
 	}
-	st.session = nil
+	st.restored = nil
 	m, err := st.load(o, ranks)
 	if err != nil {
 		return nil, err
@@ -176,12 +176,12 @@ func (st *stage) set(o glm5.Options, ranks int, compact bool) (*session, error) 
 	if err != nil {
 		return nil, err
 	}
-	st.options, st.ranks, st.compact, st.session = o, ranks, compact, s
+	st.options, st.ranks, st.compact, st.restored = o, ranks, compact, s
 	return s, nil
 }
 
 // measure runs a list in place.
-func (st *stage) measure(s *session, calls []kernels.Call, name string) (f Figures, err error) {
+func (st *stage) measure(s *restored, calls []kernels.Call, name string) (f Figures, err error) {
 	if f.Rows, err = s.inPlace(calls, st.o.Warmup, st.o.Repeat); err != nil {
 		return f, err
 	}
@@ -203,7 +203,7 @@ const (
 )
 
 // apart runs the calls of a step alone and leaves its classes out.
-func (st *stage) apart(s *session, f *Figures) (err error) {
+func (st *stage) apart(s *restored, f *Figures) (err error) {
 	var gains map[string]attribute.Stat
 	if !st.o.NoAlone {
 		if f.alone, err = s.isolated(s.calls, min(aloneRepeats, st.o.Repeat), st.o.Evict); err != nil {

@@ -30,7 +30,7 @@ type Verdict struct {
 
 // verify runs the step once and compares it with the capture. Its error wraps
 // ErrMismatch and names the first call that parts.
-func (s *session) verify(mode string) (Verdict, error) {
+func (s *restored) verify(mode string) (Verdict, error) {
 	v := Verdict{Mode: mode}
 	recorded := map[key]*Output{}
 	ends := last(s.calls)

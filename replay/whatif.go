@@ -82,7 +82,7 @@ func (w WhatIf) casts() bool { return w.Name == "kv" && w.Value != InPlace }
 var errNoAttention = errors.New("the step has no attention over an FP8 cache")
 
 // withCast is [WithCast] with a pool of its own.
-func (s *session) withCast(calls []kernels.Call, slots int64) ([]kernels.Call, error) {
+func (s *restored) withCast(calls []kernels.Call, slots int64) ([]kernels.Call, error) {
 	pool, err := CastPoolOf(s.m, slots)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func WithCast(m *glm5.Model, calls []kernels.Call, slots int64, pool kernels.Buf
 }
 
 // slots is how many slots a variant copies in each layer.
-func (s *session) slots(variant string) int64 {
+func (s *restored) slots(variant string) int64 {
 	if variant == CastPool {
 		return int64(s.m.Options().Pages) * kernels.PageTokens
 	}

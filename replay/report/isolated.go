@@ -43,7 +43,7 @@ func (i *Isolation) sums() IsolatedRow {
 // table has the four figures of each class, and what part of the step the calls
 // alone explain. What the step would be shorter by does not add up.
 func (i *Isolation) table() table {
-	t := table{head: []string{"class", "calls", "in place ms", "alone, warm", "alone, cold", "without it", "95 % interval", "bound ms"}}
+	t := table{head: []string{"class", "calls", "in place", "warm", "cold", "without it", "95 % of it", "bound"}}
 	cell := func(ns int64) string {
 		if ns == 0 {
 			return ""
@@ -75,7 +75,7 @@ func isolatedTitle(i *Isolation) string {
 	if kind == "" {
 		kind = "step"
 	}
-	return fmt.Sprintf("%s: classes in place, alone and left out (ms a step)", kind)
+	return fmt.Sprintf("%s: classes in place, alone with a warm and a cold cache, and left out (ms a step)", kind)
 }
 
 // csvRows has a line for each figure: by is "alone".

@@ -13,8 +13,8 @@ import (
 // errUnfit marks captures that do not fit the model they are run on.
 var errUnfit = errors.New("the capture does not fit the model")
 
-// session is a captured step on a model, ready to run.
-type session struct {
+// restored is a captured step on a model, ready to run.
+type restored struct {
 	c     *Capture
 	m     *glm5.Model
 	batch glm5.Batch // with the pages that it has here
@@ -27,8 +27,8 @@ type session struct {
 // restore takes a capture's inputs and cache entries to a model, which may have
 // other caches, pages or ranks than the one that was captured. compact moves the
 // batch's pages to the front of the caches.
-func restore(c *Capture, m *glm5.Model, compact bool) (*session, error) {
-	s := &session{c: c, m: m, batch: c.Batch}
+func restore(c *Capture, m *glm5.Model, compact bool) (*restored, error) {
+	s := &restored{c: c, m: m, batch: c.Batch}
 	s.batch.Slots = slices.Clone(c.Batch.Slots)
 	s.batch.Params = slices.Clone(c.Batch.Params)
 	if err := s.check(); err != nil {
@@ -65,7 +65,7 @@ func restore(c *Capture, m *glm5.Model, compact bool) (*session, error) {
 }
 
 // check reports what of the tables does not fit the model; Upload checks the rows.
-func (s *session) check() error {
+func (s *restored) check() error {
 	o := s.m.Options()
 	var errs []error
 	fault := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
@@ -108,7 +108,7 @@ func (s *session) check() error {
 }
 
 // place returns the tables and the entries with the pages that they have here.
-func (s *session) place(compact bool) ([]Table, []Pages, error) {
+func (s *restored) place(compact bool) ([]Table, []Pages, error) {
 	c := s.c
 	here := map[int32]int32{} // captured page: page here
 	next := int32(0)
@@ -167,7 +167,7 @@ func (s *session) place(compact bool) ([]Table, []Pages, error) {
 
 // sameProgram reports how the calls here differ from the captured ones. Sizes of
 // caches may differ: they follow from the pool.
-func (s *session) sameProgram() error {
+func (s *restored) sameProgram() error {
 	if len(s.calls) != len(s.c.Calls) {
 		return fmt.Errorf("the program has %d calls, the capture %d", len(s.calls), len(s.c.Calls))
 	}
@@ -185,7 +185,7 @@ func (s *session) sameProgram() error {
 }
 
 // once runs the step as the engine does, and returns its phases.
-func (s *session) once(calls []kernels.Call, spans [][]kernels.Span) (begin, end int64, host []timeline.HostSpan, err error) {
+func (s *restored) once(calls []kernels.Call, spans [][]kernels.Span) (begin, end int64, host []timeline.HostSpan, err error) {
 	begin = kernels.Now()
 	s.m.Program(&s.batch)
 	scheduled := kernels.Now()
@@ -205,7 +205,7 @@ func (s *session) once(calls []kernels.Call, spans [][]kernels.Span) (begin, end
 }
 
 // fetch reads the tokens that are on the device.
-func (s *session) fetch() ([]int32, error) {
+func (s *restored) fetch() ([]int32, error) {
 	if err := s.m.Sampled(s.sampled); err != nil {
 		return nil, err
 	}
@@ -213,7 +213,7 @@ func (s *session) fetch() ([]int32, error) {
 }
 
 // tokens are the tokens of the last run that fetched them.
-func (s *session) tokens() []int32 {
+func (s *restored) tokens() []int32 {
 	var t []int32
 	for i := range s.sampled {
 		t = append(t, s.sampled[i].Token)

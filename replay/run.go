@@ -153,9 +153,9 @@ type stage struct {
 	o    *Options
 	load Loader
 
-	options glm5.Options
-	ranks   int
-	compact bool
+	options  glm5.Options
+	ranks    int
+	compact  bool
 	restored *restored
 }
 

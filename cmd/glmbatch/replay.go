@@ -69,7 +69,7 @@ Changes for --what-if (repeatable), each set beside the step as it is:
   # what it would cost to copy a cache of 262,144 tokens in each layer
   glmbatch replay out/captures --what-if kv=cast-pool --pool-tokens 262144`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return runReplay(c.Context(), &f, args, c.OutOrStdout())
+			return runReplay(c.Context(), &f, args, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	p := c.Flags()
@@ -140,7 +140,7 @@ func evictBytes(device string) int64 {
 	return 64 << 20
 }
 
-func runReplay(ctx context.Context, f *replayFlags, args []string, stdout io.Writer) error {
+func runReplay(ctx context.Context, f *replayFlags, args []string, stdout, stderr io.Writer) error {
 	o, err := f.options()
 	if err != nil {
 		return withCode(exitInput, err)
@@ -153,6 +153,7 @@ func runReplay(ctx context.Context, f *replayFlags, args []string, stdout io.Wri
 		return withCode(exitInput, fmt.Errorf("--html makes the page of one capture, there are %d", len(files)))
 	}
 	o.Versions = versions()
+	say := newSpeaker(stderr, false)
 	for i, file := range files {
 		if err := ctx.Err(); err != nil {
 			return withCode(exitInterrupted, err)
@@ -163,7 +164,14 @@ func runReplay(ctx context.Context, f *replayFlags, args []string, stdout io.Wri
 			}
 			fmt.Fprintf(stdout, "%s\n\n", file)
 		}
-		if err := f.replay(file, o, stdout); err != nil {
+		c, err := replay.Load(file)
+		if err != nil {
+			return withCode(exitInput, err)
+		}
+		if say.tty {
+			say.line("replaying %s, a step of %s …", file, c.Model)
+		}
+		if err := f.replay(c, o, stdout); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
@@ -202,11 +210,7 @@ func captureFiles(args []string) ([]string, error) {
 }
 
 // replay runs one capture.
-func (f *replayFlags) replay(file string, o replay.Options, stdout io.Writer) (err error) {
-	c, err := replay.Load(file)
-	if err != nil {
-		return withCode(exitInput, err)
-	}
+func (f *replayFlags) replay(c *replay.Capture, o replay.Options, stdout io.Writer) (err error) {
 	ck, err := f.checkpoint(c)
 	if err != nil {
 		return withCode(exitInput, err)

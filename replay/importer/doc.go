@@ -58,10 +58,10 @@
 //
 // # Class and Evidence of device rows
 //
-// Class comes from one ordered table of name rules ([Rules]); Evidence is
-// "rule N", the rule's number. "unclassified" is a class of its own. Copies and
-// casts (copy.cast, copy.layout) have Bytes from the launch grid, at least
-// numel*(in+out). A cast as large as the whole KV pool becomes kv.cast: Slots
+// Class comes from one ordered table of name rules ([Rules]), or from
+// kernels.Table for our own kernels; Evidence is "rule N", the rule's number, or
+// "kernel table". "unclassified" is a class of its own. Copies and casts
+// (copy.cast, copy.layout) have Bytes from the launch grid, at least numel*(in+out). A cast as large as the whole KV pool becomes kv.cast: Slots
 // is the pool's slots, K its width, and Evidence is
 // "rule 33; grid 556848 x 512 = 494976 slots x 576".
 // memcpy.* rows have Bytes of memory traffic (device to device counts read and

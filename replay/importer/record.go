@@ -195,7 +195,7 @@ type names struct {
 
 type name struct {
 	text   string
-	rule   int32 // number of the rule, 0: none matched, -2: not looked up yet
+	rule   int32 // number of the rule, -1: the kernel table, 0: none matched, -2: not looked up yet
 	class  string
 	copy   copySize
 	sized  int8 // 0: copy was not looked up yet, 1: it holds, -1: the name has no size

@@ -251,8 +251,11 @@ func (t *trace) rankNumber(r *record) int32 {
 	return t.ranks[r.rank].number
 }
 
-// ruleEvidence is "rule N", or empty for an unclassified kernel.
+// ruleEvidence is "rule N", "kernel table", or empty for an unclassified kernel.
 func (b *rowMaker) ruleEvidence(rule int) string {
+	if rule == ownRule {
+		return "kernel table"
+	}
 	if rule == 0 {
 		return ""
 	}

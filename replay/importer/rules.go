@@ -3,6 +3,8 @@ package importer
 import (
 	"regexp"
 	"strings"
+
+	"glmbatch/kernels"
 )
 
 // Rule gives kernels whose name matches a class. The first rule that matches
@@ -151,9 +153,17 @@ var compiledRules = func() []*regexp.Regexp {
 	return out
 }()
 
+// ownRule stands for the kernel table: the name is one of glmbatch's own, as in a
+// trace that it exported itself.
+const ownRule = -1
+
 // Classify returns the class of a kernel's name and the number of the rule that
-// decided, from 1; 0 and "unclassified" where none matches.
+// decided, from 1; -1 where the kernel table did, 0 and "unclassified" where
+// nothing matches.
 func Classify(kernel string) (class string, rule int) {
+	if k := kernels.Lookup(kernels.Name(kernel)); k != nil {
+		return string(k.Class), ownRule
+	}
 	for i, re := range compiledRules {
 		if !re.MatchString(kernel) {
 			continue

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"glmbatch/kernels"
 )
 
 // TestRules holds that every rule has examples and gets them: an earlier rule
@@ -179,5 +181,14 @@ func TestLongPeriod(t *testing.T) {
 	}
 	if got, want := findPeriod(s, 0.5), (period{start: 98, length: 97, repeats: 99}); got != want {
 		t.Errorf("period %+v, want %+v", got, want)
+	}
+}
+
+// Our own kernels, as in a trace that we exported, have the table's classes.
+func TestOwnKernels(t *testing.T) {
+	for _, k := range kernels.Table {
+		if class, rule := Classify(string(k.Name)); class != string(k.Class) || rule != ownRule {
+			t.Errorf("%s is %s by rule %d, want %s by the table", k.Name, class, rule, k.Class)
+		}
 	}
 }

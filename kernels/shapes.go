@@ -42,14 +42,15 @@ func join(rows ...[]Kernel) []Kernel {
 }
 
 // numbers splits a kernel's number format, "fp4a8" say, into the format of its
-// weights, the pipe that multiplies and how far two devices may differ: 4- and
-// 8-bit activations are rounded after sums whose last bits may differ.
+// weights, the pipe that multiplies and how far two devices may differ. 4- and
+// 8-bit activations are rounded alike from the same input, so that only the
+// order of sums is left.
 func numbers(f Format) (Format, Pipe, float64) {
 	switch f {
 	case "fp4a4":
-		return FP4, OnFP4, 5e-2
+		return FP4, OnFP4, 3e-5
 	case "fp4a8":
-		return FP4, OnInt8, 2e-2
+		return FP4, OnInt8, 3e-5
 	}
 	return f, OnMatrix, 1e-5
 }
@@ -70,13 +71,14 @@ func format(f Format) string {
 	return "float32"
 }
 
-// cacheDiff is one step of the cache's number format.
+// cacheDiff is half a step of the cache's number format where its steps are
+// largest: 2^-8 of a power of two, 16 of E4M3's 448 and a little for its scale.
 func cacheDiff(f Format) float64 {
 	switch f {
 	case BF16:
-		return 1.0 / 128
+		return 1.0 / 256
 	case FP8:
-		return 1.0 / 8
+		return 1.0 / 27
 	}
 	return 1e-5
 }

@@ -97,7 +97,7 @@ func (e *example) compareCache(got, before []byte, want map[int][]float64, rank 
 
 // logprobDiff is how far log-probabilities may be off: they are sums over a
 // vocabulary, of which the table says nothing.
-const logprobDiff = 1e-4
+const logprobDiff = 2e-6
 
 func compareDrawn(got []byte, want []drawn) (float64, error) {
 	const size = 8 + 8*kernels.MaxLogprobs

@@ -138,7 +138,7 @@ func (f fill) layout() layout {
 		longest = int(d.Ctx) / m * 3 / 2
 	}
 	longest = min(longest, ropePositions)
-	seqs := (m + 1) / 2
+	seqs := min((m+1)/2, 8)
 	l := layout{width: longest/kernels.PageTokens + 1}
 	for i := range m {
 		l.seq = append(l.seq, int32(r.IntN(seqs)))

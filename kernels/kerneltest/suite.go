@@ -60,6 +60,7 @@ func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
 		e := newExample(k, n, shrunk(d), 1, false)
 		worst = max(worst, testExample(t, opened(t, open(t, 1)), e))
 	}
+	t.Run("many rows", func(t *testing.T) { testManyRows(t, open, k) })
 	t.Run("ranks", func(t *testing.T) {
 		b := opened(t, open(t, 2))
 		for _, replicated := range []bool{false, true} {

@@ -76,25 +76,19 @@ var Table = join(
 			Examples: []Dims{{M: 1, K: 32, Rope: 16}, {M: 70, K: 128, Rope: 64}},
 			Help:     "norm and rotate a token's indexer key, into its cache"}
 	}),
-	one(Kernel{Name: "index_rope", Class: Indexer, Pipe: OnVector, MaxDiff: 1e-6,
-		Args: []Arg{inout("q", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) }), rope, in("pos", "i32", mRows)},
-		Cost: func(d Dims) Cost {
-			return Cost{HBM: 8 * i64(d.M) * i64(d.Heads) * i64(d.Rope), FLOPs: 3 * i64(d.M) * i64(d.Heads) * i64(d.Rope)}
-		},
-		Examples: []Dims{{M: 1, Heads: 8, K: 32, Rope: 16}, {M: 5, Heads: 32, K: 128, Rope: 64}},
-		Help:     "rotate the first values of the indexer's queries"}),
 	each([]Format{F32, BF16, FP8}, func(f Format) Kernel {
 		return Kernel{Name: With("index_logits", f), Class: Indexer, Pipe: OnMatrix, MaxDiff: 1e-5,
-			// scores[m, s] for s <= pos[m]; a row of scores is N wide.
+			// scores[m, s] for s <= pos[m]; a row of scores is N wide. The first Rope values of q's heads are rotated here.
 			Args: []Arg{in("q", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) }),
 				in("hw", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) }),
-				{Name: "cache", Role: In, Type: string(f)}, pages, in("seq", "i32", mRows), in("pos", "i32", mRows), out("scores", mn)},
+				rope, {Name: "cache", Role: In, Type: string(f)}, pages, in("seq", "i32", mRows), in("pos", "i32", mRows), out("scores", mn)},
 			Scalars: []string{"scale"},
 			Cost: func(d Dims) Cost {
-				return Cost{HBM: d.Slots*int64(IndexEntry(f, int(d.K))) + 4*d.Ctx, FLOPs: d.Ctx * i64(d.Heads) * (2*i64(d.K) + 3)}
+				return Cost{HBM: d.Slots*int64(IndexEntry(f, int(d.K))) + 4*d.Ctx + 4*i64(d.M)*i64(d.Heads)*i64(d.K+1),
+					FLOPs: d.Ctx*i64(d.Heads)*(2*i64(d.K)+3) + 3*i64(d.M)*i64(d.Heads)*i64(d.Rope)}
 			},
-			Examples: []Dims{{M: 1, N: 128, Heads: 8, K: 32, Slots: 100, Ctx: 100}, {M: 5, N: 320, Heads: 32, K: 128, Slots: 300, Ctx: 1490}},
-			Help:     "scores[s] = Σ heads w · relu(q · k[s])"}
+			Examples: []Dims{{M: 1, N: 128, Heads: 8, K: 32, Rope: 16, Slots: 100, Ctx: 100}, {M: 5, N: 320, Heads: 32, K: 128, Rope: 64, Slots: 300, Ctx: 1490}},
+			Help:     "scores[s] = Σ heads w · relu(rotated q · k[s])"}
 	}),
 	one(Kernel{Name: "index_topk", Class: Indexer, Pipe: OnVector,
 		Args: []Arg{in("scores", "f32", mn), in("pos", "i32", mRows), {Name: "sel", Role: Out, Type: "i32", Len: mTopK}},

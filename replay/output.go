@@ -81,7 +81,7 @@ func (r *reader) values(c *kernels.Call, k *kernels.Kernel, j, rank int) ([]byte
 	case a.Type == "sampled":
 		blankSampled(raw, r.batch.Params)
 	case a.Name == "scores": // of positions up to the row's own
-		from := (c.Args[5].Offset - r.pos.Offset) / 4
+		from := (kernelArg(c, "pos").Offset - r.pos.Offset) / 4
 		for m := range rows {
 			clear(raw[m*width+4*(int64(r.batch.Pos[from+m])+1) : (m+1)*width])
 		}

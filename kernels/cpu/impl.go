@@ -19,7 +19,6 @@ var implementations = func() map[kernels.Name]*impl {
 	m := map[kernels.Name]*impl{
 		"rms_norm":        {units: rowUnits, run: rmsNorm},
 		"add_norm":        {units: rowUnits, run: addNorm},
-		"index_rope":      {units: rowUnits, run: indexRope},
 		"index_topk":      {units: rowUnits, run: indexTopK, unitNs: 500},
 		"kv_cast_fp8":     {units: slotUnits, run: kvCast},
 		"silu_mul":        {units: rowUnits, run: siluMul},

@@ -7,28 +7,6 @@ import (
 	"glmbatch/kernels/cpu/simd"
 )
 
-// indexRope rotates the first Rope values of each head of the indexer's queries.
-func indexRope(x *frame, lo, hi int) error {
-	k, heads := int(x.K), int(x.Heads)
-	q, pos := x.rows(0, x.M, x.Heads*x.K), x.ints(2, x.M)
-	if x.err == nil && x.Rope > x.K {
-		x.fail(1, "%d rotary values of %d", x.Rope, x.K)
-	}
-	if x.err != nil {
-		return x.err
-	}
-	for m := lo; m < hi; m++ {
-		a := x.angles(1, pos[m])
-		if a == nil {
-			return x.err
-		}
-		for h, r := 0, row(q, m, heads*k); h < heads; h++ {
-			rotate(r[h*k:h*k+int(x.Rope)], a)
-		}
-	}
-	return nil
-}
-
 // scoreBlock is how many positions of a row are a unit of the indexer.
 const scoreBlock = 256
 
@@ -36,13 +14,17 @@ func logitUnits(d *kernels.Dims) int {
 	return int(d.M) * ((int(d.N) + scoreBlock - 1) / scoreBlock)
 }
 
-// indexLogits: scores[m, s] = Σ heads hw · relu(q · k[s]) · scale for s <= pos[m].
+// indexLogits: scores[m, s] = Σ heads hw · relu(q · k[s]) · scale for s <= pos[m],
+// the first Rope values of each head of q rotated.
 func indexLogits(f kernels.Format) func(x *frame, lo, hi int) error {
 	return func(x *frame, lo, hi int) error {
 		k, heads := int(x.K), int(x.Heads)
-		q, hw, cache := x.rows(0, x.M, x.Heads*x.K), x.rows(1, x.M, x.Heads), x.bytes(2, x.rank)
-		seq, pos, scores := x.ints(4, x.M), x.ints(5, x.M), x.rows(6, x.M, x.N)
-		table := x.pageTable(3, cache, kernels.IndexEntry(f, k))
+		q, hw, cache := x.rows(0, x.M, x.Heads*x.K), x.rows(1, x.M, x.Heads), x.bytes(3, x.rank)
+		seq, pos, scores := x.ints(5, x.M), x.ints(6, x.M), x.rows(7, x.M, x.N)
+		table := x.pageTable(4, cache, kernels.IndexEntry(f, k))
+		if x.err == nil && x.Rope > x.K {
+			x.fail(2, "%d rotary values of %d", x.Rope, x.K)
+		}
 		if x.err != nil {
 			return x.err
 		}
@@ -52,19 +34,35 @@ func indexLogits(f kernels.Format) func(x *frame, lo, hi int) error {
 			first, last := (lo-m*each)*scoreBlock, min(hi-m*each, each)*scoreBlock
 			lo = m*each + last/scoreBlock
 			if pos[m] >= x.N {
-				x.fail(5, "position %d of row %d is past the scores' %d", pos[m], m, x.N)
+				x.fail(6, "position %d of row %d is past the scores' %d", pos[m], m, x.N)
 			}
-			pages := x.pagesOf(3, table, seq[m], pos[m])
+			pages := x.pagesOf(4, table, seq[m], pos[m])
+			if last = min(last, int(pos[m])+1); x.err == nil && first >= last {
+				continue
+			}
+			turned := x.turned(row(q, m, heads*k), heads, pos[m])
 			if x.err != nil {
 				return x.err
 			}
-			if last = min(last, int(pos[m])+1); first < last {
-				simd.IndexScores(row(scores, m, int(x.N))[first:last], row(q, m, heads*k), heads, k, row(hw, m, heads), x.scalar(0),
-					f, cache, x.slots(pages, first, last), &x.s.simd)
-			}
+			simd.IndexScores(row(scores, m, int(x.N))[first:last], turned, heads, k, row(hw, m, heads), x.scalar(0),
+				f, cache, x.slots(pages, first, last), &x.s.simd)
 		}
 		return nil
 	}
+}
+
+// turned is q with the first Rope values of each head rotated, in scratch memory.
+func (x *frame) turned(q []float32, heads int, pos int32) []float32 {
+	a := x.angles(2, pos)
+	if a == nil {
+		return nil
+	}
+	y, k := x.s.floats(0, len(q)), len(q)/heads
+	copy(y, q)
+	for h := range heads {
+		rotate(y[h*k:][:x.Rope], a)
+	}
+	return y
 }
 
 // indexTopK: the positions of the TopK best scores of each row, ascending.

@@ -19,7 +19,6 @@ var launchers = map[kernels.Name]launcher{
 	"q_absorb_f32": gemm, "q_absorb_bf16": gemm, "v_up_f32": gemm, "v_up_bf16": gemm,
 	"latent_write_f32": cacheWrite, "latent_write_bf16": cacheWrite, "latent_write_fp8": cacheWrite,
 	"index_write_f32": cacheWrite, "index_write_bf16": cacheWrite, "index_write_fp8": cacheWrite,
-	"index_rope":       indexRope,
 	"index_logits_f32": indexLogits, "index_logits_bf16": indexLogits, "index_logits_fp8": indexLogits, "index_topk": indexTopK,
 	"mla_attend_f32": attend, "mla_attend_bf16": attend, "mla_attend_fp8": attend,
 	"kv_cast_fp8": kvCast,

@@ -26,12 +26,6 @@ func cacheWrite(d *device, c *kernels.Call, at uintptr) error {
 	return d.do(name, [3]uint32{uint32(a.m), 1, 1}, 128, uint32(x.K)*4, unsafe.Pointer(&a))
 }
 
-func indexRope(d *device, c *kernels.Call, at uintptr) error {
-	x := c.Dims
-	a := rowsP{y: d.ptr(c.Args[0]), rope: d.ptr(c.Args[1]), pos: d.ptr(c.Args[2]), at: at, m: x.M, k: x.K, heads: x.Heads, nrope: x.Rope, ldy: ld(c.Args[0], x.Heads*x.K)}
-	return d.do("index_rope", [3]uint32{uint32(a.m), 1, 1}, 256, 0, unsafe.Pointer(&a))
-}
-
 // pageRow is the row stride of a page table.
 func pageRow(b kernels.Buffer) int32 {
 	if b.Pitch != 0 {
@@ -42,11 +36,11 @@ func pageRow(b kernels.Buffer) int32 {
 
 func indexLogits(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
-	if x.K%32 != 0 || x.K > 128 {
-		return fmt.Errorf("%w: indexer keys of %d values: a multiple of 32, at most 128", kernels.ErrKernel, x.K)
+	if x.K%32 != 0 || x.K > 128 || x.Rope > x.K || x.Rope%2 != 0 {
+		return fmt.Errorf("%w: indexer keys of %d values, %d of them rotary: a multiple of 32, at most 128", kernels.ErrKernel, x.K, x.Rope)
 	}
-	a := indexP{q: d.ptr(c.Args[0]), hw: d.ptr(c.Args[1]), cache: d.ptr(c.Args[2]), pages: d.ptr(c.Args[3]), seq: d.ptr(c.Args[4]), pos: d.ptr(c.Args[5]), scores: d.ptr(c.Args[6]), at: at,
-		m: x.M, n: x.N, k: x.K, heads: x.Heads, topk: x.TopK, pagesLd: pageRow(c.Args[3]), ldq: ld(c.Args[0], x.Heads*x.K), ldhw: ld(c.Args[1], x.Heads), lds: ld(c.Args[6], x.N), scale: c.Scalars[0]}
+	a := indexP{q: d.ptr(c.Args[0]), hw: d.ptr(c.Args[1]), rope: d.ptr(c.Args[2]), cache: d.ptr(c.Args[3]), pages: d.ptr(c.Args[4]), seq: d.ptr(c.Args[5]), pos: d.ptr(c.Args[6]), scores: d.ptr(c.Args[7]), at: at,
+		m: x.M, n: x.N, k: x.K, heads: x.Heads, nrope: x.Rope, pagesLd: pageRow(c.Args[4]), ldq: ld(c.Args[0], x.Heads*x.K), ldhw: ld(c.Args[1], x.Heads), lds: ld(c.Args[7], x.N), scale: c.Scalars[0]}
 	tiles := ceil(x.Heads, 8)
 	return d.do(string(c.Kernel), [3]uint32{ceil(x.N, 128), uint32(x.M), 1}, 256, tiles*uint32(x.K/32)*1024+tiles*32, unsafe.Pointer(&a))
 }

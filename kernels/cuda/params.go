@@ -57,9 +57,9 @@ type castP struct {
 }
 
 type indexP struct {
-	q, hw, cache, pages, seq, pos, scores, sel, at uintptr
-	m, n, k, heads, topk, pagesLd, ldq, ldhw, lds  int32
-	scale                                          float32
+	q, hw, rope, cache, pages, seq, pos, scores, sel, at uintptr
+	m, n, k, heads, nrope, topk, pagesLd, ldq, ldhw, lds int32
+	scale                                                float32
 }
 
 type sampleP struct {

@@ -29,7 +29,6 @@ var references = map[string]func(r *reference){
 	"v_up":            refValueUp,
 	"latent_write":    refLatentWrite,
 	"index_write":     refIndexWrite,
-	"index_rope":      refIndexRope,
 	"index_logits":    refIndexLogits,
 	"index_topk":      refIndexTopK,
 	"mla_attend":      refAttend,

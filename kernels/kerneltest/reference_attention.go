@@ -43,17 +43,6 @@ func refIndexWrite(r *reference) {
 	r.want[6] = entries
 }
 
-func refIndexRope(r *reference) {
-	q, rope, pos := r.f(0), r.f(1), r.ints(2)
-	k, heads := int(r.d.K), int(r.d.Heads)
-	for m := range int(r.d.M) {
-		for h := range heads {
-			turn(q[(m*heads+h)*k:][:r.d.Rope], rope, pos[m])
-		}
-	}
-	r.want[0] = q
-}
-
 // slot returns where a position of a sequence is.
 func (r *reference) slot(pages []int32, seq int32, pos int) int {
 	return int(pages[int(seq)*r.pageWidth+pos/kernels.PageTokens])*kernels.PageTokens + pos%kernels.PageTokens
@@ -61,7 +50,7 @@ func (r *reference) slot(pages []int32, seq int32, pos int) int {
 
 // refIndexLogits leaves NaN where a score may be anything.
 func refIndexLogits(r *reference) {
-	q, hw, pages, seq, pos := r.f(0), r.f(1), r.ints(3), r.ints(4), r.ints(5)
+	q, hw, rope, pages, seq, pos := r.f(0), r.f(1), r.f(2), r.ints(4), r.ints(5), r.ints(6)
 	n, k, heads := int(r.d.N), int(r.d.K), int(r.d.Heads)
 	c := r.cacheOf(r.rank)
 	y := make([]float64, int(r.d.M)*n)
@@ -69,6 +58,9 @@ func refIndexLogits(r *reference) {
 		y[i] = math.NaN()
 	}
 	for m := range int(r.d.M) {
+		for h := range heads {
+			turn(q[(m*heads+h)*k:][:r.d.Rope], rope, pos[m])
+		}
 		for s := range int(pos[m]) + 1 {
 			key, sum := c.get(r.slot(pages, seq[m], s)), 0.0
 			for h := range heads {
@@ -77,7 +69,7 @@ func refIndexLogits(r *reference) {
 			y[m*n+s] = sum
 		}
 	}
-	r.want[6] = y
+	r.want[7] = y
 }
 
 func refIndexTopK(r *reference) {

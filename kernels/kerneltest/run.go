@@ -213,7 +213,7 @@ func (e *example) same(whole, part [][][]byte, idx []int) error {
 			for j, m := range idx {
 				used := n
 				if stem(e.k.Name) == "index_logits" { // past the row's own position anything goes
-					used = 4 * (int(getInts(e.args[5].on(r))[m]) + 1)
+					used = 4 * (int(getInts(e.args[6].on(r))[m]) + 1)
 				}
 				x, y := whole[i][r][n*m:][:used], part[i][r][n*j:][:used]
 				if !bytes.Equal(x, y) {

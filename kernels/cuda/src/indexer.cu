@@ -2,8 +2,9 @@
 #include "device.cuh"
 
 struct IndexP {
-  const float* q;    // [m, heads, k], rotated
+  const float* q;    // [m, heads, k]; the first nrope of k are rotated here
   const float* hw;   // [m, heads]
+  const float* rope; // [positions, nrope/2] pairs
   const void* cache;
   const int* pages;
   const int* seq;
@@ -11,7 +12,7 @@ struct IndexP {
   float* scores;     // [m, n]
   int* sel;          // [m, topk]
   u64* at;
-  int m, n, k, heads, topk, pages_ld, ldq, ldhw, lds;
+  int m, n, k, heads, nrope, topk, pages_ld, ldq, ldhw, lds;
   float scale;
 };
 
@@ -37,6 +38,13 @@ __device__ __forceinline__ void load_key(uint32_t (&hi)[4], uint32_t (&lo)[4], c
   }
 }
 
+// turn rotates the first n of four values, two pairs, by (cos, sin) pairs.
+__device__ __forceinline__ float4 turn(float4 v, const float* cs, int n) {
+  float4 r = {v.x * cs[0] - v.y * cs[1], v.y * cs[0] + v.x * cs[1], v.z, v.w};
+  if (n > 2) r.z = v.z * cs[2] - v.w * cs[3], r.w = v.w * cs[2] + v.z * cs[3];
+  return r;
+}
+
 // scores[m, s] = Σ heads hw relu(q · key_s). A block: 128 positions of a row; a
 // warp: 16. Columns are permuted within 32 so that a lane reads its eight values
 // at once; q is laid out alike. grid (n/128, m)
@@ -56,6 +64,10 @@ __device__ __forceinline__ void index_logits(const IndexP& p) {
     if (h < p.heads) {
       const float4* q = reinterpret_cast<const float4*>(p.q + (size_t)m * p.ldq + (size_t)h * p.k + b * 32 + (l & 3) * 8);
       u = q[0], v = q[1];
+      const float* cs = p.rope + (size_t)(n - 1) * p.nrope + b * 32 + (l & 3) * 8;
+      int rot = p.nrope - b * 32 - (l & 3) * 8;  // values left to rotate
+      if (rot > 0) u = turn(u, cs, rot);
+      if (rot > 4) v = turn(v, cs + 4, rot - 4);
     }
     Split a = split(u.x, u.y), c = split(u.z, u.w), d = split(v.x, v.y), e = split(v.z, v.w);
     qs[i * 2] = make_uint4(a.hi, c.hi, d.hi, e.hi);

@@ -157,19 +157,6 @@ extern "C" __global__ void __launch_bounds__(128) index_write(const __grid_const
   finish(p.at);
 }
 
-// Rotates the first nrope values of each head in place.
-extern "C" __global__ void __launch_bounds__(256) index_rope(const __grid_constant__ RowsP p) {
-  begin();
-  ready(p.at);
-  int half = p.nrope / 2, n = p.heads * half, m = blockIdx.x;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) {
-    float* q = p.y + (size_t)m * p.ldy + (size_t)(i / half) * p.k + 2 * (i % half);
-    float2 v = turn(p, m, i % half, q[0], q[1]);
-    q[0] = v.x, q[1] = v.y;
-  }
-  finish(p.at);
-}
-
 // y = silu(gate) up; a row of x is [gate n | up n].
 extern "C" __global__ void __launch_bounds__(256) silu_mul(const __grid_constant__ RowsP p) {
   begin();

@@ -64,6 +64,10 @@ cuda-test: ## vet and test what the tag cuda adds; the device's own suite needs 
 	$(CUDA) $(GO) vet -tags cuda ./kernels/cuda/... ./cmd/glmbatch
 	$(CUDA) $(GO) test -tags cuda ./kernels/cuda/...
 
+.PHONY: sanitize
+sanitize: ## the device suite under compute-sanitizer's memcheck and racecheck (needs a GPU)
+	$(CUDA) GO=$(GO) bash kernels/cuda/sanitize.sh
+
 .PHONY: clean
 clean: ## remove what the targets made
 	rm -rf bin out .venv .cache

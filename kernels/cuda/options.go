@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"glmbatch/kernels"
 )
 
 // Options configure the devices. The zero value is usable.
@@ -15,6 +17,8 @@ type Options struct {
 	StepTimeout time.Duration
 	// NoGraphs launches every kernel by itself, for debugging.
 	NoGraphs bool
+
+	like []kernels.Device // whose loaded kernels these share; tests open devices often
 }
 
 // Validate reports every fault at once.

@@ -28,8 +28,8 @@ func (d *device) byExpert(a *moeP, experts kernels.Buffer, at uintptr) error {
 func moeParams(d *device, c *kernels.Call, at uintptr) (moeP, *weight, string) {
 	w, p := d.weight(c.Args[0])
 	x := c.Dims
-	a := moeP{w: p, scales: w.scales, x: d.ptr(c.Args[1]), experts: d.ptr(c.Args[2]), at: at, m: x.M, n: x.N, k: x.K, topk: x.TopK, groups: int32(w.count),
-		ldx: ld(c.Args[1], x.K), wexpert: w.each, sexpert: w.eachScales}
+	a := moeP{w: p, x: d.ptr(c.Args[1]), experts: d.ptr(c.Args[2]), at: at, m: x.M, n: x.N, k: x.K, topk: x.TopK, groups: int32(w.count),
+		ldx: ld(c.Args[1], x.K), wexpert: w.each}
 	if w.format == kernels.FP4 {
 		a.global = w.globals
 	}

@@ -14,7 +14,7 @@ import (
 func gemm(d *device, c *kernels.Call, at uintptr) error {
 	w, p := d.weight(c.Args[0])
 	x := c.Dims
-	a := gemmP{w: p, scales: w.scales, at: at, m: x.M, n: x.N, k: x.K, global: w.global, globalUp: w.globalUp, heads: max(1, x.Heads), whead: w.each}
+	a := gemmP{w: p, at: at, m: x.M, n: x.N, k: x.K, global: w.global, globalUp: w.globalUp, heads: max(1, x.Heads), whead: w.each}
 	in, out := c.Args[1], c.Args[len(c.Args)-1]
 	a.x, a.y = d.ptr(in), d.ptr(out)
 	extra := uint32(0)
@@ -83,7 +83,7 @@ func gemmQuant(d *device, c *kernels.Call, at uintptr) error {
 		return err
 	}
 	_, p := d.weight(c.Args[0])
-	a := gemmP{w: p, scales: w.scales, x: y, y: d.ptr(c.Args[2]), at: at, m: x.M, n: x.N, k: x.K, ldx: x.K, ldy: ld(c.Args[2], x.N), global: w.global, globalUp: w.globalUp, heads: 1}
+	a := gemmP{w: p, x: y, y: d.ptr(c.Args[2]), at: at, m: x.M, n: x.N, k: x.K, ldx: x.K, ldy: ld(c.Args[2], x.N), global: w.global, globalUp: w.globalUp, heads: 1}
 	tokens, name := int32(8), "gemm_fp4_8"
 	if x.M > 8 {
 		tokens, name = 64, "gemm_fp4_64"

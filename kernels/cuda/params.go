@@ -6,12 +6,12 @@ package cuda
 // device address.
 
 type packP struct {
-	data, scales, out, outScales uintptr
-	rows, cols, tiles, kt        int32
+	data, scales, out     uintptr
+	rows, cols, tiles, kt int32
 }
 
 type gemmP struct {
-	w, scales, x, y, at uintptr
+	w, x, y, at         uintptr
 	m, n, k, ldx, ldy   int32
 	global, globalUp    float32
 	heads, xhead, yhead int32
@@ -21,9 +21,9 @@ type gemmP struct {
 }
 
 type moeP struct {
-	w, scales, global, x, experts, weights, y, list, offsets, scratch, at uintptr
-	m, n, k, topk, groups, ldx, ldy, ldw, byPair                          int32
-	wexpert, sexpert                                                      int64
+	w, global, x, experts, weights, y, list, offsets, scratch, at uintptr
+	m, n, k, topk, groups, ldx, ldy, ldw, byPair                  int32
+	wexpert                                                       int64
 }
 
 type groupP struct {

@@ -14,17 +14,20 @@ import (
 	"gorgonia.org/cu"
 )
 
-// weight is Count packed matrices in one allocation: all data, then for FP4 all
-// scales, then (global, global of the upper half) pairs and input scales.
+// weight is Count packed matrices in one allocation: all data, then for FP4
+// (global, global of the upper half) pairs and input scales.
 type weight struct {
-	format               kernels.Format
-	use                  kernels.Use
-	count, rows, cols    int
-	tiles, kt            int
-	each, eachScales     int64 // bytes from one matrix to the next
-	scales, globals, ins uintptr
-	global, globalUp     float32 // of matrix 0
+	format            kernels.Format
+	use               kernels.Use
+	count, rows, cols int
+	tiles, kt         int
+	each              int64 // bytes from one matrix to the next
+	globals, ins      uintptr
+	global, globalUp  float32 // of matrix 0
 }
+
+// FP4 products come out divided by fp4Sums, which the per-tensor scales make up for.
+const fp4Sums = 1 << 7
 
 func round(n, to int64) int64 { return (n + to - 1) / to * to }
 
@@ -38,12 +41,12 @@ func (w *weight) layout() (bytes int64, err error) {
 		w.each = int64(w.tiles) * int64(w.kt) * 512
 	case w.format == kernels.FP4:
 		w.kt = (w.cols + 63) / 64
-		w.each, w.eachScales = int64(w.tiles)*int64(w.kt)*512, int64(w.tiles)*int64(w.kt)*64
+		w.each = int64(w.tiles) * int64(w.kt) * 576
 	default:
 		return 0, fmt.Errorf("%w: %s weights", kernels.ErrKernel, w.format)
 	}
 	w.each = round(w.each, 256)
-	return int64(w.count) * (w.each + w.eachScales + 12), nil
+	return int64(w.count) * (w.each + 12), nil
 }
 
 // Load streams the matrices through a staging area on the GPU, where a kernel
@@ -64,8 +67,7 @@ func (d *device) Load(ws kernels.Weights, _ kernels.Sharing) (b kernels.Buffer, 
 	if err != nil {
 		return b, fmt.Errorf("load %s: %w", ws.Name, err)
 	}
-	w.scales = ptr + uintptr(int64(w.count)*w.each)
-	w.globals = w.scales + uintptr(int64(w.count)*w.eachScales)
+	w.globals = ptr + uintptr(int64(w.count)*w.each)
 	w.ins = w.globals + uintptr(8*w.count)
 	if err := d.fill(ptr, w, ws.Read); err != nil {
 		cu.MemFree(cu.DevicePtr(ptr))
@@ -101,7 +103,7 @@ func (d *device) fill(ptr uintptr, w *weight, read func(int) (kernels.Matrix, er
 			}
 			continue
 		}
-		p := packP{data: stage, scales: stage + uintptr(len(m.Data)), out: dst, outScales: w.scales + uintptr(int64(i)*w.eachScales),
+		p := packP{data: stage, scales: stage + uintptr(len(m.Data)), out: dst,
 			rows: int32(w.rows), cols: int32(w.cols), tiles: int32(w.tiles), kt: int32(w.kt)}
 		if err := d.copyIn(stage, m.Data); err != nil {
 			return err
@@ -114,15 +116,15 @@ func (d *device) fill(ptr uintptr, w *weight, read func(int) (kernels.Matrix, er
 			w.global = m.Global
 		}
 		if w.format == kernels.FP4 {
-			up := m.GlobalUp
+			global, up := m.Global*fp4Sums, m.GlobalUp*fp4Sums
 			if up == 0 {
-				up = m.Global
+				up = global
 			}
-			binary.LittleEndian.PutUint32(globals[8*i:], math.Float32bits(m.Global))
+			binary.LittleEndian.PutUint32(globals[8*i:], math.Float32bits(global))
 			binary.LittleEndian.PutUint32(globals[8*i+4:], math.Float32bits(up))
 			binary.LittleEndian.PutUint32(ins[4*i:], math.Float32bits(m.Input))
 			if i == 0 {
-				w.global, w.globalUp = m.Global, m.GlobalUp
+				w.global, w.globalUp = global, up
 			}
 		}
 		blocks := uint32(min(int64(w.tiles)*int64(w.kt)*128/256+1, 8192))

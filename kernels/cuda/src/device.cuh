@@ -78,19 +78,6 @@ __device__ __forceinline__ void mma_split(float (&c)[4], const uint32_t (&a)[4],
   mma(c, a, f.b0.hi, f.b1.hi);
 }
 
-// Eight E2M1 codes of a word (see pack_fp4) as an A fragment in BF16. The three
-// magnitude bits land on the lowest exponent bits and the first mantissa bit,
-// so the value is scaled by 2^-126, which one exact multiplication undoes.
-__device__ __forceinline__ void unpack_fp4(uint32_t (&a)[4], uint32_t q) {
-  const uint32_t m = 0x81C081C0u, up = 0x7E807E80u;  // 2^126
-  a[0] = q & m;
-  a[1] = (q << 3) & m;
-  a[2] = (q << 6) & m;
-  a[3] = ((q << 1) & 0x80008000u) | ((q >> 5) & 0x01000100u) | ((q >> 4) & 0x00C000C0u);
-#pragma unroll
-  for (int i = 0; i < 4; i++) asm("mul.rn.bf16x2 %0, %0, %1;" : "+r"(a[i]) : "r"(up));
-}
-
 __device__ __forceinline__ float2 e4m3x2(uint16_t v) {
   __half2_raw h = __nv_cvt_fp8x2_to_halfraw2(v, __NV_E4M3);
   return __half22float2(*reinterpret_cast<__half2*>(&h));

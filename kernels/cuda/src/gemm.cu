@@ -1,11 +1,10 @@
 // y[m, n] = x[m, k] w[n, k]ᵀ. A cluster of C blocks owns 16 outputs of 8*NT tokens;
 // the blocks and their warps share k, in slices that follow from n and k alone. The
 // weights are read once, straight into fragments.
-#include "device.cuh"
+#include "fp4.cuh"
 
 struct GemmP {
   const void* w;
-  const uint8_t* scales;  // FP4
   const float* x;
   float* y;
   u64* at;
@@ -148,27 +147,25 @@ __device__ __forceinline__ void gemm_fp4(const GemmP& p) {
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   int kt = (p.k + 63) / 64, lo, hi, m0 = blockIdx.y * 8 * NT;
   slice(kt, warp, kWarps, lo, hi);
-  const uint4* w = static_cast<const uint4*>(p.w) + ((size_t)blockIdx.x * kt) * 32 + lane;
-  const uint2* s = reinterpret_cast<const uint2*>(p.scales) + ((size_t)blockIdx.x * kt) * 8 + g;
+  const char* w = static_cast<const char*>(p.w) + (size_t)blockIdx.x * kt * kFp4Unit;
   float acc[NT][4] = {};
   ready(p.at);
   const float* xr[NT];
 #pragma unroll
   for (int nt = 0; nt < NT; nt++) xr[nt] = m0 + nt * 8 + g < p.m ? p.x + (size_t)(m0 + nt * 8 + g) * p.ldx : nullptr;
   for (int i = lo; i < hi; i++) {
-    uint4 q = __ldcs(w + (size_t)i * 32);
-    uint2 sc = __ldcs(s + (size_t)i * 8);
-    uint32_t qs[4] = {q.x, q.y, q.z, q.w};
+    Fp4 u = load_fp4(w + (size_t)i * kFp4Unit, lane);
+    uint32_t q[4] = {u.q.x, u.q.y, u.q.z, u.q.w};
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-      uint32_t a[4];
-      unpack_fp4(a, qs[j]);
-      float sg = e4m3x2((sc.x >> (8 * j)) & 0xff).x, sh = e4m3x2((sc.y >> (8 * j)) & 0xff).x;
+    for (int half = 0; half < 2; half++) {
+      uint32_t s = half ? fp4_scale<1>(u.s.x) : fp4_scale<0>(u.s.x), sh = half ? fp4_scale<1>(u.s.y) : fp4_scale<0>(u.s.y), a[2][4];
+      unpack_fp4(a[0], q[2 * half], s, sh);
+      unpack_fp4(a[1], q[2 * half + 1], s, sh);
 #pragma unroll
       for (int nt = 0; nt < NT; nt++) {
-        float c[4] = {};
-        mma_split(c, a, load_x(xr[nt], i * 64 + j * 16 + t * 2, p.k));
-        acc[nt][0] += sg * c[0], acc[nt][1] += sg * c[1], acc[nt][2] += sh * c[2], acc[nt][3] += sh * c[3];
+        Fp4X f = load_fp4x(xr[nt], i * 64 + half * 32 + t * 4, p.k);
+        mma_split(acc[nt], a[0], f.f[0]);
+        mma_split(acc[nt], a[1], f.f[1]);
       }
     }
   }

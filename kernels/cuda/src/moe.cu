@@ -1,10 +1,9 @@
 // The experts' products. Rows are grouped by expert, or, for few rows, each
 // (token, choice) is a group of its own: the sums and so the bits are the same.
-#include "device.cuh"
+#include "fp4.cuh"
 
 struct MoeP {
   const char* w;         // of expert 0
-  const char* scales;    // FP4: of expert 0
   const float2* global;  // FP4: (lower half of the rows, upper half) of each expert
   const float* x;
   const int* experts;    // [m, topk], ascending in a row
@@ -16,7 +15,7 @@ struct MoeP {
   u64* at;
   int m, n, k, topk, groups, ldx, ldy, ldw;
   int by_pair;           // x has a row for each pair even where tokens share one (quantised inputs)
-  int64_t wexpert, sexpert;  // bytes from one expert to the next
+  int64_t wexpert;       // bytes from one expert to the next
 };
 
 // Groups pairs by expert. One block; the order inside a group does not matter.
@@ -52,48 +51,44 @@ extern "C" __global__ void __launch_bounds__(1024) moe_group(const __grid_consta
 // A weight format: how many columns a step covers and how a step adds to sums.
 struct FP4 {
   static constexpr int kStep = 64;
-  uint4 q;
-  uint2 s;
-  __device__ __forceinline__ void load(const char* w, const char* sc, int tile, int kt, int i, int lane) {
-    q = __ldcs(reinterpret_cast<const uint4*>(w) + ((size_t)tile * kt + i) * 32 + lane);
-    s = __ldcs(reinterpret_cast<const uint2*>(sc) + ((size_t)tile * kt + i) * 8 + (lane >> 2));
-  }
+  Fp4 u;
+  __device__ __forceinline__ void load(const char* w, int tile, int kt, int i, int lane) { u = load_fp4(w + ((size_t)tile * kt + i) * kFp4Unit, lane); }
 };
 struct BF16 {
   static constexpr int kStep = 16;
   uint4 q;
-  __device__ __forceinline__ void load(const char* w, const char*, int tile, int kt, int i, int lane) {
+  __device__ __forceinline__ void load(const char* w, int tile, int kt, int i, int lane) {
     q = __ldcs(reinterpret_cast<const uint4*>(w) + ((size_t)tile * kt + i) * 32 + lane);
   }
 };
 
 // add: the step's products of one or two tiles of the same columns.
 template <int T, int NT>
-__device__ __forceinline__ void add(float (&acc)[T][NT][4], const FP4 (&f)[T], const float* const (&xr)[NT], int k, int kmax) {
+__device__ __forceinline__ void add(float (&acc)[T][NT][4], const FP4 (&f)[T], const float* const (&xr)[NT], int i, int t, int kmax) {
 #pragma unroll
-  for (int j = 0; j < 4; j++) {
-    Frag x[NT];
+  for (int half = 0; half < 2; half++) {
+    Fp4X x[NT];
 #pragma unroll
-    for (int nt = 0; nt < NT; nt++) x[nt] = load_x(xr[nt], k + j * 16, kmax);
+    for (int nt = 0; nt < NT; nt++) x[nt] = load_fp4x(xr[nt], i * 64 + half * 32 + t * 4, kmax);
 #pragma unroll
     for (int a = 0; a < T; a++) {
-      uint32_t frag[4];
-      unpack_fp4(frag, j == 0 ? f[a].q.x : j == 1 ? f[a].q.y : j == 2 ? f[a].q.z : f[a].q.w);
-      float sg = e4m3x2((f[a].s.x >> (8 * j)) & 0xff).x, sh = e4m3x2((f[a].s.y >> (8 * j)) & 0xff).x;
+      const Fp4& u = f[a].u;
+      uint32_t s = half ? fp4_scale<1>(u.s.x) : fp4_scale<0>(u.s.x), sh = half ? fp4_scale<1>(u.s.y) : fp4_scale<0>(u.s.y), frag[2][4];
+      unpack_fp4(frag[0], half ? u.q.z : u.q.x, s, sh);
+      unpack_fp4(frag[1], half ? u.q.w : u.q.y, s, sh);
 #pragma unroll
       for (int nt = 0; nt < NT; nt++) {
-        float c[4] = {};
-        mma_split(c, frag, x[nt]);
-        acc[a][nt][0] += sg * c[0], acc[a][nt][1] += sg * c[1], acc[a][nt][2] += sh * c[2], acc[a][nt][3] += sh * c[3];
+        mma_split(acc[a][nt], frag[0], x[nt].f[0]);
+        mma_split(acc[a][nt], frag[1], x[nt].f[1]);
       }
     }
   }
 }
 template <int T, int NT>
-__device__ __forceinline__ void add(float (&acc)[T][NT][4], const BF16 (&f)[T], const float* const (&xr)[NT], int k, int kmax) {
+__device__ __forceinline__ void add(float (&acc)[T][NT][4], const BF16 (&f)[T], const float* const (&xr)[NT], int i, int t, int kmax) {
 #pragma unroll
   for (int nt = 0; nt < NT; nt++) {
-    Frag x = load_x(xr[nt], k, kmax);
+    Frag x = load_x(xr[nt], i * 16 + t * 2, kmax);
 #pragma unroll
     for (int a = 0; a < T; a++) {
       uint32_t frag[4] = {f[a].q.x, f[a].q.y, f[a].q.z, f[a].q.w};
@@ -104,15 +99,14 @@ __device__ __forceinline__ void add(float (&acc)[T][NT][4], const BF16 (&f)[T], 
 
 // walk adds the steps [lo, hi) with D of them in flight.
 template <typename W, int T, int NT, int D>
-__device__ __forceinline__ void walk(float (&acc)[T][NT][4], const char* w, const char* s, const int (&tile)[T], int kt, int lo, int hi,
+__device__ __forceinline__ void walk(float (&acc)[T][NT][4], const char* w, const int (&tile)[T], int kt, int lo, int hi,
                                      const float* const (&xr)[NT], int lane, int kmax) {
   W buf[D][T];
 #pragma unroll
   for (int d = 0; d < D; d++)
 #pragma unroll
     for (int a = 0; a < T; a++)
-      if (lo + d < hi) buf[d][a].load(w, s, tile[a], kt, lo + d, lane);
-  
+      if (lo + d < hi) buf[d][a].load(w, tile[a], kt, lo + d, lane);
   for (int i = lo; i < hi; i += D)
 #pragma unroll
     for (int d = 0; d < D; d++) {
@@ -121,9 +115,9 @@ __device__ __forceinline__ void walk(float (&acc)[T][NT][4], const char* w, cons
 #pragma unroll
       for (int a = 0; a < T; a++) {
         cur[a] = buf[d][a];
-        if (i + d + D < hi) buf[d][a].load(w, s, tile[a], kt, i + d + D, lane);
+        if (i + d + D < hi) buf[d][a].load(w, tile[a], kt, i + d + D, lane);
       }
-      add<T, NT>(acc, cur, xr, (i + d) * W::kStep + (lane & 3) * 2, kmax);
+      add<T, NT>(acc, cur, xr, i + d, lane & 3, kmax);
     }
 }
 
@@ -146,7 +140,6 @@ __device__ __forceinline__ void moe_up(const MoeP& p) {
   int kt = (p.k + W::kStep - 1) / W::kStep, per = (kt + C * kWarps - 1) / (C * kWarps), at = blockIdx.x / C;
   lo = min(kt, (int)(blockIdx.x % C * kWarps + warp) * per), hi = min(kt, lo + per);
   const char* w = p.w + (size_t)e * p.wexpert;
-  const char* s = p.scales + (size_t)e * p.sexpert;
   int tile[2] = {at, at + (p.n + 15) / 16};
   float2 global = p.global ? p.global[e] : make_float2(1, 1);
   for (int base = blockIdx.z * 8 * NT; base < count; base += gridDim.z * 8 * NT) {
@@ -158,7 +151,7 @@ __device__ __forceinline__ void moe_up(const MoeP& p) {
       xr[nt] = pair < 0 ? nullptr : p.x + (size_t)(p.by_pair ? pair : pair / p.topk) * p.ldx;
     }
     float acc[2][NT][4] = {};
-    walk<W, 2, NT, NT == 1 ? 3 : 2>(acc, w, s, tile, kt, lo, hi, xr, lane, p.k);
+    walk<W, 2, NT, NT == 1 ? 3 : 2>(acc, w, tile, kt, lo, hi, xr, lane, p.k);
 #pragma unroll
     for (int a = 0; a < 2; a++)
 #pragma unroll
@@ -230,7 +223,7 @@ __device__ __forceinline__ void moe_down(const MoeP& p) {
     int pair = m * p.topk + j, e = p.experts[pair];
     const float* xr[1] = {lane < 4 ? p.x + (size_t)pair * p.ldx : nullptr};
     float acc[1][1][4] = {};
-    walk<W, 1, 1, 4>(acc, p.w + (size_t)e * p.wexpert, p.scales + (size_t)e * p.sexpert, tile, kt, 0, kt, xr, lane, p.k);
+    walk<W, 1, 1, 4>(acc, p.w + (size_t)e * p.wexpert, tile, kt, 0, kt, xr, lane, p.k);
     if ((lane & 3) == 0) {
       int r = blockIdx.x * 16 + (lane >> 2);
       part[j * 16 + (lane >> 2)] = acc[0][0][0] * scale_of(p, e, r);
@@ -264,7 +257,7 @@ __device__ __forceinline__ void moe_down_grouped(const MoeP& p) {
 #pragma unroll
       for (int nt = 0; nt < NT; nt++) xr[nt] = base + nt * 8 + g < count ? p.x + (size_t)p.list[first + base + nt * 8 + g] * p.ldx : nullptr;
       float acc[1][NT][4] = {};
-      walk<W, 1, NT, NT == 1 ? 4 : 2>(acc, p.w + (size_t)e * p.wexpert, p.scales + (size_t)e * p.sexpert, tile, kt, 0, kt, xr, lane, p.k);
+      walk<W, 1, NT, NT == 1 ? 4 : 2>(acc, p.w + (size_t)e * p.wexpert, tile, kt, 0, kt, xr, lane, p.k);
 #pragma unroll
       for (int nt = 0; nt < NT; nt++)
 #pragma unroll

@@ -1,11 +1,10 @@
 // Weights into the order in which the products read them. One thread a word.
-#include "device.cuh"
+#include "fp4.cuh"
 
 struct PackP {
   const uint8_t* data;    // as the checkpoint has it, row-major
   const uint8_t* scales;  // NVFP4: E4M3 [rows, cols/16]
   void* out;
-  void* out_scales;
   int rows, cols;
   int tiles, kt;  // of 16 rows; of 16 columns (BF16) or 64 columns (FP4)
 };
@@ -36,40 +35,52 @@ extern "C" __global__ void pack_fp8(const PackP p) {
   }
 }
 
-// FP4: [tiles][kt][lane] of 4 words, each the lane's 8 codes of an A fragment:
-// in both halves a0 at sign 15, bits 8:6; a1 at 12, 5:3; a2 at 9, 2:0; a3 at
-// 14, 13, 11:10. Scales: [tiles][kt][8 row pairs][4 of row g, 4 of row g+8].
+// fp4_code, fp4_scale_byte: as fp4.cuh has them, of a checkpoint's code and E4M3 scale.
+__device__ __forceinline__ uint32_t fp4_code(uint32_t q, uint32_t scale) {
+  if ((scale & 0x7f) == 0) return 0;
+  return q ^ ((scale & 0x80) >> 4);
+}
+__device__ __forceinline__ uint8_t fp4_scale_byte(uint32_t scale) {
+  uint32_t v = scale & 0x7f;
+  if (v == 0 || v == 0x7f) return v == 0 ? 0 : 0xff;
+  if (v >= 8) return v + (15 << 3);
+  int top = 31 - __clz(v);  // a subnormal: v * 2^-9
+  return (13 + top) << 3 | ((v << (3 - top)) & 7);
+}
+
+// FP4: see fp4.cuh. Columns and rows past the matrix are 0.
 extern "C" __global__ void pack_fp4(const PackP p) {
-  size_t n = (size_t)p.tiles * p.kt * 32 * 4;
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < n; i += (size_t)gridDim.x * blockDim.x) {
-    int sub = i & 3, lane = (i >> 2) & 31;
-    size_t kt = (i >> 7) % p.kt, tile = (i >> 7) / p.kt;
+  size_t units = (size_t)p.tiles * p.kt;
+  char* out = static_cast<char*>(p.out);
+  auto scale = [&](int r, int c) -> uint32_t { return r < p.rows && c < p.cols ? p.scales[(size_t)r * (p.cols / 16) + c / 16] : 0; };
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < units * 128; i += (size_t)gridDim.x * blockDim.x) {
+    int j = i & 3, lane = (i >> 2) & 31;
+    size_t unit = i >> 7, kt = unit % p.kt, tile = unit / p.kt;
     uint32_t word = 0;
     for (int half = 0; half < 2; half++)
       for (int f = 0; f < 4; f++) {
         int r = tile * 16 + (lane >> 2) + (f & 1) * 8;
-        int c = kt * 64 + sub * 16 + (lane & 3) * 2 + half + (f >> 1) * 8;
+        int c = kt * 64 + (j >> 1) * 32 + half * 16 + (lane & 3) * 4 + (j & 1) * 2 + (f >> 1);
         uint32_t q = 0;
         if (r < p.rows && c < p.cols) {
           uint8_t b = p.data[((size_t)r * p.cols + c) >> 1];
-          q = c & 1 ? b >> 4 : b & 15;
+          q = fp4_code(c & 1 ? b >> 4 : b & 15, scale(r, c));
         }
         uint32_t s = q >> 3, m = q & 7, v;
         switch (f) {
           case 0: v = s << 15 | m << 6; break;
           case 1: v = s << 12 | m << 3; break;
           case 2: v = s << 9 | m; break;
-          default: v = s << 14 | (m >> 2) << 13 | (m & 3) << 10;
+          default: v = s << 11 | (m >> 2) << 10 | (m & 3) << 13;
         }
         word |= v << (16 * half);
       }
-    reinterpret_cast<uint32_t*>(p.out)[i] = word;
+    *reinterpret_cast<uint32_t*>(out + unit * kFp4Unit + (i & 127) * 4) = word;
   }
-  size_t ns = (size_t)p.tiles * p.kt * 64;
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < ns; i += (size_t)gridDim.x * blockDim.x) {
-    int sub = i & 3, hi = (i >> 2) & 1, g = (i >> 3) & 7;
-    size_t kt = (i >> 6) % p.kt, tile = (i >> 6) / p.kt;
-    int r = tile * 16 + g + hi * 8, b = kt * 4 + sub;
-    reinterpret_cast<uint8_t*>(p.out_scales)[i] = r < p.rows && b < p.cols / 16 ? p.scales[(size_t)r * (p.cols / 16) + b] : 0;
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < units * 64; i += (size_t)gridDim.x * blockDim.x) {
+    int at = i & 3, hi = (i >> 2) & 1, g = (i >> 3) & 7;
+    size_t unit = i >> 6, kt = unit % p.kt, tile = unit / p.kt;
+    int column = (at & 1) * 32 + (at >> 1) * 16;
+    out[unit * kFp4Unit + 512 + (i & 63)] = fp4_scale_byte(scale(tile * 16 + g + hi * 8, kt * 64 + column));
   }
 }

@@ -48,22 +48,36 @@ type Weights struct {
 	Read       func(i int) (Matrix, error)
 }
 
+// Fetch is bytes to copy from a device at the end of a list. The zero Fetch is none.
+type Fetch struct {
+	From Buffer
+	To   []byte // at most From's bytes
+}
+
+// MaxAhead is the most lists that may have been started and not been waited for.
+const MaxAhead = 2
+
 // Device runs calls on one rank. Its methods are for one goroutine at a time.
 //
 // The n ranks of a group allocate in the same order and so get the same
-// indexes. Run returns when the last call has ended. A device whose ranks work
-// together (collectives, shared memory) needs all of them to be in Run with
-// the same list; one rank's error ends the call on all.
+// indexes. A device whose ranks work together (collectives, shared memory)
+// needs all of them to start the same lists in the same order; one rank's error
+// ends the list on all.
 type Device interface {
 	// Alloc reserves zeroed memory. Its error wraps ErrMemory when there is not enough.
 	Alloc(bytes int64, s Sharing) (Buffer, error)
 	// Load packs weights into a new buffer, in the layout of the device's kernels.
 	Load(w Weights, s Sharing) (Buffer, error)
-	// Upload and Download copy dense bytes; they are ordered with Run.
+	// Upload and Download copy dense bytes; they are ordered with lists. src is
+	// the caller's again when Upload returns.
 	Upload(dst Buffer, src []byte) error
 	Download(dst []byte, src Buffer) error
-	// Run executes calls in order. spans is nil (untimed) or as long as calls.
-	Run(calls []Call, spans []Span) error
+	// Start runs calls in order, after the lists started before, and then
+	// fetches; it may return before they have ended. spans is nil (untimed) or as
+	// long as calls. Spans and fetched bytes are there after the list's Wait.
+	Start(calls []Call, spans []Span, f Fetch) error
+	// Wait returns when the oldest list that was started and not waited for has ended.
+	Wait() error
 	// Info describes the device.
 	Info() Info
 	Close() error

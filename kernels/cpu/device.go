@@ -145,15 +145,21 @@ func (d *device) bytes(b kernels.Buffer, n int) ([]byte, error) {
 	return data[b.Offset : b.Offset+int64(n)], nil
 }
 
-func (d *device) Run(calls []kernels.Call, spans []kernels.Span) error {
+// Start returns when the list has ended: whoever waits is one of the workers.
+func (d *device) Start(calls []kernels.Call, spans []kernels.Span, f kernels.Fetch) error {
 	if d.closed {
 		return errClosed
 	}
 	if spans != nil && len(spans) != len(calls) {
 		return fmt.Errorf("cpu: %d spans for %d calls", len(spans), len(calls))
 	}
-	return d.hub.meet(d.rank, calls, spans)
+	if err := d.hub.meet(d.rank, calls, spans); err != nil || len(f.To) == 0 {
+		return err
+	}
+	return d.Download(f.To, f.From)
 }
+
+func (d *device) Wait() error { return nil }
 
 func (d *device) Info() kernels.Info {
 	return kernels.Info{Kind: "cpu", Name: cpuName(), Detail: simd.Level(), Memory: d.hub.limit,

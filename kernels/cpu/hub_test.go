@@ -223,14 +223,14 @@ func TestLockstep(t *testing.T) {
 	var wg sync.WaitGroup
 	for r, calls := range [][]kernels.Call{norm, nil} {
 		wg.Go(func() {
-			if err := ds[r].Run(calls, nil); !errors.Is(err, kernels.ErrKernel) {
+			if err := ds[r].Start(calls, nil, kernels.Fetch{}); !errors.Is(err, kernels.ErrKernel) {
 				t.Errorf("rank %d: %v", r, err)
 			}
 		})
 	}
 	wg.Wait()
 	wg.Go(func() {
-		if err := ds[0].Run(nil, nil); !errors.Is(err, errClosed) {
+		if err := ds[0].Start(nil, nil, kernels.Fetch{}); !errors.Is(err, errClosed) {
 			t.Errorf("rank 0: %v, want %v", err, errClosed)
 		}
 	})

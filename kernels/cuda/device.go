@@ -5,7 +5,6 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
@@ -35,12 +34,15 @@ type device struct {
 	info   kernels.Info
 
 	bufs    []buffer // index is Buffer.Index-1
-	stage   []byte   // pinned, for copies
+	stage   []byte   // pinned, for copies that are waited for
+	pipe    pipe     // for copies to the GPU
+	flights flights  // lists on their way
 	epoch   uintptr  // the rank's barrier epoch, then its failure flag
 	scratch [scratches]region
 	tables  map[string]uintptr // device arrays of the ranks' pointers
-	graphs  map[uint64]*driver.Graph
+	graphs  []*graph           // the last used first
 	stamps  stamps
+	clock   clock
 	dry     bool // measure scratch instead of launching
 	grouped kernels.Buffer
 	stats   Stats
@@ -61,10 +63,10 @@ const (
 // Stats count what the device did.
 type Stats struct{ Launches, Graphs, Nodes, GraphLaunches int }
 
-const stageBytes = 16 << 20
+const stageBytes = 4 << 20
 
 func newDevice(g *group, rank, gpu int) (d *device, err error) {
-	d = &device{group: g, rank: rank, gpu: gpu, funcs: map[string]cu.Function{}, tables: map[string]uintptr{}, graphs: map[uint64]*driver.Graph{}}
+	d = &device{group: g, rank: rank, gpu: gpu, funcs: map[string]cu.Function{}, tables: map[string]uintptr{}}
 	dev := cu.Device(gpu)
 	if d.ctx, err = dev.RetainPrimaryCtx(); err != nil {
 		return nil, fmt.Errorf("%w: open the GPU: %w", kernels.ErrDevice, err)
@@ -90,13 +92,16 @@ func newDevice(g *group, rank, gpu int) (d *device, err error) {
 	if d.stage, err = driver.Pinned(stageBytes); err != nil {
 		return nil, fmt.Errorf("%w: pinned host memory: %w", kernels.ErrMemory, err)
 	}
+	if err = errors.Join(d.pipe.open(), d.flights.open()); err != nil {
+		return nil, err
+	}
 	if d.epoch, err = d.malloc(16); err != nil {
 		return nil, err
 	}
 	if err = driver.Set(d.epoch, 0, 16, d.stream); err != nil {
 		return nil, err
 	}
-	return d, d.calibrate()
+	return d, d.clock.open(d)
 }
 
 func describe(dev cu.Device) (kernels.Info, error) {
@@ -162,7 +167,7 @@ func (d *device) find(b kernels.Buffer) (*buffer, error) {
 	return x, nil
 }
 
-// Upload copies through pinned memory, in order with Run.
+// Upload copies through pinned memory, in order with lists.
 func (d *device) Upload(dst kernels.Buffer, src []byte) error {
 	if err := d.use(); err != nil {
 		return err
@@ -175,20 +180,6 @@ func (d *device) Upload(dst kernels.Buffer, src []byte) error {
 		return fmt.Errorf("%w: %d bytes into %d", kernels.ErrKernel, len(src), dst.Len)
 	}
 	return d.copyIn(b.ptr+uintptr(dst.Offset), src)
-}
-
-func (d *device) copyIn(ptr uintptr, src []byte) error {
-	for len(src) > 0 {
-		n := copy(d.stage, src)
-		if err := driver.ToDevice(ptr, d.stage[:n], d.stream); err != nil {
-			return fmt.Errorf("%w: copy to the GPU: %w", kernels.ErrDevice, err)
-		}
-		if err := driver.Sync(d.stream); err != nil {
-			return fmt.Errorf("%w: copy to the GPU: %w", kernels.ErrDevice, err)
-		}
-		src, ptr = src[n:], ptr+uintptr(n)
-	}
-	return nil
 }
 
 // Download waits for the copy.
@@ -214,52 +205,6 @@ func (d *device) Download(dst []byte, src kernels.Buffer) error {
 	return nil
 }
 
-// Run executes calls: as a graph when the list has been seen before.
-func (d *device) Run(calls []kernels.Call, spans []kernels.Span) error {
-	if err := d.launch(calls, spans); err != nil {
-		return err
-	}
-	if err := d.wait(); err != nil {
-		return err
-	}
-	return d.stamps.read(d, spans)
-}
-
-// wait ends the step, or says that it did not end in time.
-func (d *device) wait() error {
-	deadline := time.Now().Add(d.group.options.StepTimeout)
-	for spins := 0; ; spins++ {
-		err := driver.Query(d.stream)
-		switch {
-		case err == nil:
-			return d.checkFailed()
-		case !errors.Is(err, driver.NotReady):
-			return fmt.Errorf("%w: rank %d on GPU %d: %w", kernels.ErrDevice, d.rank, d.gpu, err)
-		case spins&255 == 255 && time.Now().After(deadline):
-			return fmt.Errorf("%w: rank %d on GPU %d did not end its step within %v", kernels.ErrDevice, d.rank, d.gpu, d.group.options.StepTimeout)
-		}
-		if spins > 2000 {
-			time.Sleep(20 * time.Microsecond)
-		}
-	}
-}
-
-// checkFailed reports a barrier that a rank did not reach.
-func (d *device) checkFailed() error {
-	if len(d.group.ranks) < 2 {
-		return nil
-	}
-	var flag [4]byte
-	if err := errors.Join(driver.ToHost(d.stage[:4], d.epoch+8, d.stream), driver.Sync(d.stream)); err != nil {
-		return fmt.Errorf("%w: %w", kernels.ErrDevice, err)
-	}
-	copy(flag[:], d.stage)
-	if flag != [4]byte{} {
-		return fmt.Errorf("%w: rank %d waited for another rank longer than %v", kernels.ErrDevice, d.rank, d.group.options.StepTimeout)
-	}
-	return nil
-}
-
 // Close frees everything; the context ends with its last rank.
 func (d *device) Close() error {
 	if d.use() != nil {
@@ -278,10 +223,11 @@ func (d *device) Close() error {
 		}
 	}
 	d.stamps.close()
-	if d.stage != nil {
-		driver.FreePinned(d.stage)
-	}
-	d.bufs, d.graphs, d.tables, d.stage = nil, nil, nil, nil
+	d.clock.close()
+	d.flights.close()
+	d.pipe.close()
+	driver.FreePinned(d.stage)
+	d.bufs, d.tables, d.stage = nil, nil, nil
 	for i := range d.lanes {
 		d.lanes[i].Destroy()
 	}

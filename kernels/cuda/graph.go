@@ -4,7 +4,7 @@ package cuda
 
 import (
 	"fmt"
-	"hash/maphash"
+	"slices"
 	"unsafe"
 
 	"glmbatch/kernels"
@@ -13,101 +13,145 @@ import (
 	"gorgonia.org/cu"
 )
 
-// maxGraphs bounds the graphs kept; beyond it all are forgotten and made anew.
+// maxGraphs bounds the lists that are remembered; the one that was used longest
+// ago goes first.
 const maxGraphs = 256
 
-var seed = maphash.MakeSeed()
+// graph is a list that came before, and how it is launched: nil until it comes
+// for the second time, which it does in decode and rarely in prefill.
+type graph struct {
+	calls   []kernels.Call
+	stamped bool
+	*driver.Graph
+}
 
-// key identifies what a list launches: kernels, sizes, buffers and scalars, but
-// not how much of the caches the step happens to read.
-func key(calls []kernels.Call, stamped bool) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
+// launches reports whether a list launches what g does: kernels, sizes, buffers
+// and scalars, but not how much of the caches the step happens to read.
+func (g *graph) launches(calls []kernels.Call, stamped bool) bool {
+	if len(calls) != len(g.calls) || stamped != g.stamped {
+		return false
+	}
 	for i := range calls {
-		c := &calls[i]
-		h.WriteString(string(c.Kernel))
-		d := c.Dims
-		d.Slots, d.Ctx = 0, 0
-		h.Write(unsafe.Slice((*byte)(unsafe.Pointer(&d)), unsafe.Sizeof(d)))
-		h.Write(unsafe.Slice((*byte)(unsafe.Pointer(&c.Scalars)), unsafe.Sizeof(c.Scalars)))
-		for _, a := range c.Args {
-			h.Write(unsafe.Slice((*byte)(unsafe.Pointer(&a)), unsafe.Sizeof(a)))
+		a, b := &calls[i], &g.calls[i]
+		d := a.Dims
+		d.Slots, d.Ctx = b.Dims.Slots, b.Dims.Ctx
+		if a.Kernel != b.Kernel || d != b.Dims || a.Scalars != b.Scalars || !slices.Equal(a.Args, b.Args) {
+			return false
 		}
 	}
-	if stamped {
-		h.WriteByte(1)
-	}
-	return h.Sum64()
+	return true
 }
 
-// launch runs the list: kernel by kernel the first time, as a graph when the
-// same list comes again, which it does in decode and rarely in prefill.
-func (d *device) launch(calls []kernels.Call, spans []kernels.Span) error {
-	g, err := d.ready(calls, spans)
-	if err = d.group.meet(err); err != nil {
+// graph returns the graph of a list, a new one if there is none.
+func (d *device) graph(calls []kernels.Call, stamped bool) (g *graph, seen bool) {
+	i := slices.IndexFunc(d.graphs, func(g *graph) bool { return g.launches(calls, stamped) })
+	if i < 0 {
+		g = &graph{calls: slices.Clone(calls), stamped: stamped}
+		for j := range g.calls {
+			g.calls[j].Args = slices.Clone(calls[j].Args)
+		}
+		i = len(d.graphs)
+		d.graphs = append(d.graphs, g)
+		if i == maxGraphs {
+			i--
+			d.graphs[i].close()
+			d.graphs[i], d.graphs = g, d.graphs[:maxGraphs]
+		}
+	} else {
+		g, seen = d.graphs[i], true
+	}
+	copy(d.graphs[1:i+1], d.graphs[:i])
+	d.graphs[0] = g
+	return g, seen
+}
+
+func (g *graph) close() {
+	if g.Graph != nil {
+		g.Graph.Close()
+		g.Graph = nil
+	}
+}
+
+// forgetGraphs drops what was captured; lists that come again are captured anew.
+func (d *device) forgetGraphs() {
+	for _, g := range d.graphs {
+		g.close()
+	}
+}
+
+// Start launches the list, kernel by kernel the first time, as a graph when it
+// comes again.
+func (d *device) Start(calls []kernels.Call, spans []kernels.Span, f kernels.Fetch) error {
+	x, g, again, err := d.ready(calls, spans, f)
+	if !again { // what was made may have waited for the whole GPU
+		err = d.group.meet(err)
+	}
+	switch {
+	case err != nil:
+		return err
+	case g == nil:
+		err = d.each(calls)
+	default:
+		d.stats.GraphLaunches++
+		if err = g.Launch(d.stream); err != nil {
+			err = fmt.Errorf("%w: launch the step's graph: %w", kernels.ErrDevice, err)
+		}
+	}
+	if err != nil {
 		return err
 	}
-	if g == nil {
-		return d.each(calls)
-	}
-	d.stats.GraphLaunches++
-	if err := g.Launch(d.stream); err != nil {
-		return fmt.Errorf("%w: launch the step's graph: %w", kernels.ErrDevice, err)
-	}
-	return nil
+	return d.depart(x, spans, f)
 }
 
-// ready allocates all that the list needs and returns its graph, nil for a list
-// that has not come before. It never panics: the other ranks wait for it.
-func (d *device) ready(calls []kernels.Call, spans []kernels.Span) (g *driver.Graph, err error) {
+// ready allocates all that the list needs and returns its flight and its graph,
+// nil for a list that is to be launched call by call. again: nothing had to be
+// made, on this rank as on the others, which have had the same lists. It never
+// panics: the other ranks wait for it.
+func (d *device) ready(calls []kernels.Call, spans []kernels.Span, f kernels.Fetch) (x *flight, g *driver.Graph, again bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: a bug in rank %d: %v", kernels.ErrDevice, d.rank, p)
 		}
 	}()
-	if err := d.use(); err != nil {
-		return nil, err
+	if err = d.use(); err != nil {
+		return nil, nil, false, err
 	}
 	if spans != nil && len(spans) != len(calls) {
-		return nil, fmt.Errorf("%w: %d spans for %d calls", kernels.ErrKernel, len(spans), len(calls))
+		return nil, nil, false, fmt.Errorf("%w: %d spans for %d calls", kernels.ErrKernel, len(spans), len(calls))
 	}
-	if err := d.stamps.start(d, len(calls), spans != nil); err != nil {
-		return nil, err
+	if len(f.To) > 0 {
+		if _, err = d.find(f.From); err == nil && int64(len(f.To)) > f.From.Len {
+			err = fmt.Errorf("%w: fetch %d bytes of %d", kernels.ErrKernel, len(f.To), f.From.Len)
+		}
+		if err != nil {
+			return nil, nil, false, err
+		}
+	}
+	if x, err = d.flights.next(len(f.To), len(spans)*stampBytes); err != nil {
+		return nil, nil, false, err
+	}
+	if err = d.stamps.start(d, len(calls), spans != nil); err != nil {
+		return nil, nil, false, err
 	}
 	if d.group.options.NoGraphs || len(calls) < 8 {
-		return nil, d.prepare(calls)
+		return x, nil, false, d.prepare(calls)
 	}
-	k := key(calls, spans != nil)
-	g, seen := d.graphs[k]
-	if g != nil {
-		return g, nil
+	k, seen := d.graph(calls, spans != nil)
+	if k.Graph != nil {
+		return x, k.Graph, true, nil
 	}
-	if err := d.prepare(calls); err != nil {
-		return nil, err
+	if err = d.prepare(calls); err != nil {
+		return nil, nil, false, err
 	}
 	if !seen {
-		if len(d.graphs) >= maxGraphs {
-			d.forgetGraphs()
-		}
-		d.graphs[k] = nil
-		return nil, nil
+		return x, nil, false, nil
 	}
-	if g, err = d.capture(calls); err != nil {
-		return nil, err
+	if k.Graph, err = d.capture(calls); err != nil {
+		return nil, nil, false, err
 	}
-	d.graphs[k] = g
 	d.stats.Graphs++
-	d.stats.Nodes += g.Nodes
-	return g, nil
-}
-
-func (d *device) forgetGraphs() {
-	for _, g := range d.graphs {
-		if g != nil {
-			g.Close()
-		}
-	}
-	clear(d.graphs)
+	d.stats.Nodes += k.Nodes
+	return x, k.Graph, false, nil
 }
 
 // prepare checks the calls and makes room for their scratch memory.

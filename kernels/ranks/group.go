@@ -12,7 +12,8 @@ import (
 // Options configure a group. The zero value is usable.
 type Options struct {
 	// Lock ties each rank's goroutine to an OS thread of its own for the
-	// group's life, as devices with a current context per thread need.
+	// group's life, as devices with a current context per thread need. A single
+	// rank runs on the caller's goroutine, tied to its thread for that long.
 	Lock bool
 }
 
@@ -20,7 +21,8 @@ type Options struct {
 // a time.
 type Group struct {
 	devices []kernels.Device
-	work    []chan func() // one a rank; its goroutine runs them in order
+	lock    bool
+	work    []chan func() // one a rank; its goroutine runs them in order; none for a single rank
 	wg      sync.WaitGroup
 	errs    []error
 	bufs    []kernels.Buffer
@@ -33,7 +35,11 @@ func New(devices []kernels.Device, o Options) (*Group, error) {
 		return nil, errors.New("ranks: no devices")
 	}
 	n := len(devices)
-	g := &Group{devices: devices, work: make([]chan func(), n), errs: make([]error, n), bufs: make([]kernels.Buffer, n)}
+	g := &Group{devices: devices, lock: o.Lock, errs: make([]error, n), bufs: make([]kernels.Buffer, n)}
+	if n == 1 {
+		return g, nil
+	}
+	g.work = make([]chan func(), n)
 	for r := range devices {
 		g.work[r] = make(chan func())
 		g.wg.Go(func() {
@@ -98,17 +104,36 @@ func (g *Group) Download(rank int, dst []byte, src kernels.Buffer) error {
 	return g.on(rank, func(d kernels.Device) error { return d.Download(dst, src) })
 }
 
-// Run executes calls on every rank. spans is nil, or has one slice a rank.
-func (g *Group) Run(calls []kernels.Call, spans [][]kernels.Span) error {
+// Start starts calls on every rank, and a fetch on rank 0. spans is nil, or has
+// one slice a rank.
+func (g *Group) Start(calls []kernels.Call, spans [][]kernels.Span, f kernels.Fetch) error {
 	if spans != nil && len(spans) != len(g.devices) {
 		return fmt.Errorf("ranks: spans of %d ranks for a group of %d", len(spans), len(g.devices))
 	}
 	return g.each(func(r int, d kernels.Device) error {
-		if spans == nil {
-			return d.Run(calls, nil)
+		var own []kernels.Span
+		if spans != nil {
+			own = spans[r]
 		}
-		return d.Run(calls, spans[r])
+		if r > 0 {
+			return d.Start(calls, own, kernels.Fetch{})
+		}
+		return d.Start(calls, own, f)
 	})
+}
+
+// Wait returns when the oldest list that was started and not waited for has
+// ended on every rank.
+func (g *Group) Wait() error {
+	return g.each(func(_ int, d kernels.Device) error { return d.Wait() })
+}
+
+// Run starts calls on every rank and waits for their end.
+func (g *Group) Run(calls []kernels.Call, spans [][]kernels.Span) error {
+	if err := g.Start(calls, spans, kernels.Fetch{}); err != nil {
+		return err
+	}
+	return g.Wait()
 }
 
 // Close closes every device and ends the goroutines.
@@ -129,6 +154,9 @@ func (g *Group) Close() error {
 func (g *Group) each(f func(r int, d kernels.Device) error) error {
 	if g.closed {
 		return errClosed
+	}
+	if len(g.devices) == 1 {
+		return g.alone(func(d kernels.Device) error { return f(0, d) })
 	}
 	var wg sync.WaitGroup
 	wg.Add(len(g.devices))
@@ -157,10 +185,26 @@ func (g *Group) on(rank int, f func(d kernels.Device) error) error {
 	if rank < 0 || rank >= len(g.devices) {
 		return fmt.Errorf("ranks: no rank %d in a group of %d", rank, len(g.devices))
 	}
+	if len(g.devices) == 1 {
+		return g.alone(f)
+	}
 	done := make(chan error, 1)
 	g.work[rank] <- func() { done <- f(g.devices[rank]) }
 	if err := <-done; err != nil {
 		return fmt.Errorf("rank %d: %w", rank, err)
+	}
+	return nil
+}
+
+// alone does f for a single rank: handing it to another thread would take longer
+// than most of what there is to do.
+func (g *Group) alone(f func(d kernels.Device) error) error {
+	if g.lock {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+	}
+	if err := f(g.devices[0]); err != nil {
+		return fmt.Errorf("rank 0: %w", err)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ type fake struct {
 	loaded string
 	memory []byte
 	runs   int
+	waits  int
 	fail   error
 	closed bool
 }
@@ -46,13 +47,16 @@ func (f *fake) Download(dst []byte, _ kernels.Buffer) error {
 	return f.fail
 }
 
-func (f *fake) Run(_ []kernels.Call, spans []kernels.Span) error {
+func (f *fake) Start(_ []kernels.Call, spans []kernels.Span, want kernels.Fetch) error {
 	f.runs++
 	for i := range spans {
 		spans[i].Start = int64(f.rank)
 	}
+	copy(want.To, f.memory)
 	return f.fail
 }
+
+func (f *fake) Wait() error { f.waits++; return f.fail }
 
 func (f *fake) Info() kernels.Info { return kernels.Info{Kind: "fake"} }
 func (f *fake) Close() error       { f.closed = true; return f.fail }
@@ -93,7 +97,7 @@ func TestGroup(t *testing.T) {
 			if r == 2 {
 				want = []byte{7}
 			}
-			if !slices.Equal(got, want) || f.loaded != fmt.Sprint("w", r) || f.runs != 2 || spans[r][0].Start != int64(r) {
+			if !slices.Equal(got, want) || f.loaded != fmt.Sprint("w", r) || f.runs != 2 || f.waits != 2 || spans[r][0].Start != int64(r) {
 				t.Errorf("rank %d has %v: %+v, spans %+v", r, got, f, spans[r])
 			}
 		}

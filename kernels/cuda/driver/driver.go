@@ -22,7 +22,7 @@ static CUresult x_to_device(CUdeviceptr d, const void *s, size_t n, CUstream t) 
 static CUresult x_to_host(void *d, CUdeviceptr s, size_t n, CUstream t) { return glmbatch_extra()->to_host(d, s, n, t); }
 static CUresult x_copy(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) { return glmbatch_extra()->copy(d, s, n, t); }
 static CUresult x_set(CUdeviceptr d, unsigned char v, size_t n, CUstream t) { return glmbatch_extra()->set(d, v, n, t); }
-static CUresult x_query(CUstream s) { return glmbatch_extra()->query(s); }
+static CUresult x_arrived(CUevent e) { return glmbatch_extra()->event_query(e); }
 static CUresult x_sync(CUstream s) { return glmbatch_extra()->sync(s); }
 static const char *x_name(CUresult r) { const char *s = 0; if (glmbatch_extra()->error_name) glmbatch_extra()->error_name(r, &s); return s ? s : "unknown error"; }
 static const char *x_string(CUresult r) { const char *s = 0; if (glmbatch_extra()->error_string) glmbatch_extra()->error_string(r, &s); return s ? s : ""; }
@@ -147,7 +147,12 @@ func Pinned(bytes int) ([]byte, error) {
 	return unsafe.Slice((*byte)(p), bytes), nil
 }
 
-func FreePinned(b []byte) error { return result(C.x_host_free(unsafe.Pointer(unsafe.SliceData(b)))) }
+func FreePinned(b []byte) error {
+	if b == nil {
+		return nil
+	}
+	return result(C.x_host_free(unsafe.Pointer(unsafe.SliceData(b))))
+}
 
 // ToDevice, ToHost, Copy and Set are asynchronous when host memory is pinned.
 func ToDevice(dst uintptr, src []byte, s cu.Stream) error {
@@ -172,6 +177,9 @@ func Set(dst uintptr, v byte, bytes int64, s cu.Stream) error {
 	return result(C.x_set(C.CUdeviceptr(dst), C.uchar(v), C.size_t(bytes), stream(s)))
 }
 
-// Query is nil when the stream's work is done, NotReady while it is not.
-func Query(s cu.Stream) error { return result(C.x_query(stream(s))) }
-func Sync(s cu.Stream) error  { return result(C.x_sync(stream(s))) }
+// Arrived is nil when what stands before the event in its stream is done,
+// NotReady while it is not.
+func Arrived(e cu.Event) error {
+	return result(C.x_arrived(*(*C.CUevent)(unsafe.Pointer(&e))))
+}
+func Sync(s cu.Stream) error { return result(C.x_sync(stream(s))) }

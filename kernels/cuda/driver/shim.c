@@ -51,7 +51,7 @@ __attribute__((constructor)) static void load(void) {
 	FIND(to_host, "cuMemcpyDtoHAsync_v2");
 	FIND(copy, "cuMemcpyDtoDAsync_v2");
 	FIND(set, "cuMemsetD8Async");
-	FIND(query, "cuStreamQuery");
+	FIND(event_query, "cuEventQuery");
 	FIND(sync, "cuStreamSynchronize");
 	FIND(error_name, "cuGetErrorName");
 	FIND(error_string, "cuGetErrorString");

@@ -21,7 +21,7 @@ struct extra {
 	CUresult (*to_host)(void *, CUdeviceptr, size_t, CUstream);
 	CUresult (*copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
 	CUresult (*set)(CUdeviceptr, unsigned char, size_t, CUstream);
-	CUresult (*query)(CUstream);
+	CUresult (*event_query)(CUevent);
 	CUresult (*sync)(CUstream);
 	CUresult (*error_name)(CUresult, const char **);
 	CUresult (*error_string)(CUresult, const char **);

@@ -1,0 +1,133 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/driver"
+
+	"gorgonia.org/cu"
+)
+
+// flight is a list on its way: at its end the stream copies the failure flag,
+// what is fetched and the stamps to the flight's memory.
+type flight struct {
+	done   cu.Event
+	memory []byte // pinned
+	fetch  []byte // where the caller wants it
+	spans  []kernels.Span
+}
+
+const fetchAt = 64 // in a flight's memory; the flag is at 0
+
+func stampsAt(fetch int) int { return int(round(int64(fetchAt+fetch), 64)) }
+
+// flights are the lists on their way, in a ring.
+type flights struct {
+	ring          [kernels.MaxAhead]flight
+	started, over int
+}
+
+func (f *flights) open() (err error) {
+	for i := range f.ring {
+		if f.ring[i].done, err = cu.MakeEvent(cu.DisableTiming); err != nil {
+			return fmt.Errorf("%w: make an event: %w", kernels.ErrDevice, err)
+		}
+	}
+	return nil
+}
+
+func (f *flights) close() {
+	for i := range f.ring {
+		driver.FreePinned(f.ring[i].memory)
+		cu.DestroyEvent(&f.ring[i].done)
+	}
+	*f = flights{}
+}
+
+// next returns the flight of the list that is about to start, with memory for
+// what it brings back. It is nil when too many are on their way.
+func (f *flights) next(fetch, stamps int) (*flight, error) {
+	if f.started-f.over >= len(f.ring) {
+		return nil, fmt.Errorf("%w: %d lists are on their way already", kernels.ErrKernel, len(f.ring))
+	}
+	x := &f.ring[f.started%len(f.ring)]
+	need := stampsAt(fetch) + stamps
+	if need <= len(x.memory) {
+		return x, nil
+	}
+	m, err := driver.Pinned(2 * need)
+	if err != nil {
+		return nil, fmt.Errorf("%w: pinned host memory: %w", kernels.ErrMemory, err)
+	}
+	driver.FreePinned(x.memory)
+	x.memory = m
+	return x, nil
+}
+
+// depart enqueues what the list brings back.
+func (d *device) depart(x *flight, spans []kernels.Span, f kernels.Fetch) error {
+	var errs []error
+	if len(d.group.ranks) > 1 {
+		errs = append(errs, driver.ToHost(x.memory[:4], d.epoch+8, d.stream))
+	}
+	if len(f.To) > 0 {
+		errs = append(errs, driver.ToHost(x.memory[fetchAt:][:len(f.To)], d.ptr(f.From), d.stream))
+	}
+	if n := len(spans) * stampBytes; n > 0 {
+		errs = append(errs, driver.ToHost(x.memory[stampsAt(len(f.To)):][:n], d.stamps.ptr, d.stream))
+	}
+	if err := errors.Join(append(errs, x.done.Record(d.stream))...); err != nil {
+		return fmt.Errorf("%w: end of the list: %w", kernels.ErrDevice, err)
+	}
+	x.fetch, x.spans = f.To, spans
+	d.flights.started++
+	if len(spans) > 0 {
+		return d.stamps.clear(d)
+	}
+	return nil
+}
+
+// Wait ends the oldest list on its way, or says that it did not end in time.
+func (d *device) Wait() error {
+	if d.flights.over == d.flights.started {
+		return fmt.Errorf("%w: no list is on its way", kernels.ErrKernel)
+	}
+	x := &d.flights.ring[d.flights.over%len(d.flights.ring)]
+	d.flights.over++
+	if err := d.arrived(x); err != nil {
+		return err
+	}
+	if len(d.group.ranks) > 1 && [4]byte(x.memory) != [4]byte{} {
+		return fmt.Errorf("%w: rank %d waited for another rank longer than %v", kernels.ErrDevice, d.rank, d.group.options.StepTimeout)
+	}
+	copy(x.fetch, x.memory[fetchAt:])
+	return d.decode(x.memory[stampsAt(len(x.fetch)):], x.spans)
+}
+
+// arrived looks without a pause for as long as short steps take, then now and then.
+func (d *device) arrived(x *flight) error {
+	const short, nap = time.Millisecond, 20 * time.Microsecond
+	start := time.Now()
+	for spins := 1; ; spins++ {
+		err := driver.Arrived(x.done)
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, driver.NotReady):
+			return fmt.Errorf("%w: rank %d on GPU %d: %w", kernels.ErrDevice, d.rank, d.gpu, err)
+		case spins&15 != 0:
+			continue
+		}
+		switch t := time.Since(start); {
+		case t > d.group.options.StepTimeout:
+			return fmt.Errorf("%w: rank %d on GPU %d did not end its step within %v", kernels.ErrDevice, d.rank, d.gpu, d.group.options.StepTimeout)
+		case t > short:
+			time.Sleep(nap)
+		}
+	}
+}

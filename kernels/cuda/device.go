@@ -44,8 +44,11 @@ type device struct {
 	stamps  stamps
 	clock   clock
 	dry     bool // measure scratch instead of launching
+	call    int  // whose kernels are being launched
 	grouped kernels.Buffer
 	stats   Stats
+
+	launched []launched // what the last list launched, while a profiler is on
 }
 
 // region is scratch memory that grows before a list first runs, never in a step.

@@ -20,6 +20,8 @@ type flight struct {
 	memory []byte // pinned
 	fetch  []byte // where the caller wants it
 	spans  []kernels.Span
+
+	profiled *profiled // nil: no profiler is on
 }
 
 const fetchAt = 64 // in a flight's memory; the flag is at 0
@@ -106,6 +108,9 @@ func (d *device) Wait() error {
 		return fmt.Errorf("%w: rank %d waited for another rank longer than %v", kernels.ErrDevice, d.rank, d.group.options.StepTimeout)
 	}
 	copy(x.fetch, x.memory[fetchAt:])
+	if x.profiled != nil {
+		d.group.options.Profiler.collect(x.profiled)
+	}
 	return d.decode(x.memory[stampsAt(len(x.fetch)):], x.spans)
 }
 

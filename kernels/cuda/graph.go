@@ -20,15 +20,16 @@ const maxGraphs = 256
 // graph is a list that came before, and how it is launched: nil until it comes
 // for the second time, which it does in decode and rarely in prefill.
 type graph struct {
-	calls   []kernels.Call
-	stamped bool
+	calls []kernels.Call
+	mode  int // of stamping
 	*driver.Graph
+	launched []launched // for the profiler
 }
 
 // launches reports whether a list launches what g does: kernels, sizes, buffers
 // and scalars, but not how much of the caches the step happens to read.
-func (g *graph) launches(calls []kernels.Call, stamped bool) bool {
-	if len(calls) != len(g.calls) || stamped != g.stamped {
+func (g *graph) launches(calls []kernels.Call, mode int) bool {
+	if len(calls) != len(g.calls) || mode != g.mode {
 		return false
 	}
 	for i := range calls {
@@ -43,10 +44,10 @@ func (g *graph) launches(calls []kernels.Call, stamped bool) bool {
 }
 
 // graph returns the graph of a list, a new one if there is none.
-func (d *device) graph(calls []kernels.Call, stamped bool) (g *graph, seen bool) {
-	i := slices.IndexFunc(d.graphs, func(g *graph) bool { return g.launches(calls, stamped) })
+func (d *device) graph(calls []kernels.Call, mode int) (g *graph, seen bool) {
+	i := slices.IndexFunc(d.graphs, func(g *graph) bool { return g.launches(calls, mode) })
 	if i < 0 {
-		g = &graph{calls: slices.Clone(calls), stamped: stamped}
+		g = &graph{calls: slices.Clone(calls), mode: mode}
 		for j := range g.calls {
 			g.calls[j].Args = slices.Clone(calls[j].Args)
 		}
@@ -100,6 +101,7 @@ func (d *device) Start(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	if err != nil {
 		return err
 	}
+	d.profile(x, calls, g != nil)
 	return d.depart(x, spans, f)
 }
 
@@ -136,8 +138,9 @@ func (d *device) ready(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	if d.group.options.NoGraphs || len(calls) < 8 {
 		return x, nil, false, d.prepare(calls)
 	}
-	k, seen := d.graph(calls, spans != nil)
+	k, seen := d.graph(calls, d.mode(spans != nil))
 	if k.Graph != nil {
+		d.launched = k.launched
 		return x, k.Graph, true, nil
 	}
 	if err = d.prepare(calls); err != nil {
@@ -146,9 +149,11 @@ func (d *device) ready(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	if !seen {
 		return x, nil, false, nil
 	}
+	d.launched = nil
 	if k.Graph, err = d.capture(calls); err != nil {
 		return nil, nil, false, err
 	}
+	k.launched = d.launched
 	d.stats.Graphs++
 	d.stats.Nodes += k.Nodes
 	return x, k.Graph, false, nil
@@ -224,7 +229,7 @@ func (d *device) check(c *kernels.Call) error {
 
 // each enqueues the calls on the stream, one after the other.
 func (d *device) each(calls []kernels.Call) error {
-	d.grouped = kernels.Buffer{}
+	d.grouped, d.launched = kernels.Buffer{}, nil
 	for i := range calls {
 		if err := d.one(i, &calls[i]); err != nil {
 			return err
@@ -241,6 +246,7 @@ func (d *device) one(i int, c *kernels.Call) error {
 	if c.Dims.M == 0 && c.Dims.Slots == 0 {
 		return nil // no rows
 	}
+	d.call = i
 	if err := f(d, c, d.stamps.at(i)); err != nil {
 		return fmt.Errorf("call %d, %s of layer %d: %w", i, c.Kernel, c.Layer, err)
 	}
@@ -261,6 +267,9 @@ func (d *device) do(name string, grid [3]uint32, threads, shared uint32, p unsaf
 	d.late = false
 	if err := l.Do(d.on); err != nil {
 		return fmt.Errorf("%w: launch %s: %w", kernels.ErrDevice, name, err)
+	}
+	if d.profiler() != nil {
+		d.launched = append(d.launched, launched{d.call, name})
 	}
 	return nil
 }

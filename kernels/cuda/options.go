@@ -17,6 +17,8 @@ type Options struct {
 	StepTimeout time.Duration
 	// NoGraphs launches every kernel by itself, for debugging.
 	NoGraphs bool
+	// Profiler times kernels once more while it is on; for one rank. nil: none.
+	Profiler *Profiler
 
 	like []kernels.Device // whose loaded kernels these share; tests open devices often
 }

@@ -1,0 +1,178 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/cupti"
+)
+
+// Profiler is CUPTI, as the check of stamps: between Start and Stop it times the
+// kernels of each recorded Run once more. It is for one rank.
+type Profiler struct {
+	lib     *cupti.Profiler
+	on      bool
+	toggled int // times that it was turned on; graphs are made anew each time
+	calls   []ProfiledCall
+	err     error
+}
+
+// ProfiledCall is a call as CUPTI saw it, in ns of [kernels.Now].
+type ProfiledCall struct {
+	Kernels    int   // launched for it; 0: it had no rows
+	Start, End int64 // of the first, of the last
+	Ready      int64 // Start, or the end of the last call that it waits for if that came later
+}
+
+// LoadProfiler loads CUPTI from path; "": from where it usually is.
+func LoadProfiler(path string) (*Profiler, error) {
+	lib, err := cupti.Load(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Profiler{lib: lib}, nil
+}
+
+// Version is CUPTI's, as in its headers.
+func (p *Profiler) Version() uint32 { return p.lib.Version }
+
+func (p *Profiler) Start() error {
+	if err := p.lib.Start(); err != nil {
+		return err
+	}
+	p.on = true
+	p.toggled++
+	return nil
+}
+
+func (p *Profiler) Stop() error {
+	p.on = false
+	return p.lib.Stop()
+}
+
+// Calls returns what CUPTI saw of the last recorded Run, an entry a call.
+func (p *Profiler) Calls() ([]ProfiledCall, error) {
+	if p.calls == nil && p.err == nil {
+		return nil, errors.New("CUPTI: nothing was recorded")
+	}
+	return p.calls, p.err
+}
+
+// launched is a kernel that a call has launched; call -1: none, the device itself.
+type launched struct {
+	call int
+	name string
+}
+
+// profiler is nil unless kernels are to be timed by it now.
+func (d *device) profiler() *Profiler {
+	if p := d.group.options.Profiler; p != nil && p.on {
+		return p
+	}
+	return nil
+}
+
+// mode tells apart graphs of one list: without and with stamps, and those made
+// since a profiler was turned on.
+func (d *device) mode(stamped bool) int {
+	switch p := d.profiler(); {
+	case !stamped:
+		return 0
+	case p == nil:
+		return 1
+	default:
+		return 1 + p.toggled
+	}
+}
+
+// profiled is a list on its way that the profiler looks at.
+type profiled struct {
+	calls    []kernels.Call
+	launched []launched
+	graph    bool
+}
+
+// profile notes what was launched for a list.
+func (d *device) profile(x *flight, calls []kernels.Call, graph bool) {
+	x.profiled = nil
+	if d.profiler() != nil {
+		x.profiled = &profiled{slices.Clone(calls), d.launched, graph}
+	}
+}
+
+// collect gives the kernels that ran to the calls that launched them. A graph's
+// come in the order in which its nodes were made, which is that of the launches.
+func (p *Profiler) collect(x *profiled) {
+	p.calls, p.err = nil, nil
+	calls, list, graph := x.calls, x.launched, x.graph
+	seen, dropped, err := p.lib.Take()
+	if err == nil && dropped > 0 {
+		err = fmt.Errorf("CUPTI: %d records were lost", dropped)
+	}
+	if err != nil {
+		p.err = err
+		return
+	}
+	after := func(i int) []int { // on one stream: the call before
+		if i == 0 {
+			return nil
+		}
+		return []int{i - 1}
+	}
+	if graph {
+		ps := places(calls)
+		before := make([]int, len(calls))
+		tails := [maxLanes]int{-1, -1, -1}
+		for i, at := range ps {
+			before[i] = tails[at.lane]
+			tails[at.lane] = i
+		}
+		after = func(i int) []int { return append(slices.Clone(ps[i].after), before[i]) }
+	}
+	p.calls, p.err = attribute(list, seen, len(calls), after)
+}
+
+// attribute gives each call its kernels; list has the launches in their order.
+func attribute(list []launched, seen []cupti.Kernel, calls int, after func(i int) []int) ([]ProfiledCall, error) {
+	own := map[string]bool{} // of the device
+	for _, n := range []string{"stamps_clear", "clock_read"} {
+		own[n] = true
+	}
+	seen = slices.DeleteFunc(slices.Clone(seen), func(k cupti.Kernel) bool { return own[k.Name] })
+	list = slices.DeleteFunc(slices.Clone(list), func(l launched) bool { return own[l.name] })
+	slices.SortFunc(seen, func(a, b cupti.Kernel) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Start, b.Start)) })
+	if len(seen) != len(list) {
+		return nil, fmt.Errorf("CUPTI saw %d kernels, %d were launched", len(seen), len(list))
+	}
+	out := make([]ProfiledCall, calls)
+	for i, l := range list {
+		k := seen[i]
+		if k.Name != l.name {
+			return nil, fmt.Errorf("kernel %d of the step is %s for CUPTI, %s was launched", i, k.Name, l.name)
+		}
+		if k.Start == 0 || k.End == 0 {
+			return nil, fmt.Errorf("CUPTI has no time for kernel %d, %s", i, k.Name)
+		}
+		c := &out[l.call]
+		if c.Kernels == 0 || k.Start < c.Start {
+			c.Start = k.Start
+		}
+		c.Kernels++
+		c.End = max(c.End, k.End)
+	}
+	for i := range out {
+		c := &out[i]
+		c.Ready = c.Start
+		for _, j := range after(i) {
+			if j >= 0 {
+				c.Ready = max(c.Ready, out[j].End)
+			}
+		}
+	}
+	return out, nil
+}

@@ -31,7 +31,7 @@ func moeParams(d *device, c *kernels.Call, at uintptr) (moeP, *weight, string) {
 	a := moeP{w: p, x: d.ptr(c.Args[1]), experts: d.ptr(c.Args[2]), at: at, m: x.M, n: x.N, k: x.K, topk: x.TopK, groups: int32(w.count),
 		ldx: ld(c.Args[1], x.K), wexpert: w.each}
 	if w.format == kernels.FP4 {
-		a.global = w.globals
+		a.global = w.sums(c.Kernel)
 	}
 	return a, w, string(w.format)
 }

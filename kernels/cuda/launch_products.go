@@ -61,7 +61,8 @@ func clusterOf(tiles, kt int32) int32 {
 	return c
 }
 
-// quantised returns activations as 4- or 8-bit kernels see them, a row a pair.
+// quantised returns activations as 4- or 8-bit kernels see them, a row a pair; 4-bit
+// ones without their input scale, so that they are exact in BF16.
 func (d *device) quantised(w *weight, x, experts uintptr, a4 bool, pairs, k, topk, ldx, byPair int32, at uintptr, region int64) (uintptr, error) {
 	q := quantP{x: x, experts: experts, at: at, pairs: pairs, k: k, topk: topk, ldx: ldx, byPair: byPair}
 	q.y = d.work(scratchWork, region+int64(pairs)*int64(k)*4) + uintptr(region)
@@ -84,6 +85,9 @@ func gemmQuant(d *device, c *kernels.Call, at uintptr) error {
 	}
 	_, p := d.weight(c.Args[0])
 	a := gemmP{w: p, x: y, y: d.ptr(c.Args[2]), at: at, m: x.M, n: x.N, k: x.K, ldx: x.K, ldy: ld(c.Args[2], x.N), global: w.global, globalUp: w.globalUp, heads: 1}
+	if c.Kernel == "gemm_fp4a4" {
+		a.global, a.globalUp = a.global*w.input, a.globalUp*w.input
+	}
 	tokens, name := int32(8), "gemm_fp4_8"
 	if x.M > 8 {
 		tokens, name = 64, "gemm_fp4_64"

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"strings"
 	"unsafe"
 
 	"glmbatch/kernels"
@@ -15,7 +16,8 @@ import (
 )
 
 // weight is Count packed matrices in one allocation: all data, then for FP4
-// (global, global of the upper half) pairs and input scales.
+// (global, global of the upper half) pairs, the same times the input scale, and
+// input scales.
 type weight struct {
 	format            kernels.Format
 	use               kernels.Use
@@ -23,7 +25,9 @@ type weight struct {
 	tiles, kt         int
 	each              int64 // bytes from one matrix to the next
 	globals, ins      uintptr
+	globals4          uintptr // of sums of 4-bit activations, which come without their input scale
 	global, globalUp  float32 // of matrix 0
+	input             float32 // likewise
 }
 
 // FP4 products come out divided by fp4Sums, which the per-tensor scales make up for.
@@ -46,7 +50,15 @@ func (w *weight) layout() (bytes int64, err error) {
 		return 0, fmt.Errorf("%w: %s weights", kernels.ErrKernel, w.format)
 	}
 	w.each = round(w.each, 256)
-	return int64(w.count) * (w.each + 12), nil
+	return int64(w.count) * (w.each + 20), nil
+}
+
+// sums is where the experts' scales of a kernel's sums are.
+func (w *weight) sums(k kernels.Name) uintptr {
+	if strings.HasSuffix(string(k), "fp4a4") {
+		return w.globals4
+	}
+	return w.globals
 }
 
 // Load streams the matrices through a staging area on the GPU, where a kernel
@@ -68,7 +80,8 @@ func (d *device) Load(ws kernels.Weights, _ kernels.Sharing) (b kernels.Buffer, 
 		return b, fmt.Errorf("load %s: %w", ws.Name, err)
 	}
 	w.globals = ptr + uintptr(int64(w.count)*w.each)
-	w.ins = w.globals + uintptr(8*w.count)
+	w.globals4 = w.globals + uintptr(8*w.count)
+	w.ins = w.globals4 + uintptr(8*w.count)
 	if err := d.fill(ptr, w, ws.Read); err != nil {
 		cu.MemFree(cu.DevicePtr(ptr))
 		return b, fmt.Errorf("load %s: %w", ws.Name, err)
@@ -87,7 +100,7 @@ func (d *device) fill(ptr uintptr, w *weight, read func(int) (kernels.Matrix, er
 		}
 		defer cu.MemFree(cu.DevicePtr(stage))
 	}
-	globals, ins := make([]byte, 8*w.count), make([]byte, 4*w.count)
+	globals, ins := make([]byte, 16*w.count), make([]byte, 4*w.count)
 	for i := range w.count {
 		m, err := read(i)
 		if err != nil {
@@ -120,11 +133,13 @@ func (d *device) fill(ptr uintptr, w *weight, read func(int) (kernels.Matrix, er
 			if up == 0 {
 				up = global
 			}
-			binary.LittleEndian.PutUint32(globals[8*i:], math.Float32bits(global))
-			binary.LittleEndian.PutUint32(globals[8*i+4:], math.Float32bits(up))
+			for j, v := range [2]float32{global, up} {
+				binary.LittleEndian.PutUint32(globals[8*i+4*j:], math.Float32bits(v))
+				binary.LittleEndian.PutUint32(globals[8*(w.count+i)+4*j:], math.Float32bits(v*m.Input))
+			}
 			binary.LittleEndian.PutUint32(ins[4*i:], math.Float32bits(m.Input))
 			if i == 0 {
-				w.global, w.globalUp = global, up
+				w.global, w.globalUp, w.input = global, up, m.Input
 			}
 		}
 		blocks := uint32(min(int64(w.tiles)*int64(w.kt)*128/256+1, 8192))

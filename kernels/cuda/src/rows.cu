@@ -290,8 +290,9 @@ extern "C" __global__ void __launch_bounds__(32) moe_route(const __grid_constant
   finish(p.at);
 }
 
-// Quantises activations as 4-bit kernels see them, back into float32: a thread
-// 16 values. input: the expert's scale; rows are (token, choice) pairs.
+// Quantises activations as 4- and 8-bit kernels see them: a thread 16 values, rows
+// are (token, choice) pairs. 4-bit values are E2M1 times their E4M3 scale, exact in
+// BF16, and the sums want the expert's input scale; 8-bit ones are whole.
 struct QuantP {
   const float* x;
   float* y;
@@ -316,7 +317,7 @@ extern "C" __global__ void __launch_bounds__(256) quant_pairs(const __grid_const
       for (int j = 0; j < 16; j++) {
         float v = den == 0 ? 0 : fabsf(x[j] / den), q;
         q = v <= 0.25f ? 0 : v < 0.75f ? 0.5f : v <= 1.25f ? 1 : v < 1.75f ? 1.5f : v <= 2.5f ? 2 : v < 3.5f ? 3 : v <= 5 ? 4 : 6;
-        y[j] = copysignf(q, x[j]) * den;
+        y[j] = copysignf(q, x[j]) * sf;
       }
     } else {
       float sc = a / 127.0f;

@@ -23,6 +23,11 @@ var (
 	pages  = Arg{Name: "pages", Role: In, Type: "i32"} // a row of page numbers for each sequence; its pitch is the row's
 )
 
+// exact: 1 asks a product to take its inputs as they are, where the device's own
+// way rounds them to fewer bits than float32's 24. What the kernel's format rounds
+// stays rounded.
+var exact = []string{"exact"}
+
 func one(k Kernel) []Kernel { return []Kernel{k} }
 
 func each(fs []Format, row func(Format) Kernel) []Kernel {

@@ -29,7 +29,7 @@ var Table = join(
 	each([]Format{F32, BF16, FP8, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
 		w, pipe, diff := numbers(f)
 		return Kernel{Name: With("gemm", f), Class: Class("gemm." + string(w)), Pipe: pipe, MaxDiff: diff,
-			Args: []Arg{weight, in("x", "f32", mk), out("y", mn)},
+			Args: []Arg{weight, in("x", "f32", mk), out("y", mn)}, Scalars: exact,
 			Cost: func(d Dims) Cost { return product(w, 1, d.M, d.N, d.K) },
 			Examples: []Dims{{M: 1, N: 48, K: 128}, {M: 1, N: 1536, K: 1536}, {M: 3, N: 80, K: 256},
 				{M: 64, N: 256, K: 512}, {M: 33, N: 200, K: 1536}},
@@ -39,7 +39,7 @@ var Table = join(
 		return Kernel{Name: With("q_absorb", f), Class: Class("gemm." + string(f)), Pipe: OnMatrix, MaxDiff: 1e-5,
 			// A row of q is Heads times [nope K | rope]; a row of y is Heads times [latent N | rope].
 			Args: []Arg{weight, in("q", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K+d.Rope) }),
-				rope, in("pos", "i32", mRows), out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.N+d.Rope) })},
+				rope, in("pos", "i32", mRows), out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.N+d.Rope) })}, Scalars: exact,
 			Cost:     func(d Dims) Cost { return product(f, d.Heads, d.M, d.N, d.K) },
 			Examples: []Dims{{M: 1, Heads: 1, N: 64, K: 32, Rope: 16}, {M: 9, Heads: 8, N: 512, K: 192, Rope: 64}},
 			Help:     "queries into the latent space, rotary part rotated"}
@@ -48,7 +48,7 @@ var Table = join(
 		return Kernel{Name: With("v_up", f), Class: Class("gemm." + string(f)), Pipe: OnMatrix, MaxDiff: 1e-5,
 			// A row of x is Heads times [latent K]; a row of y is Heads times [value N].
 			Args: []Arg{weight, in("x", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) }),
-				out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.N) })},
+				out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.N) })}, Scalars: exact,
 			Cost:     func(d Dims) Cost { return product(f, d.Heads, d.M, d.N, d.K) },
 			Examples: []Dims{{M: 1, Heads: 1, N: 32, K: 64}, {M: 9, Heads: 8, N: 256, K: 512}},
 			Help:     "attention's latent output up to the heads' values"}
@@ -142,7 +142,7 @@ var Table = join(
 		w, pipe, diff := numbers(f)
 		return Kernel{Name: With("moe_up", f), Class: Class("gemm." + string(w) + ".moe"), Pipe: pipe, MaxDiff: diff,
 			// The weight has Groups matrices [gate N | up N, K]; y has a row of N for each (token, choice).
-			Args: []Arg{weight, in("x", "f32", mk), in("experts", "i32", mTopK), out("y", func(d Dims) int64 { return i64(d.M) * i64(d.TopK) * i64(d.N) })},
+			Args: []Arg{weight, in("x", "f32", mk), in("experts", "i32", mTopK), out("y", func(d Dims) int64 { return i64(d.M) * i64(d.TopK) * i64(d.N) })}, Scalars: exact,
 			Cost: func(d Dims) Cost {
 				return experts(w, d, 2*d.N, d.K, 4*(i64(d.M)*i64(d.K)+i64(d.M)*i64(d.TopK)*i64(d.N)))
 			},
@@ -155,7 +155,7 @@ var Table = join(
 		return Kernel{Name: With("moe_down", f), Class: Class("gemm." + string(w) + ".moe"), Pipe: pipe, MaxDiff: diff,
 			// y already holds what the experts' sum is added to; experts are added in ascending order.
 			Args: []Arg{weight, in("x", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.TopK) * i64(d.K) }),
-				in("experts", "i32", mTopK), in("weights", "f32", mTopK), inout("y", mn)},
+				in("experts", "i32", mTopK), in("weights", "f32", mTopK), inout("y", mn)}, Scalars: exact,
 			Cost: func(d Dims) Cost {
 				return experts(w, d, d.N, d.K, 4*(i64(d.M)*i64(d.TopK)*i64(d.K)+2*i64(d.M)*i64(d.N)))
 			},

@@ -27,6 +27,7 @@ type Model struct {
 	softmaxScale         float32
 	indexScale           float32
 	routing              [4]float32
+	exact                float32 // 1: products keep all bits of their inputs
 	names                struct{ latentWrite, indexWrite, indexLogits, attend kernels.Name }
 }
 
@@ -88,6 +89,9 @@ func (m *Model) prepare(ranks int) {
 		m.routing[3] = 1
 	}
 	f := m.o.KVCache
+	if f == kernels.F32 { // nothing is rounded then: for checks against references
+		m.exact = 1
+	}
 	m.names.latentWrite, m.names.indexWrite = kernels.With("latent_write", f), kernels.With("index_write", f)
 	m.names.indexLogits, m.names.attend = kernels.With("index_logits", f), kernels.With("mla_attend", f)
 }

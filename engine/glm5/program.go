@@ -102,7 +102,7 @@ func (p *program) gemm(w *linear, rows int32, x, y kernels.Buffer) {
 		if len(w.parts) > 1 {
 			out = y.Columns(t.col, t.rows, w.rows)
 		}
-		p.call(t.kernel, w.replicated, kernels.Dims{M: rows, N: int32(t.rows), K: int32(w.cols)}, 0, t.buf, x, out)
+		p.call(t.kernel, w.replicated, kernels.Dims{M: rows, N: int32(t.rows), K: int32(w.cols)}, p.m.exact, t.buf, x, out)
 	}
 }
 
@@ -158,7 +158,7 @@ func (p *program) writeIndex(l *indexer, x kernels.Buffer) {
 func (p *program) absorb(l *layer) {
 	c, a := &p.m.Config, &p.m.buf
 	d := kernels.Dims{M: p.rows, N: int32(c.KVLoRA), K: int32(c.QKNope), Heads: p.m.heads, Rope: int32(c.QKRope)}
-	p.call(l.absorb.kernel, false, d, 0, l.absorb.buf, a.q, p.m.w.rope, a.pos, a.qa)
+	p.call(l.absorb.kernel, false, d, p.m.exact, l.absorb.buf, a.q, p.m.w.rope, a.pos, a.qa)
 }
 
 // choose selects the positions that a block of long rows attends to.
@@ -197,7 +197,7 @@ func (p *program) attend(l *layer, k block, topK int32) {
 func (p *program) valuesUp(l *layer) {
 	c, a := &p.m.Config, &p.m.buf
 	d := kernels.Dims{M: p.rows, N: int32(c.VHead), K: int32(c.KVLoRA), Heads: p.m.heads}
-	p.call(l.valuesUp.kernel, false, d, 0, l.valuesUp.buf, a.latent, a.values)
+	p.call(l.valuesUp.kernel, false, d, p.m.exact, l.valuesUp.buf, a.latent, a.values)
 }
 
 // reduce adds what the ranks have in part to x and leaves x, normed, in h.
@@ -228,8 +228,8 @@ func (p *program) mixture(w *mixture) {
 	p.gemm(&w.router, p.rows, a.h, a.router)
 	p.callWith("moe_route", true, kernels.Dims{M: p.rows, Groups: n, TopK: k}, m.routing, a.router, w.bias, a.experts, a.weights)
 	p.mlp(&w.shared)
-	p.call(w.up.kernel, false, kernels.Dims{M: p.rows, N: inner, K: hidden, Groups: n, TopK: k}, 0, w.up.buf, a.h, a.experts, a.chosen)
-	p.call(w.down.kernel, false, kernels.Dims{M: p.rows, N: hidden, K: inner, Groups: n, TopK: k}, 0, w.down.buf, a.chosen, a.experts, a.weights, a.part)
+	p.call(w.up.kernel, false, kernels.Dims{M: p.rows, N: inner, K: hidden, Groups: n, TopK: k}, m.exact, w.up.buf, a.h, a.experts, a.chosen)
+	p.call(w.down.kernel, false, kernels.Dims{M: p.rows, N: hidden, K: inner, Groups: n, TopK: k}, m.exact, w.down.buf, a.chosen, a.experts, a.weights, a.part)
 }
 
 // head turns the wanted rows of h into logits and tokens.

@@ -26,6 +26,14 @@ type moeP struct {
 	wexpert                                                       int64
 }
 
+type exactP struct {
+	w, globals, x, y, experts, weights, rope, pos, at uintptr
+	m, n, k, ldx, ldy, ldw                            int32
+	heads, xhead, yhead, nrope, topk, byPair          int32
+	global                                            float32
+	wnext                                             int64
+}
+
 type groupP struct {
 	experts, list, offsets, at uintptr
 	pairs, groups              int32

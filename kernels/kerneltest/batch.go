@@ -11,7 +11,7 @@ import (
 // few. Nothing is compared with the reference, so that shapes may be large.
 func SameRows(t *testing.T, open Open, k *kernels.Kernel, d kernels.Dims) {
 	t.Helper()
-	e := newExample(k, 1, d, 1, false)
+	e := newExample(k, 0, d, 1, false)
 	b := opened(t, open(t, 1))
 	whole := b.place(e, false).run()
 	every := e.everyRow()

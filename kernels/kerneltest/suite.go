@@ -49,7 +49,7 @@ func shrunk(d kernels.Dims) kernels.Dims {
 const shortFLOPs = 4 << 20
 
 func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
-	worst := 0.0
+	worst, exact := 0.0, 0.0
 	if len(k.Examples) == 0 {
 		t.Error("no examples")
 	}
@@ -57,8 +57,12 @@ func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
 		if testing.Short() && n > 0 && k.Cost(d).FLOPs > shortFLOPs {
 			continue
 		}
-		e := newExample(k, n, shrunk(d), 1, false)
-		worst = max(worst, testExample(t, opened(t, open(t, 1)), e))
+		b, e := opened(t, open(t, 1)), newExample(k, n, shrunk(d), 1, false)
+		worst = max(worst, testExample(t, b, e))
+		if slices.Contains(k.Scalars, "exact") {
+			e.scalars = [4]float32{1}
+			exact = max(exact, testExample(t, b, e))
+		}
 	}
 	t.Run("many rows", func(t *testing.T) { testManyRows(t, open, k) })
 	t.Run("ranks", func(t *testing.T) {
@@ -79,7 +83,7 @@ func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
 		}
 		worst = max(worst, w)
 	})
-	t.Logf("worst difference %.2g of %.2g", worst, k.MaxDiff)
+	t.Logf("worst difference %.2g of %.2g, %.2g where exact", worst, k.MaxDiff, exact)
 }
 
 // testExample compares with the reference and checks that bits depend on a row alone.

@@ -2,6 +2,16 @@ package kernels
 
 // Table has every kernel, in the order of reports.
 var Table = join(
+	one(Kernel{Name: "feed", Class: Sample, Pipe: OnVector,
+		// M rows of logits. Row m with from[m] >= 0 goes on from row from[m] of the list before, whose last holds the
+		// samples: of its row r = rows[m], the token is that sample (0 if there was none), pos and slots are those of the
+		// next position, the counter of its params is one more, and the bit of its token is set if it has a bitmap of N bits.
+		Args: []Arg{{Name: "last", Role: In, Type: "sampled"}, in("from", "i32", mRows), in("rows", "i32", mRows),
+			{Name: "tokens", Role: InOut, Type: "i32"}, {Name: "pos", Role: InOut, Type: "i32"}, {Name: "seq", Role: In, Type: "i32"},
+			{Name: "slots", Role: InOut, Type: "i32"}, pages, {Name: "params", Role: InOut, Type: "params"}, {Name: "seen", Role: InOut, Type: "bits"}},
+		Cost:     func(d Dims) Cost { return Cost{HBM: i64(d.M) * 64} },
+		Examples: []Dims{{M: 1, N: 2048}, {M: 70, N: 154880}},
+		Help:     "sampled tokens become the next step's inputs"}),
 	each([]Format{F32, BF16}, func(f Format) Kernel {
 		return Kernel{Name: With("embed", f), Class: Embed, Pipe: OnVector,
 			Args: []Arg{{Name: "table", Role: Weight, Type: "weight"}, in("tokens", "i32", mRows), out("y", mn)},

@@ -23,6 +23,7 @@ var implementations = func() map[kernels.Name]*impl {
 		"kv_cast_fp8":     {units: slotUnits, run: kvCast},
 		"silu_mul":        {units: rowUnits, run: siluMul},
 		"moe_route":       {units: rowUnits, run: moeRoute, unitNs: 1000},
+		"feed":            {units: rowUnits, run: feed},
 		"gather_rows":     {units: rowUnits, run: gatherRows},
 		"all_reduce_norm": {units: rowUnits, run: allReduceNorm},
 		"all_gather":      {units: rowUnits, run: allGather},

@@ -29,8 +29,8 @@ var entries = map[string]string{
 	"rows":    "rms_norm add_norm latent_write index_write silu_mul gather_rows embed all_gather moe_route quant_pairs",
 	"attend":  "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
 	"indexer": "index_logits_f32 index_logits_bf16 index_logits_fp8 index_topk",
-	"sample":  "sample",
-	"comm":    "barrier stamps_clear clock_read",
+	"sample":  "feed sample",
+	"comm":    "reduce_norm gather_columns sum_parts barrier fault stamps_clear clock_read",
 }
 
 // maxSharedOptin is CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, which cu lacks.

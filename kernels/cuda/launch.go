@@ -25,7 +25,7 @@ var launchers = map[kernels.Name]launcher{
 	"silu_mul":    siluMul, "moe_route": route,
 	"moe_up_f32": moeUp, "moe_up_bf16": moeUp, "moe_up_fp4": moeUp, "moe_up_fp4a4": moeUp, "moe_up_fp4a8": moeUp,
 	"moe_down_f32": moeDown, "moe_down_bf16": moeDown, "moe_down_fp4": moeDown, "moe_down_fp4a4": moeDown, "moe_down_fp4a8": moeDown,
-	"gather_rows": gatherRows, "sample": sample,
+	"gather_rows": gatherRows, "feed": feed, "sample": sample,
 }
 
 func (d *device) ptr(b kernels.Buffer) uintptr {

@@ -75,11 +75,35 @@ type sampleP struct {
 	n, ld, seenBytes                  int32
 }
 
-type barrierP struct {
-	arrived, epoch, failed, at uintptr
-	limit                      uint64
-	ranks                      int32
+type commP struct {
+	inbox                                  [maxRanks]uintptr
+	half                                   uint64
+	epoch, failed, stop                    uintptr
+	limit                                  uint64
+	x, y, w, res, at                       uintptr
+	m, n, ldx, ldy, ldr, cols, rank, ranks int32
+	phases, early, two, wide               int32
+	eps                                    float32
 }
+
+type sumP struct {
+	parts, y, at    uintptr
+	n               int64
+	ranks           int32
+}
+
+type feedP struct {
+	last, from, rows, seq, pages, tokens, pos, slots, params, seen, at uintptr
+	m, n, pagesLd, seenBytes                                           int32
+}
+
+type barrierP struct {
+	arrived, epoch, failed, stop, at uintptr
+	limit                            uint64
+	ranks                            int32
+}
+
+type faultP struct{ hang uint64 }
 
 type stampP struct {
 	at    uintptr

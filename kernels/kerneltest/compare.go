@@ -99,8 +99,11 @@ func (e *example) compareCache(got, before []byte, want map[int][]float64, rank 
 // vocabulary, of which the table says nothing.
 const logprobDiff = 2e-6
 
+// sampledSize is the bytes of a kernels.Sampled.
+const sampledSize = 8 + 8*kernels.MaxLogprobs
+
 func compareDrawn(got []byte, want []drawn) (float64, error) {
-	const size = 8 + 8*kernels.MaxLogprobs
+	const size = sampledSize
 	worst := 0.0
 	for m, w := range want {
 		b := got[m*size:][:size]

@@ -168,6 +168,10 @@ func (f fill) one() {
 		}
 	}
 	m := int(d.M)
+	if stem(f.e.k.Name) == "feed" {
+		f.feed()
+		return
+	}
 	switch a.Name {
 	case "w", "table":
 		if a.Role == kernels.Weight {

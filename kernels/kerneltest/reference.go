@@ -41,6 +41,7 @@ var references = map[string]func(r *reference){
 	"all_reduce_norm": refAllReduceNorm,
 	"all_gather":      refAllGather,
 	"sample":          refSample,
+	"feed":            refFeed,
 }
 
 func (r *reference) f(i int) []float64         { return getFloats(r.args[i].on(r.rank)) }

@@ -256,3 +256,33 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const __grid_constant_
   if (tid == 0) y->token = token;
   finish(p.at);
 }
+
+struct FeedP {
+  const Sampled* last;  // of the list before
+  const int *from, *rows, *seq, *pages;
+  int *tokens, *pos, *slots;
+  Params* params;
+  uint8_t* seen;  // bitmaps
+  u64* at;
+  int m, n, pages_ld, seen_bytes;
+};
+
+constexpr int kPageTokens = 64;  // kernels.PageTokens
+
+// The samples of the list before become inputs of this one. A thread a row of logits.
+extern "C" __global__ void __launch_bounds__(128) feed(const __grid_constant__ FeedP p) {
+  begin();
+  ready(p.at);
+  int m = blockIdx.x * blockDim.x + threadIdx.x;
+  int from = m < p.m ? p.from[m] : -1;
+  if (from >= 0) {
+    int r = p.rows[m], token = p.last[from].token, pos = p.pos[r] + 1;
+    p.tokens[r] = max(token, 0);
+    p.pos[r] = pos;
+    p.slots[r] = p.pages[(size_t)p.seq[r] * p.pages_ld + pos / kPageTokens] * kPageTokens + pos % kPageTokens;
+    Params* q = p.params + m;
+    q->counter++;
+    if (q->seen >= 0 && token >= 0 && token < p.n) p.seen[(size_t)q->seen * p.seen_bytes + (token >> 3)] |= 1 << (token & 7);
+  }
+  finish(p.at);
+}

@@ -39,6 +39,8 @@ type benchFlags struct {
 	format    string
 	timeline  string
 	capture   string
+	stamps    bool   // check them against CUPTI
+	cupti     string // the library; "": where it usually is
 }
 
 func newBenchCommand() *cobra.Command {
@@ -103,6 +105,8 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
 	s.StringVar(&f.by, "by", string(attribute.ByClass), "also group the ledger by "+attribute.Groupings())
 	s.StringVar(&f.format, "format", "text", "text or json")
 	s.StringVar(&f.timeline, "timeline", "", "write the recorded steps' spans to this file, .parquet or .arrow")
+	s.BoolVar(&f.stamps, "check-stamps", false, "on a GPU: run more steps with NVIDIA's CUPTI on and compare its times of each kernel with ours")
+	s.StringVar(&f.cupti, "cupti", "", "CUPTI's `library` (default: libcupti.so of the system or the CUDA toolkit)")
 	s.StringVar(&f.capture, "capture", "", "write a decode step of each batch and context to this folder, for glmbatch replay")
 	return c
 }
@@ -130,6 +134,8 @@ func (f *benchFlags) validate() error {
 	fault(f.whatIf != "" && f.kvCache != "fp8", "--what-if %s copies FP8 caches: add --kv-cache fp8", f.whatIf)
 	fault(f.kvSlots < 0, "--kv-slots %d: it must not be negative", f.kvSlots)
 	fault(!attribute.By(f.by).Known(), "--by %q: there are %s", f.by, attribute.Groupings())
+	fault(f.stamps && f.ranks != 1, "--check-stamps compares one rank: leave out --ranks %d", f.ranks)
+	fault(f.cupti != "" && !f.stamps, "--cupti is for --check-stamps")
 	fault(f.timeline != "" && !strings.HasSuffix(f.timeline, ".parquet") && !strings.HasSuffix(f.timeline, ".arrow"), "--timeline %s: its name must end in .parquet or .arrow", f.timeline)
 	return withCode(exitInput, errors.Join(errs...))
 }
@@ -221,14 +227,23 @@ func runBench(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (err
 			return err
 		}
 	}
+	for i := range b.results {
+		if err := b.checkStamps(ctx, &b.results[i]); err != nil {
+			return err
+		}
+	}
 	if err := b.capture(); err != nil {
 		return err
 	}
 	if err := b.attribute(); err != nil {
 		return err
 	}
+	write := b.text
 	if f.format == "json" {
-		return b.json(stdout)
+		write = b.json
 	}
-	return b.text(stdout)
+	if err := write(stdout); err != nil {
+		return err
+	}
+	return b.stampsHold()
 }

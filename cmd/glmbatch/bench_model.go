@@ -16,6 +16,7 @@ import (
 	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
+	"glmbatch/kernels/cuda"
 	"glmbatch/kernels/ranks"
 	"glmbatch/kernels/roofline"
 	"glmbatch/replay"
@@ -68,6 +69,14 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 		b.results = append(b.results, benchResult{of: c, Kind: c.kind(), Batch: c.batch, Context: c.context, WhatIf: c.whatIf()})
 	}
 	f.device.say(log)
+	if f.stamps {
+		if f.device.resolved() != "cuda" {
+			return nil, withCode(exitInput, errors.New("--check-stamps needs a GPU: kernels on the CPU have no stamps"))
+		}
+		if f.device.profiler, err = cuda.LoadProfiler(f.cupti); err != nil {
+			return nil, withCode(exitDevice, err)
+		}
+	}
 	if b.group, err = f.device.open(f.ranks); err != nil {
 		return nil, err
 	}

@@ -105,6 +105,9 @@ func (b *bench) text(w io.Writer) error {
 		if err := r.ledger.Write(&s, "text", styleOf(w)); err != nil {
 			return err
 		}
+		if r.Stamps != nil {
+			r.Stamps.print(&s, r.of)
+		}
 	}
 	_, err := io.WriteString(w, s.String())
 	return err

@@ -44,6 +44,8 @@ type benchResult struct {
 	ExpertsUniform  float64 `json:"experts_uniform"` // that even routing would give tokens
 	TokensPerSecond float64 `json:"tokens_per_s"`
 	MatrixShare     float64 `json:"matrix_share"` // of the machine's matrix rate; 0: unknown
+
+	Stamps *stampCheck `json:"stamps,omitempty"` // nil: not checked
 }
 
 // stepTimes are the quantiles of a time.

@@ -19,6 +19,7 @@ type deviceFlags struct {
 	threads     int
 	ranksPerGPU int
 	stepTimeout time.Duration
+	profiler    *cuda.Profiler // nil: none
 }
 
 func (d *deviceFlags) add(f *pflag.FlagSet) {
@@ -47,7 +48,7 @@ func (d *deviceFlags) resolved() string {
 // open opens n ranks.
 func (d *deviceFlags) open(n int) (*ranks.Group, error) {
 	if d.resolved() == "cuda" {
-		ds, err := cuda.Open(n, cuda.Options{RanksPerGPU: d.ranksPerGPU, StepTimeout: d.stepTimeout})
+		ds, err := cuda.Open(n, cuda.Options{RanksPerGPU: d.ranksPerGPU, StepTimeout: d.stepTimeout, Profiler: d.profiler})
 		if err != nil {
 			return nil, withCode(exitDevice, fmt.Errorf("--device cuda: %w", err))
 		}

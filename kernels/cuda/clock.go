@@ -52,8 +52,13 @@ func (c *clock) open(d *device) (err error) {
 	if err != nil {
 		return err
 	}
-	c.first, c.gpu, c.offset, c.residual = r, r.gpu, r.offset, r.width/2
+	c.start(r)
 	return nil
+}
+
+// start goes by a first reading.
+func (c *clock) start(r reading) {
+	c.first, c.gpu, c.offset, c.residual = r, r.gpu, r.offset, r.width/2
 }
 
 // read looks at both clocks n times and returns the tightest reading.

@@ -173,6 +173,9 @@ func attribute(list []launched, seen []cupti.Kernel, calls int, after func(i int
 				c.Ready = max(c.Ready, out[j].End)
 			}
 		}
+		if c.Kernels == 0 { // who waits for it waits for what it waits for
+			c.End = c.Ready
+		}
 	}
 	return out, nil
 }

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cuda"
+	"glmbatch/replay/report"
+)
+
+// The check of --check-stamps: kernels' stamps against CUPTI's records of the
+// same steps. What is compared:
+//
+//   - a kernel's time on the GPU. A stamp begins when the kernels that the call
+//     waits for have ended; CUPTI's record begins when the kernel was launched,
+//     which may be while they still run. So CUPTI's time is taken from the later
+//     of its begin and the end of the last call that this one waits for. Both end
+//     when the last block does.
+//   - a step's time on the GPU: from the first begin to the last end.
+//   - the clocks: CUPTI puts the GPU's on the host's by readings of its own.
+type stampCheck struct {
+	CUPTI   uint32       `json:"cupti_version"`
+	Steps   int          `json:"steps"`
+	Kernel  difference   `json:"kernel"` // of all
+	Kernels []kernelDiff `json:"kernels"`
+	Classes []kernelDiff `json:"classes"`
+	Step    difference   `json:"step"`       // ns
+	Share   float64      `json:"step_share"` // of the step's time: the largest difference
+	Stamped int64        `json:"step_ns"`    // median by stamps
+	Seen    int64        `json:"cupti_step_ns"`
+	Clock   difference   `json:"clock"`         // CUPTI's end of a step less the stamps', on the host's clock
+	Alone   int64        `json:"alone_step_ns"` // by stamps, without CUPTI
+}
+
+// difference is the quantiles of |CUPTI - stamps| in ns; Median keeps its sign.
+type difference struct {
+	N      int   `json:"n"`
+	Median int64 `json:"median_ns"`
+	P95    int64 `json:"p95_ns"`
+	Worst  int64 `json:"worst_ns"`
+}
+
+func differenceOf(ns []int64) difference {
+	if len(ns) == 0 {
+		return difference{}
+	}
+	v := slices.Sorted(slices.Values(ns))
+	d := difference{N: len(v), Median: v[len(v)/2]}
+	for i := range v {
+		v[i] = max(v[i], -v[i])
+	}
+	slices.Sort(v)
+	d.P95, d.Worst = v[(len(v)-1)*95/100], v[len(v)-1]
+	return d
+}
+
+// kernelDiff is the difference of a kernel, or of a class of them.
+type kernelDiff struct {
+	Name    string `json:"name"`
+	Class   string `json:"class"`
+	Stamped int64  `json:"stamped_ns"` // medians
+	Seen    int64  `json:"cupti_ns"`
+	difference
+}
+
+// The bounds that stamps must keep.
+const (
+	stampKernelNS = 2000
+	stampStep     = .01
+	stampWarmup   = 3 // steps under CUPTI before: the graph is made in the second
+)
+
+// compared are the times of one kernel or class in all steps.
+type compared struct{ stamped, seen, diff []int64 }
+
+func (c *compared) add(stamped, seen int64) {
+	c.stamped, c.seen, c.diff = append(c.stamped, stamped), append(c.seen, seen), append(c.diff, seen-stamped)
+}
+
+// stampSteps collects what single steps compare.
+type stampSteps struct {
+	all, step compared
+	kernel    map[string]*compared
+	class     map[string]*compared
+	classOf   map[string]string
+	clock     []int64
+}
+
+func newStampSteps() *stampSteps {
+	return &stampSteps{kernel: map[string]*compared{}, class: map[string]*compared{}, classOf: map[string]string{}}
+}
+
+// add takes in a step: its calls, the stamps and what CUPTI saw, of one rank.
+func (s *stampSteps) add(calls []kernels.Call, spans []kernels.Span, seen []cuda.ProfiledCall) error {
+	if len(seen) != len(calls) || len(spans) != len(calls) {
+		return fmt.Errorf("%d calls, %d with stamps, %d seen by CUPTI", len(calls), len(spans), len(seen))
+	}
+	var from, to, cFrom, cTo int64
+	any := false
+	for i := range calls {
+		p, sp := seen[i], spans[i]
+		if p.Kernels == 0 {
+			continue
+		}
+		class := ""
+		if k := kernels.Lookup(calls[i].Kernel); k != nil {
+			class = string(k.Class)
+		}
+		name := string(calls[i].Kernel)
+		for _, m := range []struct {
+			of  map[string]*compared
+			key string
+		}{{s.kernel, name}, {s.class, class}} {
+			if m.of[m.key] == nil {
+				m.of[m.key] = &compared{}
+			}
+			m.of[m.key].add(sp.End-sp.Start, p.End-p.Ready)
+		}
+		s.classOf[name] = class
+		s.all.add(sp.End-sp.Start, p.End-p.Ready)
+		if !any {
+			from, cFrom, any = sp.Start, p.Ready, true
+		}
+		from, to, cFrom, cTo = min(from, sp.Start), max(to, sp.End), min(cFrom, p.Ready), max(cTo, p.End)
+	}
+	if !any {
+		return errors.New("CUPTI saw no kernel of the step")
+	}
+	s.step.add(to-from, cTo-cFrom)
+	s.clock = append(s.clock, cTo-to)
+	return nil
+}
+
+func (s *stampSteps) check() *stampCheck {
+	c := &stampCheck{Steps: len(s.step.diff), Kernel: differenceOf(s.all.diff), Step: differenceOf(s.step.diff), Clock: differenceOf(s.clock),
+		Stamped: medianOf(s.step.stamped), Seen: medianOf(s.step.seen)}
+	for i, d := range s.step.diff {
+		c.Share = max(c.Share, float64(max(d, -d))/float64(max(s.step.seen[i], 1)))
+	}
+	rows := func(of map[string]*compared, class func(string) string) []kernelDiff {
+		var out []kernelDiff
+		for name, v := range of {
+			out = append(out, kernelDiff{name, class(name), medianOf(v.stamped), medianOf(v.seen), differenceOf(v.diff)})
+		}
+		slices.SortFunc(out, func(a, b kernelDiff) int { return cmp.Or(-cmp.Compare(a.P95, b.P95), cmp.Compare(a.Name, b.Name)) })
+		return out
+	}
+	c.Kernels = rows(s.kernel, func(n string) string { return s.classOf[n] })
+	c.Classes = rows(s.class, func(n string) string { return n })
+	return c
+}
+
+func medianOf(ns []int64) int64 { return timesOf(ns).Median }
+
+// holds says whether stamps and CUPTI agree as they should.
+func (c *stampCheck) holds() bool { return c.Kernel.P95 <= stampKernelNS && c.Share <= stampStep }
+
+// checkStamps runs steps of a case again, with CUPTI on.
+func (b *bench) checkStamps(ctx context.Context, r *benchResult) (err error) {
+	p := b.flags.device.profiler
+	if p == nil || r.Skipped != "" || r.of.prefill {
+		return nil
+	}
+	if err := b.setPages(r); err != nil {
+		return err
+	}
+	rng := rand.New(rand.NewPCG(b.flags.config.Seed, 0x7374616d70))
+	step := func() (benchTrace, error) {
+		if err := context.Cause(ctx); err != nil {
+			return benchTrace{}, withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
+		}
+		in := b.batches(r.of, rng)[0]
+		t, err := b.run(r, &in, true)
+		if err != nil {
+			return t, withCode(exitDevice, fmt.Errorf("%v: %w", r.of, err))
+		}
+		return t, nil
+	}
+	steps := min(b.flags.steps, 20)
+	var alone []int64
+	for range steps {
+		t, err := step()
+		if err != nil {
+			return err
+		}
+		alone = append(alone, deviceTime(t.spans[0]))
+	}
+	if err := p.Start(); err != nil {
+		return withCode(exitDevice, err)
+	}
+	defer func() { err = errors.Join(err, withCode(exitDevice, p.Stop())) }()
+	s := newStampSteps()
+	for i := range stampWarmup + steps {
+		t, err := step()
+		if err != nil {
+			return err
+		}
+		seen, err := p.Calls()
+		if err == nil && i >= stampWarmup {
+			err = s.add(t.calls, t.spans[0], seen)
+		}
+		if err != nil {
+			return fmt.Errorf("%v: %w", r.of, err)
+		}
+	}
+	r.Stamps = s.check()
+	r.Stamps.CUPTI, r.Stamps.Alone = p.Version(), medianOf(alone)
+	return nil
+}
+
+// deviceTime is from the first start of a step's calls to the last end.
+func deviceTime(spans []kernels.Span) int64 {
+	var from, to int64
+	for _, s := range spans {
+		if s.End > s.Start {
+			if to == 0 {
+				from, to = s.Start, s.End
+			}
+			from, to = min(from, s.Start), max(to, s.End)
+		}
+	}
+	return to - from
+}
+
+// print writes the comparison.
+func (c *stampCheck) print(s *strings.Builder, of benchCase) {
+	us := func(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e3) }
+	fmt.Fprintf(s, "\nstamps and CUPTI: %v, %d steps\n", of, c.Steps)
+	const form = "  %-22s%9s%11s%10s%10s%9s%9s\n"
+	fmt.Fprintf(s, form, "", "calls", "stamps us", "CUPTI us", "differ", "p95", "worst")
+	for _, rows := range [][]kernelDiff{c.Classes, c.Kernels} {
+		for _, k := range rows {
+			fmt.Fprintf(s, form, k.Name, digits(int64(k.N)), us(k.Stamped), us(k.Seen), us(k.Median), us(k.P95), us(k.Worst))
+		}
+		s.WriteByte('\n')
+	}
+	verdict := "they agree"
+	if !c.holds() {
+		verdict = "they do not agree"
+	}
+	fill(s, fmt.Sprintf("%s: a kernel's time differs by %s us in the median, %s at p95, %s at worst (bound %s at p95); a step takes %s us by stamps, %s by CUPTI, at worst %.2f %% apart (bound %.0f %%), and %s without CUPTI; the clocks differ by %s us (%s at worst)",
+		verdict, us(c.Kernel.Median), us(c.Kernel.P95), us(c.Kernel.Worst), us(stampKernelNS), us(c.Stamped), us(c.Seen), 100*c.Share, 100*stampStep, us(c.Alone), us(c.Clock.Median), us(c.Clock.Worst)), report.DefaultWidth)
+}
+
+// stampsHold is an error where a case's stamps and CUPTI do not agree.
+func (b *bench) stampsHold() error {
+	for i := range b.results {
+		if c := b.results[i].Stamps; c != nil && !c.holds() {
+			return fmt.Errorf("%v: stamps and CUPTI do not agree: see the comparison", b.results[i].of)
+		}
+	}
+	return nil
+}

@@ -10,4 +10,6 @@ var (
 	ErrKernel = errors.New("bad kernel call")
 	// ErrDevice: a device failed while it ran; the step is lost, the job can be resumed.
 	ErrDevice = errors.New("device failed")
+	// ErrPeer: a rank ended because another one failed, whose error it wraps.
+	ErrPeer = errors.New("another rank failed")
 )

@@ -8,6 +8,7 @@ import (
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
+	"glmbatch/kernels/cuda/nccl"
 
 	"gorgonia.org/cu"
 )
@@ -37,7 +38,7 @@ type device struct {
 	stage   []byte   // pinned, for copies that are waited for
 	pipe    pipe     // for copies to the GPU
 	flights flights  // lists on their way
-	epoch   uintptr  // the rank's barrier epoch, then its failure flag
+	epoch   uintptr  // counts of the rank's barriers and collectives, for kernels
 	scratch [scratches]region
 	tables  map[string]uintptr // device arrays of the ranks' pointers
 	graphs  []*graph           // the last used first
@@ -47,6 +48,8 @@ type device struct {
 	call    int  // whose kernels are being launched
 	grouped kernels.Buffer
 	stats   Stats
+	nccl    *nccl.Comm // nil: not in use
+	lists   int        // started, while a fault is asked for
 
 	launched []launched // what the last list launched, while a profiler is on
 }
@@ -60,6 +63,7 @@ type region struct {
 const (
 	scratchLists = iota // rows grouped by expert: kept from moe_up to moe_down
 	scratchWork
+	scratchComm
 	scratches
 )
 
@@ -119,7 +123,14 @@ func describe(dev cu.Device) (kernels.Info, error) {
 	return kernels.Info{Kind: "cuda", Name: name, Detail: fmt.Sprintf("compute capability %d.%d, driver for CUDA %d.%d", major, minor, v/1000, v%1000/10), Memory: bytes}, err
 }
 
-func (d *device) use() error { return cu.SetCurrentContext(d.ctx) }
+// use makes the rank's context current. After an error that ended the group it
+// refuses: a kernel may still run, and waiting for it could take for ever.
+func (d *device) use() error {
+	if err := d.group.ended(); err != nil {
+		return err
+	}
+	return cu.SetCurrentContext(d.ctx)
+}
 
 func (d *device) Info() kernels.Info { return d.info }
 
@@ -217,6 +228,7 @@ func (d *device) Close() error {
 	for _, b := range d.bufs {
 		cu.MemFree(cu.DevicePtr(b.ptr))
 	}
+	d.group.leave(d)
 	for _, t := range d.tables {
 		cu.MemFree(cu.DevicePtr(t))
 	}

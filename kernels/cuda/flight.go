@@ -13,8 +13,8 @@ import (
 	"gorgonia.org/cu"
 )
 
-// flight is a list on its way: at its end the stream copies the failure flag,
-// what is fetched and the stamps to the flight's memory.
+// flight is a list on its way: at its end the stream copies what is fetched and
+// the stamps to the flight's memory.
 type flight struct {
 	done   cu.Event
 	memory []byte // pinned
@@ -24,9 +24,8 @@ type flight struct {
 	profiled *profiled // nil: no profiler is on
 }
 
-const fetchAt = 64 // in a flight's memory; the flag is at 0
-
-func stampsAt(fetch int) int { return int(round(int64(fetchAt+fetch), 64)) }
+// stampsAt is where the stamps are in a flight's memory, behind what is fetched.
+func stampsAt(fetch int) int { return int(round(int64(fetch), 64)) }
 
 // flights are the lists on their way, in a ring.
 type flights struct {
@@ -74,11 +73,8 @@ func (f *flights) next(fetch, stamps int) (*flight, error) {
 // depart enqueues what the list brings back.
 func (d *device) depart(x *flight, spans []kernels.Span, f kernels.Fetch) error {
 	var errs []error
-	if len(d.group.ranks) > 1 {
-		errs = append(errs, driver.ToHost(x.memory[:4], d.epoch+8, d.stream))
-	}
 	if len(f.To) > 0 {
-		errs = append(errs, driver.ToHost(x.memory[fetchAt:][:len(f.To)], d.ptr(f.From), d.stream))
+		errs = append(errs, driver.ToHost(x.memory[:len(f.To)], d.ptr(f.From), d.stream))
 	}
 	if n := len(spans) * stampBytes; n > 0 {
 		errs = append(errs, driver.ToHost(x.memory[stampsAt(len(f.To)):][:n], d.stamps.ptr, d.stream))
@@ -102,12 +98,12 @@ func (d *device) Wait() error {
 	x := &d.flights.ring[d.flights.over%len(d.flights.ring)]
 	d.flights.over++
 	if err := d.arrived(x); err != nil {
+		return d.group.fail(err)
+	}
+	if err := d.group.verdict(d.rank); err != nil {
 		return err
 	}
-	if len(d.group.ranks) > 1 && [4]byte(x.memory) != [4]byte{} {
-		return fmt.Errorf("%w: rank %d waited for another rank longer than %v", kernels.ErrDevice, d.rank, d.group.options.StepTimeout)
-	}
-	copy(x.fetch, x.memory[fetchAt:])
+	copy(x.fetch, x.memory)
 	if x.profiled != nil {
 		d.group.options.Profiler.collect(x.profiled)
 	}

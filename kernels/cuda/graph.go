@@ -87,19 +87,20 @@ func (d *device) Start(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	if !again { // what was made may have waited for the whole GPU
 		err = d.group.meet(err)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case g == nil:
+	}
+	d.inject()
+	if g == nil {
 		err = d.each(calls)
-	default:
+	} else {
 		d.stats.GraphLaunches++
 		if err = g.Launch(d.stream); err != nil {
 			err = fmt.Errorf("%w: launch the step's graph: %w", kernels.ErrDevice, err)
 		}
 	}
-	if err != nil {
-		return err
+	if err != nil { // the other ranks' kernels would wait for what is missing
+		return d.group.fail(err)
 	}
 	d.profile(x, calls, g != nil)
 	return d.depart(x, spans, f)

@@ -14,6 +14,9 @@ import (
 // maxLanes bounds how many calls of a step can run at once.
 const maxLanes = 3
 
+// comms stands for the ranks' inboxes: collectives come one after the other.
+const comms = ^uint32(0)
+
 // access is what one call does with a range of a buffer.
 type access struct {
 	lo, hi int64
@@ -72,6 +75,8 @@ func accesses(i int, c *kernels.Call) map[uint32][]access {
 		}
 	}
 	switch row.Class {
+	case kernels.Comm:
+		m[comms] = []access{{0, 1, i, true}} // the ranks' inboxes
 	case kernels.Attention, kernels.Route, kernels.MoEF32, kernels.MoEBF16, kernels.MoEFP4, kernels.GemmFP4, kernels.Sample, kernels.CacheCast:
 		m[0] = []access{{0, 1, i, true}} // they share the scratch memory
 	}

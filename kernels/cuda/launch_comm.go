@@ -3,66 +3,100 @@
 package cuda
 
 import (
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"unsafe"
 
 	"glmbatch/kernels"
 )
 
+// allReduceNorm launches the sum over ranks with what follows it.
 func allReduceNorm(d *device, c *kernels.Call, at uintptr) error {
-	if len(d.group.ranks) == 1 {
+	n, ranks := c.Dims.N, int64(len(d.group.ranks))
+	if int64(c.Dims.Ranks) != ranks {
+		return fmt.Errorf("%w: a collective of %d ranks in a group of %d", kernels.ErrKernel, c.Dims.Ranks, ranks)
+	}
+	if ranks == 1 {
 		return addNorm(d, c, at)
 	}
-	a := addNormParams(d, c, at)
-	var err error
-	if a.parts, err = d.peers(c.Args[0]); err != nil {
+	p := d.comm(at)
+	p.n, p.m, p.eps = n, c.Dims.M, c.Scalars[0]
+	p.x, p.res, p.w, p.y = d.ptr(c.Args[0]), d.ptr(c.Args[1]), d.ptr(c.Args[2]), d.ptr(c.Args[3])
+	p.ldx, p.ldr, p.ldy = ld(c.Args[0], n), ld(c.Args[1], n), ld(c.Args[3], n)
+	p.wide = d.aligned(map[kernels.Buffer]int32{c.Args[0]: p.ldx, c.Args[1]: p.ldr, c.Args[2]: 0, c.Args[3]: p.ldy})
+	p.cols = int32(round(int64(ceil(n, rowParts)), 4))
+	threads := uint32(round(int64(p.cols/4), 32))
+	if threads > 512 {
+		return fmt.Errorf("%w: rows of %d values, at most %d", kernels.ErrKernel, n, 4*512*rowParts)
+	}
+	row := int64(rowParts*p.cols) * 4
+	bytes := ranks * row // of a row in an inbox
+	way := d.group.way(int64(p.m) * int64(n) * 4)
+	if way == ViaNCCL && (d.nccl == nil || p.ldx != n || p.wide == 0 || n%4 != 0) {
+		way = TwoShot
+	}
+	switch way {
+	case TwoShot:
+		p.two = 1
+		bytes = int64(ceil(rowParts, int32(ranks)))*ranks*int64(p.cols)*4 + row
+	case ViaNCCL:
+		return d.reduceByNCCL(&p, threads)
+	}
+	rows := inboxHalf / bytes
+	if err := fits(rows, n); err != nil {
 		return err
 	}
-	a.ranks = int32(len(d.group.ranks))
-	return errors.Join(d.barrier(at), d.do("add_norm", [3]uint32{uint32(a.m), 1, 1}, 1024, 0, unsafe.Pointer(&a)), d.barrier(at))
+	return p.pieces(int32(rows), func(p *commP) error {
+		return d.exchange(&piece{kernel: "reduce_norm", threads: threads, units: int(p.m) * rowParts, clumps: rowParts,
+			waiting: waitingBlocks(threads), long: 4}, p)
+	})
 }
 
+// waitingBlocks is how many blocks of reduce_norm may wait on a GPU: so many that
+// all of them run at once, or few where ranks share it.
+func waitingBlocks(threads uint32) int {
+	return int(32*rowParts*192/max(threads, 192)) / rowParts * rowParts
+}
+
+// pieces calls f with every rows rows of the call.
+func (p *commP) pieces(rows int32, f func(*commP) error) error {
+	for from := int32(0); from < p.m; from += rows {
+		q := *p
+		q.m = min(rows, p.m-from)
+		at := uintptr(from) * 4
+		q.x, q.y, q.res = p.x+at*uintptr(p.ldx), p.y+at*uintptr(p.ldy), p.res+at*uintptr(p.ldr)
+		if err := f(&q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gather fills in what a gather of columns has.
+func (d *device) gather(c *kernels.Call, p *commP) {
+	each := c.Dims.N / p.ranks
+	p.m, p.n, p.cols = c.Dims.M, c.Dims.N, int32(round(int64(each), 4))
+	p.x, p.y, p.ldx, p.ldy = d.ptr(c.Args[0]), d.ptr(c.Args[1]), ld(c.Args[0], each), ld(c.Args[1], c.Dims.N)
+	p.wide = d.aligned(map[kernels.Buffer]int32{c.Args[0]: p.ldx, c.Args[1]: p.ldy | each})
+}
+
+// allGather puts the ranks' columns side by side.
 func allGather(d *device, c *kernels.Call, at uintptr) error {
-	n := int32(len(d.group.ranks))
-	a := rowsP{y: d.ptr(c.Args[1]), at: at, m: c.Dims.M, n: c.Dims.N, ldx: ld(c.Args[0], c.Dims.N/n), ldy: ld(c.Args[1], c.Dims.N), ranks: n}
-	if c.Dims.N%n != 0 {
-		return fmt.Errorf("%w: %d columns on %d ranks", kernels.ErrKernel, c.Dims.N, n)
+	ranks := int32(len(d.group.ranks))
+	if c.Dims.Ranks != ranks || c.Dims.N%ranks != 0 {
+		return fmt.Errorf("%w: %d columns of %d ranks in a group of %d", kernels.ErrKernel, c.Dims.N, c.Dims.Ranks, ranks)
 	}
-	var err error
-	if a.parts, err = d.peers(c.Args[0]); err != nil {
+	if ranks == 1 {
+		p := commP{at: at, ranks: 1, early: 1, epoch: d.epoch + 8}
+		d.gather(c, &p)
+		return d.do("gather_columns", [3]uint32{ceil(p.m*p.cols/4, 256), 1, 1}, 256, 0, unsafe.Pointer(&p))
+	}
+	p := d.comm(at)
+	d.gather(c, &p)
+	rows := inboxHalf / (4 * int64(ranks*p.cols))
+	if err := fits(rows, c.Dims.N); err != nil {
 		return err
 	}
-	run := func() error {
-		return d.do("all_gather", [3]uint32{ceil(a.n, 1024), uint32(a.m), 1}, 256, 0, unsafe.Pointer(&a))
-	}
-	if n == 1 {
-		return run()
-	}
-	return errors.Join(d.barrier(at), run(), d.barrier(at))
-}
-
-// barrier waits until every rank has come as far.
-func (d *device) barrier(at uintptr) error {
-	a := barrierP{arrived: d.group.arrived, epoch: d.epoch, failed: d.epoch + 8, at: at, limit: uint64(d.group.options.StepTimeout), ranks: int32(len(d.group.ranks))}
-	return d.do("barrier", [3]uint32{1, 1, 1}, 32, 0, unsafe.Pointer(&a))
-}
-
-// peers returns a device array of every rank's address of b.
-func (d *device) peers(b kernels.Buffer) (uintptr, error) {
-	k := fmt.Sprintf("%d+%d", b.Index, b.Offset)
-	if t, ok := d.tables[k]; ok {
-		return t, nil
-	}
-	var ps []byte
-	for _, r := range d.group.ranks {
-		ps = binary.LittleEndian.AppendUint64(ps, uint64(r.bufs[b.Index-1].ptr)+uint64(b.Offset))
-	}
-	t, err := d.malloc(int64(len(ps)))
-	if err != nil {
-		return 0, err
-	}
-	d.tables[k] = t
-	return t, d.copyIn(t, ps)
+	return p.pieces(int32(rows), func(p *commP) error {
+		return d.exchange(&piece{kernel: "gather_columns", threads: 256, units: int(ceil(p.m*p.cols/4, 256)), clumps: 1, waiting: 256, long: 8}, p)
+	})
 }

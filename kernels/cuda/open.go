@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"time"
 
 	"glmbatch/kernels"
@@ -15,59 +14,15 @@ import (
 	"gorgonia.org/cu"
 )
 
-// group is what the ranks of one Open share.
-type group struct {
-	ranks   []*device
-	arrived uintptr // the barrier's counter, on the first GPU
-	options Options
-	meeting meeting
-}
-
-// meeting is where the ranks' host threads wait for each other: what a rank
-// allocates, loads or uploads may wait for the whole GPU, so it must be over
-// before any rank's kernels wait for another rank's.
-type meeting struct {
-	mu      sync.Mutex
-	cond    *sync.Cond
-	arrived int
-	round   uint64
-	err     error // of this round
-	last    error // of the round before
-}
-
-// meet returns when every rank is here: nil, or the first error that one brought.
-func (g *group) meet(err error) error {
-	n := len(g.ranks)
-	if n < 2 {
-		return err
-	}
-	m := &g.meeting
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.cond == nil {
-		m.cond = sync.NewCond(&m.mu)
-	}
-	if m.err == nil {
-		m.err = err
-	}
-	round := m.round
-	if m.arrived++; m.arrived == n {
-		m.arrived, m.last, m.err = 0, m.err, nil
-		m.round++
-		m.cond.Broadcast()
-	}
-	for m.round == round {
-		m.cond.Wait()
-	}
-	return m.last
-}
-
 // Open returns one device a rank. Ranks are placed on the GPUs in turn, several
 // on one where there are fewer GPUs than ranks. Each device's methods must be
 // called from one OS thread.
 func Open(ranks int, o Options) ([]kernels.Device, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
+	}
+	if ranks < 1 || ranks > maxRanks {
+		return nil, fmt.Errorf("%w: %d ranks: give 1 to %d", kernels.ErrDevice, ranks, maxRanks)
 	}
 	if err := driver.Status(); err != nil {
 		return nil, fmt.Errorf("%w: %w", kernels.ErrDevice, err)
@@ -115,38 +70,38 @@ func closeAll(ds []*device) {
 	}
 }
 
-// link gives the ranks a barrier, and each GPU sight of the others' memory.
-func (g *group) link() error {
-	first := g.ranks[0]
-	if err := first.use(); err != nil {
-		return err
-	}
-	var err error
-	if g.arrived, err = first.malloc(8); err != nil {
-		return err
-	}
-	if err := errors.Join(driver.Set(g.arrived, 0, 8, first.stream), driver.Sync(first.stream)); err != nil {
-		return fmt.Errorf("%w: %w", kernels.ErrDevice, err)
-	}
+// peers lets every GPU read and write the others' memory.
+func (g *group) peers() error {
+	done := map[[2]int]bool{}
+	var apart []error
 	for _, a := range g.ranks {
 		for _, b := range g.ranks {
-			if a.gpu == b.gpu {
+			if a.gpu == b.gpu || done[[2]int{a.gpu, b.gpu}] {
 				continue
 			}
+			done[[2]int{a.gpu, b.gpu}] = true
 			ok, err := cu.Device(a.gpu).CanAccessPeer(cu.Device(b.gpu))
-			if err == nil && ok == 0 {
-				err = fmt.Errorf("no peer access")
+			switch f := g.options.Fault; {
+			case err != nil:
+				return fmt.Errorf("%w: ask whether GPU %d reaches GPU %d: %w", kernels.ErrDevice, a.gpu, b.gpu, err)
+			case ok == 0 || f.Kind == Apart && f.Rank == a.rank:
+				apart = append(apart, fmt.Errorf("GPU %d cannot reach the memory of GPU %d", a.gpu, b.gpu))
+				continue
 			}
-			if err == nil {
-				if err = a.use(); err == nil {
-					// Already enabled by a rank on the same GPU is no error.
-					_ = b.ctx.EnablePeerAccess(0)
-				}
+			if err := a.use(); err != nil {
+				return err
 			}
-			if err != nil {
-				return fmt.Errorf("%w: GPU %d cannot reach GPU %d: %w", kernels.ErrDevice, a.gpu, b.gpu, err)
+			if err := b.ctx.EnablePeerAccess(0); err != nil && !errors.Is(err, cu.PeerAccessAlreadyEnabled) {
+				return fmt.Errorf("%w: open the memory of GPU %d to GPU %d: %w", kernels.ErrDevice, b.gpu, a.gpu, err)
 			}
 		}
 	}
-	return nil
+	if len(apart) == 0 {
+		return nil
+	}
+	more := ""
+	if n := len(apart) - 1; n > 0 {
+		more = fmt.Sprintf(" (nor can %d other pairs)", n)
+	}
+	return fmt.Errorf("%w: %w%s: pick GPUs that are linked with CUDA_VISIBLE_DEVICES, or put the ranks on one with --ranks-per-gpu %d", kernels.ErrDevice, apart[0], more, len(g.ranks))
 }

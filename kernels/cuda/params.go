@@ -87,9 +87,9 @@ type commP struct {
 }
 
 type sumP struct {
-	parts, y, at    uintptr
-	n               int64
-	ranks           int32
+	parts, y, at uintptr
+	n            int64
+	ranks        int32
 }
 
 type feedP struct {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 
 	"glmbatch/kernels"
@@ -150,7 +151,8 @@ func (g *Group) Close() error {
 	return err
 }
 
-// each does f for every rank at once and returns the first rank's error.
+// each does f for every rank at once and returns the first rank's error, before
+// those of ranks that only ended because of it.
 func (g *Group) each(f func(r int, d kernels.Device) error) error {
 	if g.closed {
 		return errClosed
@@ -167,12 +169,14 @@ func (g *Group) each(f func(r int, d kernels.Device) error) error {
 		}
 	}
 	wg.Wait()
-	for r, err := range g.errs {
-		if err != nil {
-			return fmt.Errorf("rank %d: %w", r, err)
-		}
+	r := slices.IndexFunc(g.errs, func(err error) bool { return err != nil && !errors.Is(err, kernels.ErrPeer) })
+	if r < 0 {
+		r = slices.IndexFunc(g.errs, func(err error) bool { return err != nil })
 	}
-	return nil
+	if r < 0 {
+		return nil
+	}
+	return fmt.Errorf("rank %d: %w", r, g.errs[r])
 }
 
 var errClosed = errors.New("ranks: the group is closed")

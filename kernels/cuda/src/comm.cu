@@ -1,13 +1,294 @@
-// Ranks of one host: a barrier in memory that all of them see. A rank's count of
-// barriers is its epoch, so nothing is ever reset and a graph can be replayed.
+// Collectives of the ranks of one host.
+//
+// A rank pushes its values into the other ranks' inboxes; who waits for a value
+// polls its place until it is there. An empty place holds kEmpty, a NaN that no
+// arithmetic makes, so a value is its own flag: there are no fences, and every
+// four bytes stand for themselves. Who has taken a value empties its place.
+//
+// An inbox has two halves, which collectives use in turn. A rank that starts
+// collective e+2 has ended e+1, so it has had values of e+1 from every rank, and
+// a rank sends those after it has ended e and emptied its places. Which half it is
+// follows from a count on the device, so that a graph can be replayed.
 #include "device.cuh"
 
-struct BarrierP {
-  u64* arrived;   // of all ranks
-  u64* epoch;     // of this rank
-  int* failed;    // set when a rank did not come in time
+constexpr int kMaxRanks = 8;
+constexpr int kParts = 8;  // blocks of a row: one cluster
+constexpr uint32_t kEmpty = 0xFFFFFFFFu;
+
+// What a launch does. Ranks on GPUs of their own do all in one; ranks that share
+// a GPU must not wait in many blocks, which could keep others from starting: there
+// each phase is a launch and only the barrier between them waits.
+constexpr int kSend = 1, kSum = 2, kReceive = 4;
+
+struct CommP {
+  float* inbox[kMaxRanks];  // of each rank
+  u64 half;                 // values of half an inbox
+  unsigned* epoch;          // collectives ended by this rank, then this one's blocks that have ended
+  int* failed;              // on the host: which rank did not come in time, from 1 on; -1: stopped
+  const int* stop;          // on the host: another rank has failed
+  u64 limit;                // ns that a wait may take
+  const float* x;
+  float* y;
+  const float* w;
+  float* res;
   u64* at;
-  u64 limit;      // ns
+  int m, n, ldx, ldy, ldr;
+  int cols;   // of a part, a multiple of 4
+  int rank, ranks, phases;
+  int early;  // the kernels behind it may start while it runs
+  int two;    // two-shot: each part of a row is summed by one rank
+  int wide;   // all rows start at multiples of 16 bytes
+  float eps;
+};
+
+__device__ __forceinline__ void put(float* p, float4 v) {
+  asm volatile("st.relaxed.sys.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(p), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+}
+__device__ __forceinline__ float4 look(const float* p) {
+  float4 v;
+  asm volatile("ld.relaxed.sys.global.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p) : "memory");
+  return v;
+}
+__device__ __forceinline__ bool there(const float4& v) {
+  return __float_as_uint(v.x) != kEmpty && __float_as_uint(v.y) != kEmpty && __float_as_uint(v.z) != kEmpty && __float_as_uint(v.w) != kEmpty;
+}
+__device__ __forceinline__ float sendable(float v) { return __float_as_uint(v) == kEmpty ? __uint_as_float(0x7FFFFFFFu) : v; }
+__device__ __forceinline__ float4 sendable(float4 v) { return {sendable(v.x), sendable(v.y), sendable(v.z), sendable(v.w)}; }
+__device__ __forceinline__ void empty(float* p) {
+  float e = __uint_as_float(kEmpty);
+  put(p, {e, e, e, e});
+}
+
+// read, write: four values of a row, as many as the row has from column i on.
+__device__ __forceinline__ float4 read(const float* row, int i, int n, bool wide) {
+  if (wide && i + 4 <= n) return *reinterpret_cast<const float4*>(row + i);
+  float4 v = {0, 0, 0, 0};
+  if (i < n) v.x = row[i];
+  if (i + 1 < n) v.y = row[i + 1];
+  if (i + 2 < n) v.z = row[i + 2];
+  if (i + 3 < n) v.w = row[i + 3];
+  return v;
+}
+__device__ __forceinline__ void write(float* row, int i, int n, bool wide, float4 v) {
+  if (wide && i + 4 <= n) {
+    *reinterpret_cast<float4*>(row + i) = v;
+    return;
+  }
+  if (i < n) row[i] = v.x;
+  if (i + 1 < n) row[i + 1] = v.y;
+  if (i + 2 < n) row[i + 2] = v.z;
+  if (i + 3 < n) row[i + 3] = v.w;
+}
+__device__ __forceinline__ float4 add(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
+
+// Patience ends a thread's wait: after the limit, or when another rank failed.
+struct Patience {
+  const CommP& p;
+  u64 since;
+  int spins;
+  bool over;
+  __device__ Patience(const CommP& p) : p(p), since(0), spins(0), over(false) {}
+  // rank is the one that is waited for.
+  __device__ __forceinline__ bool gone(int rank) {
+    if (over || (++spins & 1023)) return over;
+    u64 now = globaltimer();
+    if (!since) since = now;
+    int failed = *(volatile int*)p.failed;
+    if (failed || now - since > p.limit || *(volatile const int*)p.stop) {
+      over = true;
+      if (!failed) *(volatile int*)p.failed = now - since > p.limit ? rank + 1 : -1;
+    }
+    return over;
+  }
+};
+
+// after is the d-th rank after this one, which goes to the others in that order.
+__device__ __forceinline__ int after(const CommP& p, int d) {
+  int r = p.rank + d;
+  return r < p.ranks ? r : r - p.ranks;
+}
+
+// take waits for the values at a place, and empties it.
+__device__ __forceinline__ float4 take(float* place, int from, Patience& w) {
+  float4 v = look(place);
+  while (!there(v) && !w.gone(from)) v = look(place);
+  empty(place);
+  return v;
+}
+
+// total waits for all ranks' values, at place + r * apart, and adds them in the
+// ranks' order; mine are this rank's.
+__device__ __forceinline__ float4 total(float* place, size_t apart, float4 mine, const CommP& p, Patience& w) {
+  float4 v[kMaxRanks];
+#pragma unroll
+  for (int r = 0; r < kMaxRanks; r++)
+    if (r < p.ranks) v[r] = r == p.rank ? mine : look(place + r * apart);
+  for (int missing = 0; missing >= 0;) {
+    missing = -1;
+#pragma unroll
+    for (int r = kMaxRanks - 1; r >= 0; r--)
+      if (r < p.ranks && r != p.rank && !there(v[r])) missing = r, v[r] = look(place + r * apart);
+    if (missing >= 0 && w.gone(missing)) break;
+  }
+  float4 sum = v[0];
+#pragma unroll
+  for (int r = 1; r < kMaxRanks; r++)
+    if (r < p.ranks) sum = add(sum, v[r]);
+#pragma unroll
+  for (int r = 0; r < kMaxRanks; r++)
+    if (r < p.ranks && r != p.rank) empty(place + r * apart);
+  return sum;
+}
+
+// ended counts the blocks that are done; the last one ends the collective.
+__device__ __forceinline__ void ended(const CommP& p, unsigned blocks) {
+  if (atomicAdd(p.epoch + 1, 1u) == blocks - 1) p.epoch[1] = 0, p.epoch[0] += 1;
+}
+
+// res += sum of the ranks' x, in their order; y = norm of res. A cluster a row,
+// each of its blocks a part of the columns.
+extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(512) reduce_norm(const __grid_constant__ CommP p) {
+  __shared__ float s[32];
+  __shared__ float squares[2];  // of this block's columns of a row, in turn
+  const int part = blockIdx.x % kParts, first = blockIdx.x / kParts, step = gridDim.x / kParts;
+  const int own = 4 * threadIdx.x, i = part * p.cols + own, mates = (kParts + p.ranks - 1) / p.ranks;
+  const bool on = own < p.cols && i < p.n, wide = p.wide;
+  if (p.early) begin();
+  float4 w = {0, 0, 0, 0};
+  if (on && (p.phases & kReceive)) w = read(p.w, i, p.n, wide);
+  ready(p.at);
+  const size_t half = (*(volatile unsigned*)p.epoch & 1) * p.half;
+  const size_t sums = half + (size_t)p.m * mates * p.ranks * p.cols;  // two-shot: behind the parts
+  Patience patience(p);
+  float4 mine = {0, 0, 0, 0};
+  // Places in every inbox: of a rank's values, and of a part's sum.
+  auto place = [&](int row, int rank) {
+    if (p.two) return half + ((size_t)(row * mates + part / p.ranks) * p.ranks + rank) * p.cols + own;
+    return half + ((size_t)row * p.ranks + rank) * (kParts * p.cols) + i;
+  };
+  auto sum_place = [&](int row) { return sums + ((size_t)row * kParts + part) * p.cols + own; };
+  auto owner = [&](int row) { return (row + part) % p.ranks; };
+
+  if (on && (p.phases & kSend)) {
+    for (int row = first; row < p.m; row += step) {
+      mine = read(p.x + (size_t)row * p.ldx, i, p.n, wide);
+      float4 v = sendable(mine);
+      if (p.two) {
+        if (owner(row) != p.rank) put(p.inbox[owner(row)] + place(row, p.rank), v);
+        continue;
+      }
+      for (int d = 1; d < p.ranks; d++) put(p.inbox[after(p, d)] + place(row, p.rank), v);
+    }
+  }
+  const bool again = step < p.m || !(p.phases & kSend);  // mine is of another row
+  if (on && p.two && (p.phases & kSum)) {
+    for (int row = first; row < p.m; row += step) {
+      if (owner(row) != p.rank) continue;
+      if (again) mine = read(p.x + (size_t)row * p.ldx, i, p.n, wide);
+      float4 v = sendable(total(p.inbox[p.rank] + place(row, 0), p.cols, mine, p, patience));
+      for (int d = 1; d <= p.ranks; d++) put(p.inbox[after(p, d)] + sum_place(row), v);
+    }
+  }
+  if (p.phases & kReceive) {
+    for (int row = first, turn = 0; row < p.m; row += step, turn ^= 1) {
+      float* res = p.res + (size_t)row * p.ldr;
+      float4 v = {0, 0, 0, 0};
+      if (on) {
+        float4 old = read(res, i, p.n, wide);
+        if (p.two) {
+          v = take(p.inbox[p.rank] + sum_place(row), owner(row), patience);
+        } else {
+          if (again) mine = read(p.x + (size_t)row * p.ldx, i, p.n, wide);
+          v = p.ranks == 1 ? mine : total(p.inbox[p.rank] + place(row, 0), kParts * p.cols, mine, p, patience);
+        }
+        v = add(old, v);
+        write(res, i, p.n, wide, v);
+      }
+      float ss = fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, v.x * v.x)));
+      ss = block_sum(ss, s);
+      if (threadIdx.x == 0) squares[turn] = ss;
+      cluster_sync();
+      int lane = threadIdx.x & 31;
+      float r = rsqrtf(warp_sum(lane < kParts ? of_block(&squares[turn], lane) : 0) / p.n + p.eps);
+      if (on) write(p.y + (size_t)row * p.ldy, i, p.n, wide, {v.x * r * w.x, v.y * r * w.y, v.z * r * w.z, v.w * r * w.w});
+    }
+    cluster_sync();  // the others may still read squares
+    if (p.ranks > 1 && part == 0 && threadIdx.x == 0) ended(p, step);
+  }
+  finish(p.at);
+}
+
+// y = the ranks' columns side by side: n in all, cols of each rank in an inbox.
+extern "C" __global__ void __launch_bounds__(256) gather_columns(const __grid_constant__ CommP p) {
+  if (p.early) begin();
+  ready(p.at);
+  const size_t half = (*(volatile unsigned*)p.epoch & 1) * p.half;
+  const int each = p.n / p.ranks, quads = p.cols / 4, units = p.m * quads, step = gridDim.x * blockDim.x;
+  const int from = blockIdx.x * blockDim.x + threadIdx.x;
+  Patience patience(p);
+  if (p.ranks == 1) {
+    for (int u = from; u < units; u += step) {
+      int row = u / quads, i = 4 * (u % quads);
+      write(p.y + (size_t)row * p.ldy, i, each, p.wide, read(p.x + (size_t)row * p.ldx, i, each, p.wide));
+    }
+  }
+  if (p.phases & kSend) {
+    for (int u = from; u < units; u += step) {
+      int row = u / quads, i = 4 * (u % quads);
+      float4 v = sendable(read(p.x + (size_t)row * p.ldx, i, each, p.wide));
+      for (int d = 0; d < p.ranks; d++) put(p.inbox[after(p, d)] + half + ((size_t)row * p.ranks + p.rank) * p.cols + i, v);
+    }
+  }
+  if (p.phases & kReceive) {
+    for (int u = from; u < units; u += step) {
+      int row = u / quads, i = 4 * (u % quads);
+      float* place = p.inbox[p.rank] + half + (size_t)row * p.ranks * p.cols + i;
+      float4 v[kMaxRanks];
+#pragma unroll
+      for (int r = 0; r < kMaxRanks; r++)
+        if (r < p.ranks) v[r] = look(place + r * p.cols);
+#pragma unroll
+      for (int r = 0; r < kMaxRanks; r++) {
+        if (r >= p.ranks) continue;
+        while (!there(v[r]) && !patience.gone(r)) v[r] = look(place + r * p.cols);
+        empty(place + r * p.cols);
+        write(p.y + (size_t)row * p.ldy + r * each, i, each, p.wide, v[r]);
+      }
+    }
+    __syncthreads();
+    if (threadIdx.x == 0) ended(p, gridDim.x);
+  }
+  finish(p.at);
+}
+
+// y = the parts of n values each, added in the ranks' order.
+struct SumP {
+  const float* parts;
+  float* y;
+  u64* at;
+  long long n;
+  int ranks;
+};
+extern "C" __global__ void __launch_bounds__(256) sum_parts(const __grid_constant__ SumP p) {
+  begin();
+  ready(p.at);
+  for (long long i = 4ll * (blockIdx.x * blockDim.x + threadIdx.x); i < p.n; i += 4ll * gridDim.x * blockDim.x) {
+    float4 sum = *reinterpret_cast<const float4*>(p.parts + i);
+    for (int r = 1; r < p.ranks; r++) sum = add(sum, *reinterpret_cast<const float4*>(p.parts + r * p.n + i));
+    *reinterpret_cast<float4*>(p.y + i) = sum;
+  }
+  finish(p.at);
+}
+
+// A barrier in memory that all ranks see. A rank's count of barriers is its epoch,
+// so nothing is ever reset and a graph can be replayed.
+struct BarrierP {
+  u64* arrived;  // of all ranks
+  u64* epoch;    // of this rank
+  int* failed;   // as in CommP
+  const int* stop;
+  u64* at;
+  u64 limit;     // ns
   int ranks;
 };
 // The kernels behind it start when it has ended, never early: what waits for a
@@ -18,18 +299,30 @@ extern "C" __global__ void barrier(const __grid_constant__ BarrierP p) {
     u64 want = (*p.epoch += 1) * p.ranks, have = 0, start = globaltimer();
     __threadfence_system();
     atomicAdd_system(p.arrived, 1ull);
-    do {
+    for (int spins = 1;; spins++) {
       asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(have) : "l"(p.arrived) : "memory");
       if (have >= want) break;
-      if (globaltimer() - start > p.limit || *(volatile int*)p.failed) {
-        *(volatile int*)p.failed = 1;
-        break;
+      if (!(spins & 255)) {
+        int failed = *(volatile int*)p.failed;
+        bool late = globaltimer() - start > p.limit;
+        if (!failed && (late || *(volatile const int*)p.stop)) *(volatile int*)p.failed = failed = late ? kMaxRanks + 1 : -1;
+        if (failed) break;
       }
       __nanosleep(64);
-    } while (true);
+    }
     __threadfence_system();
   }
   finish(p.at);
+}
+
+// A fault that is asked for, for tests of what happens then: a kernel that does
+// not end for so long, or one that writes where nothing is.
+struct FaultP {
+  u64 hang;  // ns; 0: an address
+};
+extern "C" __global__ void fault(const __grid_constant__ FaultP p) {
+  for (u64 start = globaltimer(); globaltimer() - start < p.hang;) __nanosleep(1000);
+  if (!p.hang) *(volatile int*)16 = 1;
 }
 
 // Start and end of a step's stamps, and the clock for the host.

@@ -1,0 +1,135 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"unsafe"
+
+	"glmbatch/kernels"
+)
+
+// inboxHalf is the bytes of half an inbox. A message is sent in pieces that fit.
+const inboxHalf = 16 << 20
+
+// As in src/comm.cu.
+const (
+	rowParts                = 8 // blocks of a row
+	sendPhase, sumPhase     = 1, 2
+	receivePhase, allPhases = 4, 7
+)
+
+// crossovers says up to how many bytes of message each way is the fastest, by
+// the number of ranks: one-shot, then two-shot; NCCL beyond.
+var crossovers = []struct {
+	ranks            int
+	oneShot, twoShot int64
+}{
+	{2, 1 << 62, 1 << 62}, // both send the same bytes; one waits once
+	{4, 512 << 10, 1 << 62},
+	{8, 160 << 10, 1 << 62},
+}
+
+// way is how a message of so many bytes goes.
+func (g *group) way(bytes int64) Collective {
+	if g.options.Collective != "" {
+		return g.options.Collective
+	}
+	for _, c := range crossovers {
+		switch {
+		case len(g.ranks) > c.ranks:
+		case bytes <= c.oneShot:
+			return OneShot
+		case bytes <= c.twoShot:
+			return TwoShot
+		default:
+			return ViaNCCL
+		}
+	}
+	return TwoShot
+}
+
+// fewBlocks of the ranks on a GPU that they share may wait at a time: less than
+// half of its multiprocessors.
+const fewBlocks = 64
+
+// piece is one or several launches that exchange some rows.
+type piece struct {
+	kernel  string
+	threads uint32
+	units   int // blocks that there is work for, by phase at most
+	clumps  int // blocks come in multiples of it
+	waiting int // blocks that may wait on a GPU of their own: they all run at once
+	long    int // more units a waiting block than this are not worth it on a shared GPU
+}
+
+// exchange launches the phases of p: all in one where its blocks may wait for
+// other ranks, else one by one with barriers between them. Where ranks share a
+// GPU only few blocks may wait: kernels that need a whole multiprocessor must
+// still find one.
+func (d *device) exchange(c *piece, p *commP) error {
+	blocks := c.waiting
+	if d.group.shared() {
+		blocks = fewBlocks / d.group.perGPU
+	}
+	blocks = max(c.clumps, min(blocks, c.units)/c.clumps*c.clumps)
+	launch := func(phases, blocks int) error {
+		p.phases = int32(phases)
+		return d.do(c.kernel, [3]uint32{uint32(blocks), 1, 1}, c.threads, 0, unsafe.Pointer(p))
+	}
+	if !d.group.shared() {
+		p.early = 1
+		return launch(allPhases, blocks)
+	}
+	if c.units <= c.long*blocks {
+		p.early = 0
+		return launch(allPhases, blocks)
+	}
+	p.early = 1
+	phases := []int{sendPhase, receivePhase}
+	if p.two != 0 {
+		phases = []int{sendPhase, sumPhase, receivePhase}
+	}
+	for i, ph := range phases {
+		if i > 0 {
+			if err := d.barrier(p.at); err != nil {
+				return err
+			}
+		}
+		if err := launch(ph, min(c.units, 4096/c.clumps*c.clumps)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// comm fills in what all collectives have.
+func (d *device) comm(at uintptr) commP {
+	g := d.group
+	return commP{inbox: g.inbox, half: inboxHalf / 4, epoch: d.epoch + 8, failed: g.failed(d.rank), stop: g.stop(), limit: g.limit(), at: at, rank: int32(d.rank), ranks: int32(len(g.ranks))}
+}
+
+// barrier waits until every rank has come as far.
+func (d *device) barrier(at uintptr) error {
+	g := d.group
+	a := barrierP{arrived: g.arrived, epoch: d.epoch, failed: g.failed(d.rank), stop: g.stop(), at: at, limit: g.limit(), ranks: int32(len(g.ranks))}
+	return d.do("barrier", [3]uint32{1, 1, 1}, 32, 0, unsafe.Pointer(&a))
+}
+
+// aligned reports whether every row of the buffers starts at a multiple of 16 bytes.
+func (d *device) aligned(rows map[kernels.Buffer]int32) int32 {
+	for b, ld := range rows {
+		if d.ptr(b)%16 != 0 || ld%4 != 0 {
+			return 0
+		}
+	}
+	return 1
+}
+
+// fits says that a row of so many bytes is too long for an inbox.
+func fits(rows int64, n int32) error {
+	if rows < 1 {
+		return fmt.Errorf("%w: rows of %d values are too long for the ranks' inboxes", kernels.ErrKernel, n)
+	}
+	return nil
+}

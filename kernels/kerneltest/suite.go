@@ -26,6 +26,7 @@ func Run(t *testing.T, open Open) {
 		})
 	}
 	t.Run("rank order", func(t *testing.T) { testRankOrder(t, open) })
+	t.Run("messages", func(t *testing.T) { Messages(t, open, 512<<10) })
 	t.Run("spans", func(t *testing.T) { testSpans(t, open) })
 	t.Run("errors", func(t *testing.T) { testErrors(t, open) })
 	t.Run("memory", func(t *testing.T) { testMemory(t, open) })

@@ -76,7 +76,7 @@ func newDevice(g *group, rank, gpu int) (d *device, err error) {
 	d = &device{group: g, rank: rank, gpu: gpu, funcs: map[string]cu.Function{}, tables: map[string]uintptr{}}
 	dev := cu.Device(gpu)
 	if d.ctx, err = dev.RetainPrimaryCtx(); err != nil {
-		return nil, fmt.Errorf("%w: open the GPU: %w", kernels.ErrDevice, err)
+		return nil, fmt.Errorf("%w: open the GPU: %w", kernels.ErrDevice, driver.Of(err))
 	}
 	if err = d.use(); err != nil {
 		return nil, err
@@ -137,11 +137,16 @@ func (d *device) Info() kernels.Info { return d.info }
 // Stats returns what the device did so far.
 func (d *device) Stats() Stats { return d.stats }
 
+func gib(bytes int64) string { return fmt.Sprintf("%.3f GiB", float64(bytes)/(1<<30)) }
+
 func (d *device) malloc(bytes int64) (uintptr, error) {
 	p, err := cu.MemAlloc(max(bytes, 256))
 	if err != nil {
+		if err = driver.Of(err); err != driver.OutOfMemory {
+			return 0, fmt.Errorf("%w: allocate on GPU %d: %w", kernels.ErrDevice, d.gpu, err)
+		}
 		free, total, _ := cu.MemInfo()
-		return 0, fmt.Errorf("%w: %.2f GiB on GPU %d, which has %.2f of %.2f GiB free: %w", kernels.ErrMemory, float64(bytes)/(1<<30), d.gpu, float64(free)/(1<<30), float64(total)/(1<<30), err)
+		return 0, fmt.Errorf("%w: %s wanted on GPU %d, %s, which has %s of %s free", kernels.ErrMemory, gib(bytes), d.gpu, d.info.Name, gib(free), gib(total))
 	}
 	return uintptr(p), nil
 }

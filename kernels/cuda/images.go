@@ -53,14 +53,18 @@ func (d *device) loadImages() error {
 			return nil
 		}
 	}
+	from := d.group.options.images
+	if from == nil {
+		from = images
+	}
 	for image, names := range entries {
-		data, err := fs.ReadFile(images, "images/"+image+".fatbin")
+		data, err := fs.ReadFile(from, "images/"+image+".fatbin")
 		if err != nil {
 			return err
 		}
 		m, err := cu.LoadFatBinary(string(data))
 		if err != nil {
-			return fmt.Errorf("%w: no kernels for this GPU in image %s: %w", kernels.ErrDevice, image, err)
+			return fmt.Errorf("%w: load the kernels of image %s: %w", kernels.ErrDevice, image, driver.Of(err))
 		}
 		for n := range strings.FieldsSeq(names) {
 			if d.funcs[n], err = m.Function(n); err != nil {

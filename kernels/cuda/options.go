@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"glmbatch/kernels"
@@ -27,7 +28,8 @@ type Options struct {
 	// Profiler times kernels once more while it is on; for one rank. nil: none.
 	Profiler *Profiler
 
-	like []kernels.Device // whose loaded kernels these share; tests open devices often
+	images fs.FS            // of the kernels; nil: those in the program
+	like   []kernels.Device // whose loaded kernels these share; tests open devices often
 }
 
 // Collective is a way in which ranks exchange messages. The sums of all ways have

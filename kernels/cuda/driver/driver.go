@@ -32,6 +32,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"unsafe"
 
 	"gorgonia.org/cu"
@@ -41,7 +42,19 @@ import (
 type Error int
 
 func (e Error) Error() string {
-	return fmt.Sprintf("%s (%d): %s", C.GoString(C.x_name(C.CUresult(e))), int(e), C.GoString(C.x_string(C.CUresult(e))))
+	s := fmt.Sprintf("%s (%d): %s", C.GoString(C.x_name(C.CUresult(e))), int(e), C.GoString(C.x_string(C.CUresult(e))))
+	if r := remedies[int(e)]; r != "" {
+		s += "; " + r
+	}
+	return s
+}
+
+// Of is an error of package cu as an Error, which says more; others stay.
+func Of(err error) error {
+	if v := reflect.ValueOf(err); v.Kind() == reflect.Int && v.Type().PkgPath() == reflect.TypeFor[cu.Stream]().PkgPath() {
+		return Error(v.Int())
+	}
+	return err
 }
 
 // Codes that callers branch on.

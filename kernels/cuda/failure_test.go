@@ -1,0 +1,154 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/driver"
+	"glmbatch/kernels/ranks"
+)
+
+// A GPU that the program has no kernels for is refused, with what it needs.
+func TestNoImage(t *testing.T) {
+	if err := driver.Status(); err != nil {
+		t.Skip(err)
+	}
+	other, err := os.ReadFile("testdata/other.fatbin")
+	if err != nil {
+		t.Skip(err) // the binary runs without its sources
+	}
+	files := fstest.MapFS{}
+	for image := range entries {
+		files["images/"+image+".fatbin"] = &fstest.MapFile{Data: other}
+	}
+	ds, err := Open(1, Options{images: files})
+	if err == nil {
+		name := ds[0].Info().Name
+		ds[0].Close()
+		t.Fatalf("%s opened with kernels of sm_120a alone", name)
+	}
+	t.Log(err)
+	for _, want := range []string{"rank 0 on GPU 0", "NO_BINARY_FOR_GPU", "compute capability 9.0 or newer"} {
+		if !errors.Is(err, kernels.ErrDevice) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+}
+
+// An allocation that does not fit names its size, the GPU and what is free, and
+// the device goes on.
+func TestMemoryError(t *testing.T) {
+	if err := driver.Status(); err != nil {
+		t.Skip(err)
+	}
+	ds, err := Open(1, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ds[0].Close()
+	_, err = ds[0].Alloc(1<<45, kernels.Sharded)
+	t.Log(err)
+	for _, want := range []string{"32768.000 GiB", "GPU 0", ds[0].Info().Name, "free"} {
+		if !errors.Is(err, kernels.ErrMemory) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v does not say %q", err, want)
+		}
+	}
+	if _, err := ds[0].Alloc(1<<20, kernels.Sharded); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}
+
+// alone runs the test that calls it in a process of its own, for what spoils the
+// GPU for the process it is done in. It is true there.
+func alone(t *testing.T) bool {
+	t.Helper()
+	const env = "GLMBATCH_TEST_ALONE"
+	if os.Getenv(env) == t.Name() {
+		return true
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.v", "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
+	cmd.Env = append(os.Environ(), env+"="+t.Name())
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Error(err)
+	}
+	return false
+}
+
+// A kernel of a single rank that hangs or writes where no memory is ends its list
+// in time, with an error that names rank and GPU; closing does not wait for it.
+func TestFaultOfOneRank(t *testing.T) {
+	if err := driver.Status(); err != nil {
+		t.Skip(err)
+	}
+	for kind, want := range map[FaultKind][]string{
+		Hang:    {"rank 0 on GPU 0 did not end its step within 500ms"},
+		Address: {"rank 0 on GPU 0", "ILLEGAL_ADDRESS", "compute-sanitizer"},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			if alone(t) {
+				testFault(t, kind, want)
+			}
+		})
+	}
+}
+
+func testFault(t *testing.T, kind FaultKind, want []string) {
+	const limit = 500 * time.Millisecond
+	ds, err := Open(1, Options{StepTimeout: limit, Fault: Fault{Kind: kind, List: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := ranks.New(ds, ranks.Options{Lock: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const columns = 256
+	var args []kernels.Buffer
+	for range 3 {
+		b, err := g.Alloc(4*columns, kernels.Replicated)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, b)
+	}
+	calls := []kernels.Call{{Kernel: "rms_norm", Dims: kernels.Dims{M: 1, K: columns}, Args: args, Scalars: [4]float32{1e-6}}}
+	for i := range 2 {
+		if err := g.Run(calls, nil); err != nil {
+			t.Fatalf("list %d: %v", i, err)
+		}
+	}
+	start := time.Now()
+	err = g.Run(calls, nil)
+	if took := time.Since(start); took > 3*limit {
+		t.Errorf("it took %v, with a step timeout of %v", took, limit)
+	}
+	for _, w := range want {
+		if !errors.Is(err, kernels.ErrDevice) || !strings.Contains(err.Error(), w) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v does not say %q in one line", err, w)
+		}
+	}
+	if g.Run(calls, nil) == nil {
+		t.Error("a list after the fault succeeds")
+	}
+	start = time.Now()
+	if err := g.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if took := time.Since(start); took > limit/2 {
+		t.Errorf("closing took %v", took)
+	}
+}

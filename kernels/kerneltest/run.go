@@ -243,6 +243,9 @@ func (e *example) sameEntries(whole, part []byte, idx []int, rank int) error {
 }
 
 func firstDifference(a, b []byte) int {
+	if bytes.Equal(a, b) {
+		return -1
+	}
 	for i := range a {
 		if a[i] != b[i] {
 			return i

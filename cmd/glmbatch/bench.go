@@ -19,34 +19,36 @@ import (
 
 // benchFlags are the options of glmbatch bench.
 type benchFlags struct {
-	model     string
-	config    synthOptions // the config and what changes it
-	synthetic bool
-	tp, ranks int
-	batches   []int
-	contexts  []int
-	prefill   int
-	chunk     int
-	kvCache   string
-	kvSlots   int
-	whatIf    string
-	act       string
-	steps     int
-	warmup    int
-	device    deviceFlags
-	machine   string
-	by        string
-	format    string
-	timeline  string
-	capture   string
-	stamps    bool   // check them against CUPTI
-	cupti     string // the library; "": where it usually is
+	model      string
+	config     synthOptions // the config and what changes it
+	synthetic  bool
+	collective bool // time collectives instead
+	tp, ranks  int
+	batches    []int
+	contexts   []int
+	prefill    int
+	chunk      int
+	kvCache    string
+	kvSlots    int
+	whatIf     string
+	act        string
+	steps      int
+	warmup     int
+	lockstep   bool
+	device     deviceFlags
+	machine    string
+	by         string
+	format     string
+	timeline   string
+	capture    string
+	stamps     bool   // check them against CUPTI
+	cupti      string // the library; "": where it usually is
 }
 
 func newBenchCommand() *cobra.Command {
 	f := benchFlags{config: synthOptions{Scale: 1}}
 	c := &cobra.Command{
-		Use:   "bench --config glm-5|glm-5.2|tiny|FILE | --model DIR",
+		Use:   "bench --config glm-5|glm-5.2|tiny|FILE | --model DIR | --collectives",
 		Short: "Time decode and prefill steps at a model's shapes, without prompts",
 		Long: `bench runs steps of one rank of --tp (or of more: --ranks) at the shapes of a model
 and says what they cost: the time of a step, the time that its bytes alone would take
@@ -59,7 +61,8 @@ entries, and the pages of every sequence lie all over the pool. With fewer ranks
 figures.
 
 A step is: write the list of calls, upload its inputs, run it, fetch the sampled
-tokens. Steps are timed without spans; between them as many are recorded with spans,
+tokens. On a GPU each step is launched while the one before runs, as in glmbatch run,
+and lasts from that one's end to its own. Steps are timed without spans; between them as many are recorded with spans,
 for the ledger and for what recording costs.
 
 The machine of the floor is that of the GPU if it is known, or the CPU as measured
@@ -74,6 +77,8 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-slots 494976
   # what a copy of the whole pool in each layer would cost
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-cache fp8 --kv-slots 494976 --what-if kv=cast-pool
+  # sums over eight ranks, from a row to 64 MiB, in every way
+  glmbatch bench --collectives --ranks 8 --device cuda
   # keep the spans, for report, diff and export, and a step for replay
   glmbatch bench --config glm-5 --tp 8 --timeline bench.parquet --capture steps --format json > bench.json`,
 		Args: exactArgs(0, "no arguments"),
@@ -88,6 +93,7 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
 	s.IntVar(&f.config.Layers, "layers", 0, "with --config: number of layers, 0: the config's")
 	s.StringArrayVar(&f.config.Set, "set", nil, "with --config: key=value for any field of config.json; may be repeated")
 	s.Uint64Var(&f.config.Seed, "seed", 0, "of weights, caches, tokens and pages")
+	s.BoolVar(&f.collective, "collectives", false, "time the sums over --ranks ranks instead, by size and way, beside NCCL's")
 	s.IntVar(&f.tp, "tp", 8, "ranks that the model is cut for: 1, 2, 4 or 8")
 	s.IntVar(&f.ranks, "ranks", 1, "how many of them run")
 	s.IntSliceVar(&f.batches, "batch", []int{1}, "sequences of a decode step, some with commas between; 0: no decode")
@@ -100,6 +106,7 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
 	s.StringVar(&f.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
 	s.IntVar(&f.steps, "steps", 50, "timed steps of each batch and context")
 	s.IntVar(&f.warmup, "warmup", 5, "steps before them")
+	s.BoolVar(&f.lockstep, "lockstep", false, "on a GPU too, wait for each step before the next is launched")
 	f.device.add(s)
 	s.StringVar(&f.machine, "machine", "", "machine of the floor (default: the one that runs)")
 	s.StringVar(&f.by, "by", string(attribute.ByClass), "also group the ledger by "+attribute.Groupings())
@@ -214,6 +221,12 @@ func (f *benchFlags) cases(c *glm5.Config) ([]benchCase, error) {
 }
 
 func runBench(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (err error) {
+	if f.collective {
+		if err := f.validateCollectives(); err != nil {
+			return err
+		}
+		return runCollectives(ctx, f, stdout)
+	}
 	if err := f.validate(); err != nil {
 		return err
 	}

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 
+	"glmbatch/kernels"
 	"glmbatch/kernels/cpu"
 	"glmbatch/kernels/cuda"
 	"glmbatch/kernels/ranks"
@@ -20,6 +22,9 @@ type deviceFlags struct {
 	ranksPerGPU int
 	stepTimeout time.Duration
 	profiler    *cuda.Profiler // nil: none
+	collective  string         // for tests: a way of collectives
+	nccl        string
+	fault       string // for tests: a fault of a rank
 }
 
 func (d *deviceFlags) add(f *pflag.FlagSet) {
@@ -27,11 +32,30 @@ func (d *deviceFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&d.threads, "threads", 0, "CPU threads, 0: all")
 	f.IntVar(&d.ranksPerGPU, "ranks-per-gpu", 0, "ranks that share a GPU, 0: as few as place all of them")
 	f.DurationVar(&d.stepTimeout, "step-timeout", time.Minute, "longest that a step may take on a GPU before it counts as failed")
+	f.StringVar(&d.nccl, "nccl", "", "NCCL's library, where the loader does not find libnccl.so.2")
+	f.StringVar(&d.collective, "collective", "", "one-shot, two-shot or nccl, for messages of every size")
+	_ = f.MarkHidden("collective")
+	f.StringVar(&d.fault, "inject-fault", "", "KIND:RANK:LIST, to try what happens: hang or address, of a rank, after so many lists of calls")
+	_ = f.MarkHidden("inject-fault")
 }
 
 func (d *deviceFlags) validate() error {
 	return errors.Join(oneOf("device", d.kind, "auto", "cpu", "cuda"), inRange("threads", d.threads, 0, 1024),
-		inRange("ranks-per-gpu", d.ranksPerGPU, 0, 8), inRange("step-timeout", d.stepTimeout, 0, 24*time.Hour))
+		inRange("ranks-per-gpu", d.ranksPerGPU, 0, 8), inRange("step-timeout", d.stepTimeout, 0, 24*time.Hour), cuda.Options{Fault: d.options().Fault}.Validate())
+}
+
+// options are those of the GPUs.
+func (d *deviceFlags) options() cuda.Options {
+	o := cuda.Options{RanksPerGPU: d.ranksPerGPU, StepTimeout: d.stepTimeout, Profiler: d.profiler,
+		Collective: cuda.Collective(d.collective), NCCL: d.nccl}
+	if d.fault != "" {
+		kind, at, _ := strings.Cut(d.fault, ":")
+		o.Fault.Kind = cuda.FaultKind(kind)
+		if _, err := fmt.Sscanf(at, "%d:%d", &o.Fault.Rank, &o.Fault.List); err != nil {
+			o.Fault.Kind += "?"
+		}
+	}
+	return o
 }
 
 // resolved is cpu or cuda.
@@ -48,7 +72,7 @@ func (d *deviceFlags) resolved() string {
 // open opens n ranks.
 func (d *deviceFlags) open(n int) (*ranks.Group, error) {
 	if d.resolved() == "cuda" {
-		ds, err := cuda.Open(n, cuda.Options{RanksPerGPU: d.ranksPerGPU, StepTimeout: d.stepTimeout, Profiler: d.profiler})
+		ds, err := cuda.Open(n, d.options())
 		if err != nil {
 			return nil, withCode(exitDevice, fmt.Errorf("--device cuda: %w", err))
 		}
@@ -59,6 +83,15 @@ func (d *deviceFlags) open(n int) (*ranks.Group, error) {
 		return nil, withCode(exitDevice, err)
 	}
 	return ranks.New(ds, ranks.Options{})
+}
+
+// deviceError gives a device's error its exit code; less says what asks for less
+// memory, where that was the matter.
+func deviceError(err error, less string) error {
+	if errors.Is(err, kernels.ErrMemory) {
+		err = fmt.Errorf("%w: try %s, or on GPUs a larger --tp; glmbatch doctor says what fits", err, less)
+	}
+	return withCode(exitDevice, err)
 }
 
 // say tells on w why auto took the CPU where a GPU was to be expected.

@@ -48,13 +48,13 @@ func Open(ranks int, o Options) ([]kernels.Device, error) {
 	for r := range ranks {
 		d, err := newDevice(g, r, r/per)
 		if err != nil {
-			closeAll(g.ranks)
+			g.closeAll()
 			return nil, fmt.Errorf("rank %d on GPU %d: %w", r, r/per, err)
 		}
 		g.ranks = append(g.ranks, d)
 	}
 	if err := g.link(); err != nil {
-		closeAll(g.ranks)
+		g.closeAll()
 		return nil, err
 	}
 	out := make([]kernels.Device, ranks)
@@ -64,10 +64,12 @@ func Open(ranks int, o Options) ([]kernels.Device, error) {
 	return out, nil
 }
 
-func closeAll(ds []*device) {
-	for _, d := range ds {
-		d.Close()
+func (g *group) closeAll() error {
+	var errs []error
+	for _, d := range g.ranks {
+		errs = append(errs, d.Close())
 	}
+	return errors.Join(errs...)
 }
 
 // peers lets every GPU read and write the others' memory.

@@ -13,3 +13,8 @@ import (
 func Open(ranks int, o Options) ([]kernels.Device, error) {
 	return nil, fmt.Errorf("%w: %w", kernels.ErrDevice, driver.Status())
 }
+
+// TimeNCCL fails likewise.
+func TimeNCCL(n int, o Options, bytes []int64, times int) (ns []int64, version string, err error) {
+	return nil, "", fmt.Errorf("%w: %w", kernels.ErrDevice, driver.Status())
+}

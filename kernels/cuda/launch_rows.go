@@ -45,17 +45,6 @@ func siluMul(d *device, c *kernels.Call, at uintptr) error {
 	return d.do("silu_mul", [3]uint32{ceil(x.N, 256), uint32(x.M), 1}, 256, 0, unsafe.Pointer(&a))
 }
 
-func route(d *device, c *kernels.Call, at uintptr) error {
-	x, s := c.Dims, c.Scalars
-	if x.TopK > 64 || s[1] > 64 || x.Groups > 4096 {
-		return fmt.Errorf("%w: %d of %d experts in %v groups", kernels.ErrKernel, x.TopK, x.Groups, s[1])
-	}
-	d.grouped = kernels.Buffer{}
-	a := rowsP{x: d.ptr(c.Args[0]), b: d.ptr(c.Args[1]), experts: d.ptr(c.Args[2]), weights: d.ptr(c.Args[3]), at: at, m: x.M, topk: x.TopK, groups: x.Groups,
-		ldx: ld(c.Args[0], x.Groups), ldr: ld(c.Args[3], x.TopK), scale: s[0], nGroup: int32(s[1]), topkGroup: int32(s[2]), norm: int32(s[3])}
-	return d.do("moe_route", [3]uint32{uint32(x.M), 1, 1}, 32, uint32(x.Groups)*8, unsafe.Pointer(&a))
-}
-
 func gatherRows(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
 	a := rowsP{x: d.ptr(c.Args[0]), idx: d.ptr(c.Args[1]), y: d.ptr(c.Args[2]), at: at, m: x.M, n: x.N, ldx: ld(c.Args[0], x.N), ldy: ld(c.Args[2], x.N)}

@@ -1,24 +1,21 @@
-// Kernels that work on whole rows: norms, caches, rotation, activation, routing.
+// Kernels that work on whole rows: norms, caches, rotation, activation.
 #include "device.cuh"
 
 struct RowsP {
   const float* x;
   float* y;
   const float* w;      // norm weight
-  const float* b;      // bias (index_write, moe_route)
+  const float* b;      // bias (index_write)
   const float* rope;   // [positions, nrope/2] pairs
   const int* pos;
   const int* idx;      // slots (cache writes), rows (gather), tokens (embed)
   float* res;          // residual, updated in place
   void* cache;
-  int* experts;        // moe_route
-  float* weights;
   const float* const* parts;  // all_reduce_norm, all_gather: each rank's part
   u64* at;
-  int m, n, k, ldx, ldy, ldr;  // ldr: of res, or of moe_route's weights
-  int nrope, heads, topk, groups, ranks, format;  // format: 0 float32, 1 BF16, 2 FP8
-  float eps, scale;
-  int n_group, topk_group, norm;
+  int m, n, k, ldx, ldy, ldr;  // ldr: of res
+  int nrope, heads, ranks, format;  // format: 0 float32, 1 BF16, 2 FP8
+  float eps;
 };
 
 constexpr int kPage = 64;
@@ -192,101 +189,6 @@ extern "C" __global__ void __launch_bounds__(256) all_gather(const __grid_consta
   int per = p.n / p.ranks;
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < p.n; i += gridDim.x * blockDim.x)
     p.y[(size_t)blockIdx.y * p.ldy + i] = p.parts[i / per][(size_t)blockIdx.y * p.ldx + i % per];
-  finish(p.at);
-}
-
-// better: a goes before b, ties to the lower index.
-__device__ __forceinline__ bool better(float a, int ia, float b, int ib) { return a > b || (a == b && ia < ib); }
-
-__device__ __forceinline__ void best_of_warp(float& v, int& at) {
-#pragma unroll
-  for (int o = 16; o; o >>= 1) {
-    float ov = __shfl_xor_sync(~0u, v, o);
-    int oa = __shfl_xor_sync(~0u, at, o);
-    if (better(ov, oa, v, at)) v = ov, at = oa;
-  }
-}
-
-// The experts of a token. A warp a token.
-extern "C" __global__ void __launch_bounds__(32) moe_route(const __grid_constant__ RowsP p) {
-  extern __shared__ float choice[];  // [groups], then scores [groups]
-  float* score = choice + p.groups;
-  __shared__ int picked[64];
-  __shared__ int sorted[64];
-  __shared__ float group[64];
-  begin();
-  ready(p.at);
-  int lane = threadIdx.x, m = blockIdx.x;
-  const float* x = p.x + (size_t)m * p.ldx;
-  for (int e = lane; e < p.groups; e += 32) {
-    score[e] = 1.0f / (1.0f + expf(-x[e]));
-    choice[e] = score[e] + p.b[e];
-  }
-  __syncwarp();
-  if (p.n_group > 1) {
-    int per = p.groups / p.n_group;
-    for (int gr = lane; gr < p.n_group; gr += 32) {
-      float a = -INFINITY, b = -INFINITY;
-      for (int i = gr * per; i < (gr + 1) * per; i++) {
-        float v = choice[i];
-        if (v > a) b = a, a = v;
-        else if (v > b) b = v;
-      }
-      group[gr] = per == 1 ? a : a + b;
-    }
-    __syncwarp();
-    for (int gr = lane; gr < p.n_group; gr += 32) {
-      int before = 0;
-      for (int o = 0; o < p.n_group; o++) before += o != gr && better(group[o], o, group[gr], gr);
-      if (before >= p.topk_group)
-        for (int i = gr * per; i < (gr + 1) * per; i++) choice[i] = 0;  // as the reference implementation
-    }
-    __syncwarp();
-  }
-  // The choices move to registers: eight a lane at a time, experts lane, lane+32, …
-  // for as many rounds as there are experts to choose.
-  if (p.groups <= 256) {
-    float mine[8];
-#pragma unroll
-    for (int i = 0; i < 8; i++) mine[i] = lane + 32 * i < p.groups ? choice[lane + 32 * i] : -INFINITY;
-    for (int j = 0; j < p.topk; j++) {
-      float v = -INFINITY;
-      int at = 1 << 30;
-#pragma unroll
-      for (int i = 0; i < 8; i++)
-        if (lane + 32 * i < p.groups && better(mine[i], lane + 32 * i, v, at)) v = mine[i], at = lane + 32 * i;
-      best_of_warp(v, at);
-#pragma unroll
-      for (int i = 0; i < 8; i++)
-        if (at == lane + 32 * i) mine[i] = -INFINITY;
-      if (lane == 0) picked[j] = at;
-    }
-  } else {
-    for (int j = 0; j < p.topk; j++) {
-      float v = -INFINITY;
-      int at = 1 << 30;
-      for (int e = lane; e < p.groups; e += 32)
-        if (better(choice[e], e, v, at)) v = choice[e], at = e;
-      best_of_warp(v, at);
-      if (lane == 0) picked[j] = at, choice[at] = -INFINITY;
-      __syncwarp();
-    }
-  }
-  __syncwarp();
-  // Ascending: a choice's place is how many are smaller. topk <= 64: two a lane.
-  for (int j = lane; j < p.topk; j += 32) {
-    int place = 0;
-    for (int i = 0; i < p.topk; i++) place += picked[i] < picked[j];
-    sorted[place] = picked[j];
-  }
-  __syncwarp();
-  float sum = 0;
-  for (int j = 0; j < p.topk; j++) sum += score[sorted[j]];
-  float f = p.norm ? p.scale / (sum + 1e-20f) : p.scale;
-  for (int j = lane; j < p.topk; j += 32) {
-    p.experts[(size_t)m * p.topk + j] = sorted[j];
-    p.weights[(size_t)m * p.ldr + j] = score[sorted[j]] * f;
-  }
   finish(p.at);
 }
 

@@ -34,17 +34,35 @@ type exactP struct {
 	wnext                                             int64
 }
 
+type fp4P struct {
+	w, globals, codes, scales, experts, list, offsets, y uintptr
+	x, input, codesOut, scalesOut, at                    uintptr
+	m, n, k, kt, ldx, ldy, topk, byPair                  int32
+	wexpert                                              int64
+}
+
+type combine4P struct {
+	rows, weights, y, at uintptr
+	n, topk, ldw, ldy    int32
+}
+
 type groupP struct {
 	experts, list, offsets, at uintptr
 	pairs, groups              int32
 }
 
 type rowsP struct {
-	x, y, w, b, rope, pos, idx, res, cache, experts, weights, parts, at uintptr
-	m, n, k, ldx, ldy, ldr                                              int32
-	nrope, heads, topk, groups, ranks, format                           int32
-	eps, scale                                                          float32
-	nGroup, topkGroup, norm                                             int32
+	x, y, w, b, rope, pos, idx, res, cache, parts, at uintptr
+	m, n, k, ldx, ldy, ldr                            int32
+	nrope, heads, ranks, format                       int32
+	eps                                               float32
+}
+
+type routeP struct {
+	x, bias, experts, weights, at uintptr
+	m, n, topk, ldx, ldw          int32
+	groups, keep, norm            int32
+	scale                         float32
 }
 
 type quantP struct {

@@ -69,6 +69,7 @@ type diagnosis struct {
 	CPU      cpuFacts          `json:"cpu"`
 	Disk     diskFacts         `json:"disk"`
 	GPU      gpus.Report       `json:"gpu"`
+	NCCL     string            `json:"nccl"`       // version; "": not looked for, or not there
 	Opened   *kernels.Info     `json:"opened_gpu"` // the first GPU as the program sees it; null: none
 	Model    *modelFit         `json:"model"`      // null: none was given
 	Device   string            `json:"device"`     // that would run: cpu or cuda
@@ -210,6 +211,7 @@ func (d *diagnosis) lookAtGPUs(wanted bool) string {
 	if d.GPU.Fault != "" {
 		d.problem("nvml", d.GPU.Fault, "GPUs can be used all the same; install libnvidia-ml.so.1 of the driver's version to see their state")
 	}
+	d.lookAtLinks()
 	d.lookAtEach()
 	info, err := tryGPU()
 	if err != nil {
@@ -218,6 +220,33 @@ func (d *diagnosis) lookAtGPUs(wanted bool) string {
 	}
 	d.Opened = &info
 	return ""
+}
+
+// lookAtLinks keeps the GPUs that ranks are placed on, and what the driver says
+// of their ways to each other.
+func (d *diagnosis) lookAtLinks() {
+	seen, err := cuda.Visible()
+	if err != nil {
+		d.problem("cuda.visible", err.Error(), "see nvidia-smi for the state of the GPUs")
+		return
+	}
+	var places []string
+	for _, g := range seen {
+		places = append(places, g.PCI)
+	}
+	d.GPU.See(places)
+	for i, g := range d.GPU.GPUs {
+		for j, reached := range seen[min(i, len(seen)-1)].Reaches {
+			if !reached && j < len(g.Links) {
+				g.Links[j] = gpus.NoPeer
+			}
+		}
+	}
+	if len(seen) > 1 {
+		if d.NCCL, err = cuda.NCCLVersion(""); err != nil {
+			d.NCCL = ""
+		}
+	}
 }
 
 // tryGPU opens the first GPU, which loads the kernels too.
@@ -241,6 +270,10 @@ func (d *diagnosis) lookAtEach() {
 		}
 		if g.MIG {
 			d.problem("gpu.mig", fmt.Sprintf("GPU %d is cut into instances (MIG)", i), "give the program one instance with CUDA_VISIBLE_DEVICES, or turn MIG off")
+		}
+		if g.NVLinks.Down > 0 {
+			d.problem("gpu.nvlink", fmt.Sprintf("%d of %d NVLinks of GPU %d are down", g.NVLinks.Down, g.NVLinks.Up+g.NVLinks.Down, i),
+				"see nvidia-smi nvlink -s and -e; a GPU with fewer links slows all ranks down")
 		}
 		for j, l := range g.Links {
 			if l == gpus.NoPeer && j > i {

@@ -81,8 +81,17 @@ func (d *diagnosis) machine(s *strings.Builder) {
 	if len(g.GPUs) == 0 && d.Opened != nil {
 		labelled(s, "gpu 0", "%s, %s, %s", d.Opened.Name, d.Opened.Detail, bytesText(d.Opened.Memory))
 	}
+	if g.Hidden > 0 {
+		labelled(s, "", "the machine has %d more, which CUDA_VISIBLE_DEVICES hides", g.Hidden)
+	}
 	for _, l := range linkLines(g.GPUs) {
 		labelled(s, "links", "%s", l)
+	}
+	switch {
+	case d.NCCL != "":
+		labelled(s, "nccl", "%s", d.NCCL)
+	case d.CUDA && len(g.GPUs) > 1:
+		labelled(s, "nccl", "not found; ranks do without it")
 	}
 }
 
@@ -128,8 +137,42 @@ func linkLines(all []gpus.GPU) []string {
 	}
 	if len(kinds) == 1 {
 		for l := range kinds {
-			return []string{fmt.Sprintf("%s among all %d GPUs", names[l], len(all))}
+			lines = []string{fmt.Sprintf("%s among all %d GPUs", names[l], len(all))}
 		}
+	}
+	return append(lines, nvlinkLines(all)...)
+}
+
+// nvlinkLines says what NVLinks each GPU has, once for those that have the same.
+func nvlinkLines(all []gpus.GPU) (lines []string) {
+	with := map[gpus.NVLinks][]string{}
+	var order []gpus.NVLinks
+	for i := range all {
+		n := all[i].NVLinks
+		if n.Up+n.Down == 0 {
+			continue
+		}
+		if with[n] == nil {
+			order = append(order, n)
+		}
+		with[n] = append(with[n], fmt.Sprint(i))
+	}
+	for _, n := range order {
+		text := fmt.Sprintf("%d NVLinks", n.Up)
+		if n.Version != "" {
+			text += " " + n.Version
+		}
+		if n.Rate > 0 {
+			text += fmt.Sprintf(", %s/s in each direction", bytesText(int64(n.Up)*n.Rate))
+		}
+		if n.Down > 0 {
+			text += fmt.Sprintf("; %d are down", n.Down)
+		}
+		whose := "each GPU"
+		if len(order) > 1 {
+			whose = "gpu " + strings.Join(with[n], " ")
+		}
+		lines = append(lines, whose+": "+text)
 	}
 	return lines
 }

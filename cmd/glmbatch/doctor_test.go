@@ -152,6 +152,11 @@ func TestDoctorNamesGPUs(t *testing.T) {
 	d.GPU.GPUs[2].MIG = true
 	d.GPU.GPUs[0].Links[2], d.GPU.GPUs[2].Links[0] = gpus.NoPeer, gpus.NoPeer
 	d.GPU.GPUs[1].Links[2], d.GPU.GPUs[2].Links[1] = gpus.PCIe, gpus.PCIe
+	for i := range 3 {
+		d.GPU.GPUs[i].NVLinks = gpus.NVLinks{Version: "4.0", Up: 18, Rate: 25e9}
+	}
+	d.GPU.GPUs[1].NVLinks.Up, d.GPU.GPUs[1].NVLinks.Down = 16, 2
+	d.GPU.Hidden, d.NCCL = 5, "2.27.7"
 	d.GPU.GPUs[0].Celsius, d.GPU.GPUs[0].Power = 34, 112_000
 	d.lookAtEach()
 	d.judge("")
@@ -163,7 +168,8 @@ func TestDoctorNamesGPUs(t *testing.T) {
 	text := strings.Join(strings.Fields(s.String()), " ")
 	for _, want := range []string{"NVIDIA 580.65.06, for CUDA 13.0; NVML 13.580.65.06", "gpu 0 NVIDIA H200, compute capability 9.0, 100 GB of 150 GB free, 34 °C, 112 of 700 W, 345 of 1,980 MHz",
 		"GPU 1 is used by process 77 (49.0 GB), process 78: 100 GB of 150 GB are free", "GPU 2 is cut into instances", "cannot reach each other's memory: 0 and 2",
-		"gpu 2: PCIe to 1; no peer access to 0", "ready: glmbatch runs on 3 GPUs, NVIDIA H200"} {
+		"gpu 2: PCIe to 1; no peer access to 0", "gpu 0 2: 18 NVLinks 4.0, 450 GB/s in each direction", "gpu 1: 16 NVLinks 4.0, 400 GB/s in each direction; 2 are down",
+		"2 of 18 NVLinks of GPU 1 are down", "the machine has 5 more, which CUDA_VISIBLE_DEVICES hides", "nccl 2.27.7", "ready: glmbatch runs on 3 GPUs, NVIDIA H200"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it does not say %q:\n%s", want, s.String())
 		}

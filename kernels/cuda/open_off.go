@@ -18,3 +18,8 @@ func Open(ranks int, o Options) ([]kernels.Device, error) {
 func TimeNCCL(n int, o Options, bytes []int64, times int) (ns []int64, version string, err error) {
 	return nil, "", fmt.Errorf("%w: %w", kernels.ErrDevice, driver.Status())
 }
+
+// Visible and NCCLVersion, too.
+func Visible() ([]GPU, error) { return nil, driver.Status() }
+
+func NCCLVersion(path string) (string, error) { return "", driver.Status() }

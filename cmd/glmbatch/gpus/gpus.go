@@ -13,12 +13,14 @@ type Report struct {
 	NVML   string `json:"nvml"`   // its version; "": not asked
 	CUDA   string `json:"cuda"`   // the newest that the driver runs; "": unknown
 	GPUs   []GPU  `json:"gpus"`
-	Fault  string `json:"fault"` // why NVML was not asked, or what it did not tell
+	Hidden int    `json:"hidden_gpus"` // that the machine has and the program does not see
+	Fault  string `json:"fault"`       // why NVML was not asked, or what it did not tell
 }
 
 // GPU is one device. What is 0 or "" is unknown.
 type GPU struct {
 	Name       string    `json:"name"`
+	PCI        string    `json:"pci"`                // domain:bus:device.function
 	Capability string    `json:"compute_capability"` // "9.0"
 	Memory     int64     `json:"memory_bytes"`
 	Free       int64     `json:"free_bytes"`
@@ -30,12 +32,21 @@ type GPU struct {
 	MIG        bool      `json:"mig"`       // cut into instances
 	Processes  []Process `json:"processes"` // that compute on it
 	Links      []Link    `json:"links"`     // to each GPU, in their order
+	NVLinks    NVLinks   `json:"nvlinks"`
 }
 
 // Process is a process that uses a GPU.
 type Process struct {
 	PID    int   `json:"pid"`
 	Memory int64 `json:"memory_bytes"` // 0: unknown
+}
+
+// NVLinks are a GPU's links to others or to switches.
+type NVLinks struct {
+	Version string `json:"version"`
+	Up      int    `json:"up"`
+	Down    int    `json:"down"`
+	Rate    int64  `json:"rate_bytes"` // of one link in one direction, a second
 }
 
 // Link is how a GPU reaches another's memory.
@@ -58,6 +69,30 @@ func Read() Report {
 		fromProc(&r, "/proc/driver/nvidia")
 	}
 	return r
+}
+
+// See keeps the GPUs that the program sees: those at the places pci, in that
+// order. A place that is not known keeps all.
+func (r *Report) See(pci []string) {
+	var at []int
+	for _, p := range pci {
+		i := slices.IndexFunc(r.GPUs, func(g GPU) bool { return g.PCI == p })
+		if i < 0 {
+			return
+		}
+		at = append(at, i)
+	}
+	seen := make([]GPU, len(at))
+	for i, from := range at {
+		seen[i] = r.GPUs[from]
+		seen[i].Links = nil
+		for _, to := range at {
+			if links := r.GPUs[from].Links; to < len(links) {
+				seen[i].Links = append(seen[i].Links, links[to])
+			}
+		}
+	}
+	r.GPUs, r.Hidden = seen, len(r.GPUs)-len(seen)
 }
 
 // fromProc fills in what the driver writes to files below dir.

@@ -3,6 +3,7 @@ package gpus
 import (
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 )
 
@@ -29,5 +30,21 @@ func TestFromProc(t *testing.T) {
 	fromProc(&r, dir)
 	if r.Driver != "580.65.06" || len(r.GPUs) != 2 || r.GPUs[1].Name != "NVIDIA H200" {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestSee(t *testing.T) {
+	all := Report{GPUs: []GPU{
+		{PCI: "0000:18:00.0", Links: []Link{Self, NVLink, PCIe}},
+		{PCI: "0000:2a:00.0", Links: []Link{NVLink, Self, NoPeer}},
+		{PCI: "0000:3a:00.0", Links: []Link{PCIe, NoPeer, Self}}}}
+	r := all
+	if r.See([]string{"0000:18:00.0", "0000:ff:00.0"}); len(r.GPUs) != 3 || r.Hidden != 0 {
+		t.Errorf("with an unknown place: %+v", r)
+	}
+	r.See([]string{"0000:3a:00.0", "0000:18:00.0"})
+	want := []GPU{{PCI: "0000:3a:00.0", Links: []Link{Self, PCIe}}, {PCI: "0000:18:00.0", Links: []Link{PCIe, Self}}}
+	if !reflect.DeepEqual(r.GPUs, want) || r.Hidden != 1 {
+		t.Errorf("%+v, want %+v", r, want)
 	}
 }

@@ -3,6 +3,7 @@
 package gpus
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -87,6 +88,9 @@ func (q *asker) gpu(d nvml.Device, all []nvml.Device) GPU {
 		major, minor, ret := d.GetCudaComputeCapability()
 		return fmt.Sprintf("%d.%d", major, minor), ret
 	})
+	pci := value(q, "", "place", d.GetPciInfo)
+	g.PCI = fmt.Sprintf("%04x:%02x:%02x.0", pci.Domain, pci.Bus, pci.Device)
+	g.NVLinks = q.nvlinks(d)
 	m := value(q, "", "memory", d.GetMemoryInfo)
 	g.Memory, g.Free = int64(m.Total), int64(m.Free)
 	g.Celsius = int(value(q, "nvmlDeviceGetTemperature", "temperature", func() (uint32, nvml.Return) { return d.GetTemperature(nvml.TEMPERATURE_GPU) }))
@@ -109,6 +113,34 @@ func (q *asker) gpu(d nvml.Device, all []nvml.Device) GPU {
 		g.Links = append(g.Links, q.link(d, other))
 	}
 	return g
+}
+
+// nvlinkVersions are NVML's numbers for them.
+var nvlinkVersions = map[uint32]string{1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
+
+func (q *asker) nvlinks(d nvml.Device) (n NVLinks) {
+	for _, symbol := range []string{"nvmlDeviceGetNvLinkState", "nvmlDeviceGetNvLinkVersion", "nvmlDeviceGetFieldValues"} {
+		if q.lib.Extensions().LookupSymbol(symbol) != nil {
+			return n
+		}
+	}
+	for i := range nvml.NVLINK_MAX_LINKS {
+		switch state, ret := d.GetNvLinkState(i); {
+		case ret != nvml.SUCCESS: // there is no such link
+		case state == nvml.FEATURE_ENABLED:
+			n.Up++
+			if v, ret := d.GetNvLinkVersion(i); ret == nvml.SUCCESS {
+				n.Version = nvlinkVersions[v]
+			}
+		default:
+			n.Down++
+		}
+	}
+	speed := []nvml.FieldValue{{FieldId: nvml.FI_DEV_NVLINK_SPEED_MBPS_COMMON}}
+	if n.Up > 0 && d.GetFieldValues(speed) == nvml.SUCCESS && nvml.Return(speed[0].NvmlReturn) == nvml.SUCCESS {
+		n.Rate = int64(binary.LittleEndian.Uint32(speed[0].Value[:])) * 1e6
+	}
+	return n
 }
 
 func (q *asker) link(from, to nvml.Device) Link {

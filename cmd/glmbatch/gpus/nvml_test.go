@@ -3,6 +3,7 @@
 package gpus
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,20 @@ func dgx(t *testing.T) nvml.Interface {
 		m.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
 			return []nvml.ProcessInfo{{Pid: 7, UsedGpuMemory: 1 << 30}, {Pid: 8, UsedGpuMemory: ^uint64(0)}}[:i%3], nvml.SUCCESS
 		}
+		m.GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
+			switch {
+			case link >= 18:
+				return 0, nvml.ERROR_INVALID_ARGUMENT
+			case i == 3 && link == 5:
+				return nvml.FEATURE_DISABLED, nvml.SUCCESS
+			}
+			return nvml.FEATURE_ENABLED, nvml.SUCCESS
+		}
+		m.GetNvLinkVersionFunc = func(int) (uint32, nvml.Return) { return uint32(nvml.NVLINK_VERSION_4_0), nvml.SUCCESS }
+		m.GetFieldValuesFunc = func(v []nvml.FieldValue) nvml.Return {
+			binary.LittleEndian.PutUint32(v[0].Value[:], 26562)
+			return nvml.SUCCESS
+		}
 		m.GetP2PStatusFunc = func(_ nvml.Device, caps nvml.GpuP2PCapsIndex) (nvml.GpuP2PStatus, nvml.Return) {
 			if i == 7 || i == 6 && caps == nvml.P2P_CAPS_INDEX_NVLINK {
 				return nvml.P2P_STATUS_CHIPSET_NOT_SUPPORTED, nvml.SUCCESS
@@ -48,6 +63,12 @@ func TestAsk(t *testing.T) {
 	}
 	if !slices.Equal(g.Processes, []Process{{7, 1 << 30}, {8, 0}}) {
 		t.Errorf("processes %v", g.Processes)
+	}
+	if want := (NVLinks{Version: "4.0", Up: 18, Rate: 26_562_000_000}); g.NVLinks != want {
+		t.Errorf("%+v, want %+v", g.NVLinks, want)
+	}
+	if n := r.GPUs[3].NVLinks; n.Up != 17 || n.Down != 1 {
+		t.Errorf("a link is down: %+v", n)
 	}
 	for i, want := range map[int]Link{0: NVLink, 6: PCIe, 7: NoPeer} {
 		if l := r.GPUs[i].Links; len(l) != 8 || l[i] != Self || l[1] != want && i != 1 {

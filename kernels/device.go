@@ -23,8 +23,9 @@ const (
 type Use uint8
 
 const (
-	Multiply Use = iota // rows are multiplied with activations
-	Gather              // single rows are looked up
+	Multiply  Use = iota // rows are multiplied with activations
+	Gather               // single rows are looked up
+	Multiply4            // rows of FP4 are multiplied with activations in 4 bits only
 )
 
 // Matrix is one weight [Rows, Cols] as a checkpoint stores it, row-major.
@@ -91,4 +92,5 @@ type Info struct {
 	Memory  int64  // bytes; 0: unknown
 	Threads int    // of the CPU device
 	Shared  bool   // see Trace.Shared
+	Beside  bool   // lists run beside the host: Start returns before they have ended
 }

@@ -142,15 +142,18 @@ func (l *loader) expertsOf(i int, kernel kernels.Name, names ...string) (packed,
 		}
 	}
 	name := fmt.Sprintf("%s of %smlp.experts", kernel, LayerPrefix(i))
+	suffix, use := format, kernels.Multiply
+	if format == kernels.FP4 {
+		suffix = expertFormat[l.act]
+		if l.act == W4A4 {
+			use = kernels.Multiply4
+		}
+	}
 	buf, err := l.g.Load(all[0].split.sharing(), func(rank int) kernels.Weights {
-		return kernels.Weights{Name: name, Format: format, Count: l.c.Experts, Rows: rows, Cols: cols,
+		return kernels.Weights{Name: name, Format: format, Use: use, Count: l.c.Experts, Rows: rows, Cols: cols,
 			Read: func(e int) (kernels.Matrix, error) {
 				return stack(all[e*len(names):(e+1)*len(names)], format, rank, n)
 			}}
 	})
-	suffix := format
-	if format == kernels.FP4 {
-		suffix = expertFormat[l.act]
-	}
 	return packed{buf, kernels.With(kernel, suffix)}, err
 }

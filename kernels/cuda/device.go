@@ -22,17 +22,18 @@ type buffer struct {
 
 // device is one rank: a context, a stream and what it allocated.
 type device struct {
-	group  *group
-	rank   int
-	gpu    int
-	ctx    cu.CUContext
-	stream cu.Stream
-	lanes  [maxLanes - 1]cu.Stream // beside it, for graphs
-	on     cu.Stream               // where launches go: the stream, or a lane of a capture
-	late   bool                    // the next launch waits for other lanes, so it cannot start early
-	events []cu.Event              // of the capture under way
-	funcs  map[string]cu.Function
-	info   kernels.Info
+	group    *group
+	rank     int
+	gpu      int
+	ctx      cu.CUContext
+	stream   cu.Stream
+	lanes    [maxLanes - 1]cu.Stream // beside it, for graphs
+	on       cu.Stream               // where launches go: the stream, or a lane of a capture
+	late     bool                    // the next launch waits for other lanes, so it cannot start early
+	events   []cu.Event              // of the capture under way
+	funcs    map[string]cu.Function
+	info     kernels.Info
+	fp4Units bool // the GPU multiplies 4-bit weights with 4-bit activations
 
 	bufs    []buffer // index is Buffer.Index-1
 	stage   []byte   // pinned, for copies that are waited for
@@ -84,6 +85,7 @@ func newDevice(g *group, rank, gpu int) (d *device, err error) {
 	if d.info, err = describe(dev); err != nil {
 		return nil, err
 	}
+	d.fp4Units = fp4Units(dev)
 	if err = d.loadImages(); err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", d.info.Name, d.info.Detail, err)
 	}
@@ -120,7 +122,7 @@ func describe(dev cu.Device) (kernels.Info, error) {
 	minor, _ := dev.Attribute(cu.ComputeCapabilityMinor)
 	bytes, err := dev.TotalMem()
 	v := cu.Version()
-	return kernels.Info{Kind: "cuda", Name: name, Detail: fmt.Sprintf("compute capability %d.%d, driver for CUDA %d.%d", major, minor, v/1000, v%1000/10), Memory: bytes}, err
+	return kernels.Info{Kind: "cuda", Beside: true, Name: name, Detail: fmt.Sprintf("compute capability %d.%d, driver for CUDA %d.%d", major, minor, v/1000, v%1000/10), Memory: bytes}, err
 }
 
 // use makes the rank's context current. After an error that ended the group it

@@ -240,7 +240,7 @@ func (d *device) each(calls []kernels.Call) error {
 }
 
 func (d *device) one(i int, c *kernels.Call) error {
-	f := launcherOf(c)
+	f := d.launcherOf(c)
 	if f == nil {
 		return fmt.Errorf("%w: the CUDA device has no kernel %s", kernels.ErrKernel, c.Kernel)
 	}

@@ -18,7 +18,12 @@ var exacts = map[kernels.Name]launcher{
 }
 
 // launcherOf returns how a call is launched, nil if it cannot be.
-func launcherOf(c *kernels.Call) launcher {
+func (d *device) launcherOf(c *kernels.Call) launcher {
+	if f := natives[c.Kernel]; f != nil {
+		if w, _ := d.weight(c.Args[0]); w.native {
+			return f
+		}
+	}
 	if f := exacts[c.Kernel]; f != nil && c.Scalars[0] != 0 {
 		return f
 	}

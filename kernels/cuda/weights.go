@@ -28,6 +28,7 @@ type weight struct {
 	globals4          uintptr // of sums of 4-bit activations, which come without their input scale
 	global, globalUp  float32 // of matrix 0
 	input             float32 // likewise
+	native            bool    // FP4 as matrix units take it that multiply it with 4-bit activations
 }
 
 // FP4 products come out divided by fp4Sums, which the per-tensor scales make up for.
@@ -71,6 +72,7 @@ func (d *device) Load(ws kernels.Weights, _ kernels.Sharing) (b kernels.Buffer, 
 	if ws.Count < 1 || ws.Rows < 1 || ws.Cols < 1 {
 		return b, fmt.Errorf("load %s: %d matrices of %dx%d", ws.Name, ws.Count, ws.Rows, ws.Cols)
 	}
+	w.native = d.native(ws)
 	bytes, err := w.layout()
 	if err != nil {
 		return b, fmt.Errorf("load %s: %w", ws.Name, err)
@@ -130,6 +132,9 @@ func (d *device) fill(ptr uintptr, w *weight, read func(int) (kernels.Matrix, er
 		}
 		if w.format == kernels.FP4 {
 			global, up := m.Global*fp4Sums, m.GlobalUp*fp4Sums
+			if w.native {
+				global, up, name = m.Global, m.GlobalUp, "pack_fp4a4"
+			}
 			if up == 0 {
 				up = global
 			}

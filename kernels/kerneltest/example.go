@@ -288,6 +288,9 @@ func (f fill) poison(words int) {
 func (f fill) weight() {
 	d, seed := f.e.d, f.r.Uint64()
 	wf, count, rows, cols, use := weightFormat(format(f.e.k.Name)), 1, int(d.N), int(d.K), kernels.Multiply
+	if format(f.e.k.Name) == "fp4a4" {
+		use = kernels.Multiply4
+	}
 	switch stem(f.e.k.Name) {
 	case "embed":
 		rows, cols, use = tableRows, int(d.N), kernels.Gather

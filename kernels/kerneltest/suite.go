@@ -284,3 +284,7 @@ func SameBits(t *testing.T, a, b Open) {
 		})
 	}
 }
+
+// One runs the part of the suite that is about one kernel, for devices that have
+// several ways to run it.
+func One(t *testing.T, open Open, name kernels.Name) { testKernel(t, open, kernels.Lookup(name)) }

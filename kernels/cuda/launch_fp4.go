@@ -1,0 +1,114 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"fmt"
+	"unsafe"
+
+	"glmbatch/kernels"
+
+	"gorgonia.org/cu"
+)
+
+// Products of 4-bit weights and 4-bit activations, on GPUs that multiply both as
+// they are: weights that were loaded for that.
+var natives = map[kernels.Name]launcher{"gemm_fp4a4": nativeGemm, "moe_up_fp4a4": nativeUp, "moe_down_fp4a4": nativeDown}
+
+// fp4Units reports whether a GPU has the instruction that src/fp4mma.cu is compiled
+// with: mma.sync on block-scaled 4-bit values.
+func fp4Units(dev cu.Device) bool {
+	major, err := dev.Attribute(cu.ComputeCapabilityMajor)
+	minor, err2 := dev.Attribute(cu.ComputeCapabilityMinor)
+	return err == nil && err2 == nil && major == 12 && minor == 0
+}
+
+// native reports whether a weight is packed for matrix units that take 4-bit
+// activations.
+func (d *device) native(ws kernels.Weights) bool {
+	return ws.Format == kernels.FP4 && ws.Use == kernels.Multiply4 && (d.fp4Units || d.group.options.native4)
+}
+
+// fp4Of quantises the rows of a call: one for each (token, choice), or each token.
+// more bytes of scratch memory, for the launcher, are at the address returned.
+func (d *device) fp4Of(c *kernels.Call, byPair int32, more int64, at uintptr) (fp4P, uintptr, error) {
+	w, p := d.weight(c.Args[0])
+	x := c.Dims
+	a := fp4P{w: p, globals: w.globals4, input: w.ins, at: at, x: d.ptr(c.Args[1]), ldx: ld(c.Args[1], x.K), m: x.M * max(1, x.TopK), n: x.N, k: x.K,
+		kt: int32(w.kt), topk: max(1, x.TopK), byPair: byPair, wexpert: w.each}
+	if x.TopK > 0 {
+		a.experts = d.ptr(c.Args[2])
+	}
+	codes, scales := int64(a.m)*int64(a.kt)*32, round(int64(a.m)*int64(a.kt)*4, 256)
+	a.codes = d.work(scratchWork, codes+scales+more)
+	a.scales = a.codes + uintptr(codes)
+	a.codesOut, a.scalesOut = a.codes, a.scales
+	return a, a.scales + uintptr(scales), d.do("quant_fp4", [3]uint32{ceil(a.m*a.kt*4, 256), 1, 1}, 256, 0, unsafe.Pointer(&a))
+}
+
+// tile4 is the rows that a block works on at once.
+func tile4(rows, groups int32) int32 {
+	if rows > 8*groups {
+		return 32
+	}
+	return 8
+}
+
+func nativeGemm(d *device, c *kernels.Call, at uintptr) error {
+	a, _, err := d.fp4Of(c, 1, 0, at)
+	if err != nil {
+		return err
+	}
+	a.y, a.ldy = d.ptr(c.Args[2]), ld(c.Args[2], a.n)
+	t := tile4(a.m, 1)
+	return d.do(fmt.Sprintf("gemm_fp4a4_%d", t), [3]uint32{ceil(a.n, 16), ceil(a.m, t), 1}, 256, 0, unsafe.Pointer(&a))
+}
+
+// groups4 groups the rows by expert where there are many. It returns the groups and
+// the rows that a block works on.
+func (d *device) groups4(a *fp4P, c *kernels.Call) (uint32, int32, error) {
+	if a.m <= directPairs {
+		return uint32(a.m), 8, nil
+	}
+	w, _ := d.weight(c.Args[0])
+	m := moeP{experts: a.experts, m: c.Dims.M, topk: c.Dims.TopK, groups: int32(w.count)}
+	if err := d.byExpert(&m, c.Args[2], a.at); err != nil {
+		return 0, 0, err
+	}
+	a.list, a.offsets = m.list, m.offsets
+	return uint32(w.count), tile4(a.m, int32(w.count)), nil
+}
+
+func nativeUp(d *device, c *kernels.Call, at uintptr) error {
+	if c.Dims.N%16 != 0 {
+		return fmt.Errorf("%w: experts of %d values a rank: a multiple of 16", kernels.ErrKernel, c.Dims.N)
+	}
+	a, _, err := d.fp4Of(c, 0, 0, at)
+	if err != nil {
+		return err
+	}
+	a.y = d.ptr(c.Args[3])
+	groups, t, err := d.groups4(&a, c)
+	if err != nil {
+		return err
+	}
+	return d.do(fmt.Sprintf("moe_up_fp4a4_%d", t), [3]uint32{ceil(a.n, 16), groups, 1}, 256, 0, unsafe.Pointer(&a))
+}
+
+func nativeDown(d *device, c *kernels.Call, at uintptr) error {
+	pairs := int64(c.Dims.M) * int64(c.Dims.TopK)
+	a, rows, err := d.fp4Of(c, 1, pairs*int64(c.Dims.N)*4, at)
+	if err != nil {
+		return err
+	}
+	a.y = rows
+	groups, t, err := d.groups4(&a, c)
+	if err != nil {
+		return err
+	}
+	if err := d.do(fmt.Sprintf("moe_down_fp4a4_%d", t), [3]uint32{ceil(a.n, 128), groups, 1}, 256, 0, unsafe.Pointer(&a)); err != nil {
+		return err
+	}
+	b := combine4P{rows: rows, weights: d.ptr(c.Args[3]), y: d.ptr(c.Args[4]), at: at, n: a.n, topk: a.topk, ldw: ld(c.Args[3], a.topk), ldy: ld(c.Args[4], a.n)}
+	return d.do("combine_fp4a4", [3]uint32{ceil(a.n, 256), uint32(c.Dims.M), 1}, 256, 0, unsafe.Pointer(&b))
+}

@@ -11,14 +11,31 @@ import (
 	"glmbatch/kernels/kerneltest"
 )
 
+// hold keeps a device open for as long as a test that opens many takes: one that
+// stays open keeps the GPU's context and kernels.
+func hold(t *testing.T) []kernels.Device {
+	t.Helper()
+	held, err := Open(1, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := held[0].Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return held
+}
+
 // The products and attention at the shapes of one of GLM-5's eight ranks: a row's
 // bits do not depend on how many rows there are.
 func TestBatchBits(t *testing.T) {
 	if err := driver.Status(); err != nil {
 		t.Skip(err)
 	}
+	held := hold(t)
 	open := func(t testing.TB, ranks int) []kernels.Device {
-		ds, err := Open(ranks, Options{})
+		ds, err := Open(ranks, Options{like: held})
 		if err != nil {
 			t.Fatal(err)
 		}

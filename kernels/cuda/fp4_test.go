@@ -16,8 +16,9 @@ func TestNativeFP4(t *testing.T) {
 	if err := driver.Status(); err != nil {
 		t.Skip(err)
 	}
+	held := hold(t)
 	open := func(t testing.TB, ranks int) []kernels.Device {
-		ds, err := Open(ranks, Options{native4: true})
+		ds, err := Open(ranks, Options{like: held, native4: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles src/*.cu into images/*.fatbin for every architecture, and notes the
-# sources' hash. nvcc comes from the PATH or NVCC, else from PyPI into .cache.
+# sources' hash and the images' matrix instructions. nvcc comes from the PATH or NVCC, else from PyPI into .cache.
 # With the argument "headers": prints the folder of cuda.h, fetched where needed.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -35,3 +35,4 @@ for f in src/*.cu; do
   "$NVCC" -std=c++17 -O3 --fatbin -Xfatbin -compress-all "${arch[@]}" -o "$out" "$f"
 done
 cat src/*.cu src/*.cuh | sha256sum | cut -d' ' -f1 > images/SOURCES.sha256
+bash disasm.sh

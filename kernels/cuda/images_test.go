@@ -36,3 +36,28 @@ func TestImagesMatchSources(t *testing.T) {
 		}
 	}
 }
+
+// What the images' disassembly has, by image and architecture: each product's
+// matrix instruction.
+func TestMatrixInstructions(t *testing.T) {
+	b, err := os.ReadFile("images/INSTRUCTIONS.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources, err := os.ReadFile("images/SOURCES.sha256")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(string(b), "\n")
+	if lines[0] != strings.TrimSpace(string(sources)) {
+		t.Errorf("INSTRUCTIONS.txt is of other images: run make kernels")
+	}
+	for _, want := range []string{
+		"gemm sm_90a HMMA.16816.F32.BF16 ", "moe sm_90a HMMA.16816.F32.BF16 ", "moe sm_100a HMMA.16816.F32.BF16 ",
+		"fp4mma sm_120a OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X ",
+	} {
+		if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }) {
+			t.Errorf("no %s", want)
+		}
+	}
+}

@@ -12,6 +12,13 @@
 // the GPU's clock into a buffer, inside graphs too; spans are those stamps on
 // the process's clock.
 //
+// Ranks exchange by pushing values into each other's memory ([Collective]), in one
+// kernel with the sum, the residual and the norm; sums have the bits of additions
+// in the ranks' order. Ranks may share a GPU: then their kernels wait for each
+// other in few blocks only, so that none keeps another from starting. Every wait
+// ends after [Options.StepTimeout], or at once when another rank has failed; the
+// group is over then. [Options.Fault] makes a rank fail, to try it.
+//
 // Weights are repacked into the order in which the matrix units read them. The
 // products split float32 activations into two BF16 values, so that BF16 and
 // NVFP4 weights lose nothing that a float32 product would keep.

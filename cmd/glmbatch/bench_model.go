@@ -97,7 +97,7 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 		b.copied, err = replay.CastPoolOf(b.model, b.slots())
 	}
 	if errors.Is(err, kernels.ErrMemory) || errors.Is(err, kernels.ErrDevice) {
-		return nil, withCode(exitDevice, err)
+		return nil, deviceError(err, "a smaller --kv-slots, --batch or --chunk, --kv-cache fp8")
 	}
 	if err != nil {
 		return nil, withCode(exitInput, err)

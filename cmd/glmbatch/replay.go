@@ -228,7 +228,7 @@ func (f *replayFlags) replay(c *replay.Capture, o replay.Options, stdout io.Writ
 		}
 		return withCode(exitMismatch, err)
 	case errors.Is(err, kernels.ErrMemory), errors.Is(err, kernels.ErrDevice):
-		return withCode(exitDevice, err)
+		return deviceError(err, "a smaller --pool-tokens")
 	case err != nil:
 		return withCode(exitInput, err)
 	}

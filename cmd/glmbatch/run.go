@@ -345,7 +345,7 @@ func (r *runFlags) outcome(c *pipeline.Counts, err error) error {
 		}
 		return withCode(exitInterrupted, fmt.Errorf("%w after %s rows; %s", err, digits(c.Rows.Load()), again))
 	case errors.Is(err, kernels.ErrDevice), errors.Is(err, kernels.ErrMemory):
-		return withCode(exitDevice, err)
+		return deviceError(err, lessForRun)
 	case errors.Is(err, datasets.ErrFile):
 		return withCode(exitInput, err)
 	case errors.Is(err, syscall.ENOSPC):

@@ -27,6 +27,9 @@ const (
 	defaultTokens = 65536
 )
 
+// lessForRun are the options with which a run takes less memory.
+const lessForRun = "a smaller --kv-tokens, --max-batch-tokens or --max-seqs, --kv-cache fp8"
+
 // openedModel is a checkpoint whose headers and small files have been read.
 type openedModel struct {
 	ck         *checkpoint.Checkpoint
@@ -131,7 +134,7 @@ func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder, folder *pipeline
 	model, err := glm5.Load(m.ck, g, r.modelOptions(m))
 	if err != nil {
 		if errors.Is(err, kernels.ErrMemory) || errors.Is(err, kernels.ErrDevice) {
-			return nil, withCode(exitDevice, err)
+			return nil, deviceError(err, lessForRun)
 		}
 		return nil, withCode(exitInput, err)
 	}

@@ -204,3 +204,30 @@ func TestRunErrors(t *testing.T) {
 		t.Errorf("dry run: exit code %d, %s%s", code, text, errs)
 	}
 }
+
+// What does not fit is said in one line: how much, of what, and what to do.
+func TestRunOutOfMemory(t *testing.T) {
+	for _, args := range [][]string{
+		{"run", "--demo", "--device", "cpu", "--out", t.TempDir(), "--kv-tokens", "2000000000"},
+		{"bench", "--config", "tiny", "--device", "cpu", "--machine", "h200", "--kv-slots", "100000000000"},
+	} {
+		code, _, errs := glmbatch(args...)
+		last := errs[strings.LastIndex(strings.TrimSpace(errs), "\n")+1:]
+		if code != exitDevice {
+			t.Errorf("%v: exit code %d, want %d", args, code, exitDevice)
+		}
+		for _, want := range []string{"cache of", "layer 0", "out of device memory", "bytes wanted", "try a smaller --kv-", "glmbatch doctor"} {
+			if !strings.Contains(last, want) {
+				t.Errorf("%v: %q does not say %q", args, last, want)
+			}
+		}
+	}
+}
+
+func TestFaultsAreChecked(t *testing.T) {
+	for fault, want := range map[string]string{"hang": `fault "hang?"`, "hang:x:1": `fault "hang?"`, "fire:0:1": `fault "fire"`} {
+		if code, _, errs := glmbatch("run", "--demo", "--out", t.TempDir(), "--inject-fault", fault); code != exitInput || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d, %s", fault, code, errs)
+		}
+	}
+}

@@ -33,7 +33,7 @@ func newCache(c *Config, o Options, alloc allocator) (*cache, error) {
 			index, err = alloc(slots*c.indexBytes(o.KVCache), kernels.Replicated)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cache of %d pages in %s, layer %d: %w; use fewer cached tokens", o.Pages, o.KVCache, i, err)
+			return nil, fmt.Errorf("cache of %d pages in %s, layer %d: %w", o.Pages, o.KVCache, i, err)
 		}
 		k.latent = append(k.latent, latent)
 		k.index = append(k.index, index)

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -88,27 +89,32 @@ func alone(t *testing.T) bool {
 	return false
 }
 
-// A kernel of a single rank that hangs or writes where no memory is ends its list
-// in time, with an error that names rank and GPU; closing does not wait for it.
-func TestFaultOfOneRank(t *testing.T) {
+// A kernel that hangs or writes where no memory is ends its list on all ranks in
+// time, with an error that names rank and GPU; closing does not wait for it.
+func TestFaults(t *testing.T) {
 	if err := driver.Status(); err != nil {
 		t.Skip(err)
 	}
-	for kind, want := range map[FaultKind][]string{
-		Hang:    {"rank 0 on GPU 0 did not end its step within 500ms"},
-		Address: {"rank 0 on GPU 0", "ILLEGAL_ADDRESS", "compute-sanitizer"},
+	for _, c := range []struct {
+		kind  FaultKind
+		ranks int
+		want  []string
+	}{
+		{Hang, 1, []string{"rank 0 on GPU 0 did not end its step within 500ms"}},
+		{Address, 1, []string{"rank 0 on GPU 0", "ILLEGAL_ADDRESS", "compute-sanitizer"}},
+		{Address, 4, []string{"on GPU 0", "ILLEGAL_ADDRESS", "compute-sanitizer"}},
 	} {
-		t.Run(string(kind), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s_of_%d", c.kind, c.ranks), func(t *testing.T) {
 			if alone(t) {
-				testFault(t, kind, want)
+				testFault(t, c.kind, c.ranks, c.want)
 			}
 		})
 	}
 }
 
-func testFault(t *testing.T, kind FaultKind, want []string) {
+func testFault(t *testing.T, kind FaultKind, n int, want []string) {
 	const limit = 500 * time.Millisecond
-	ds, err := Open(1, Options{StepTimeout: limit, Fault: Fault{Kind: kind, List: 2}})
+	ds, err := Open(n, Options{StepTimeout: limit, Fault: Fault{Kind: kind, Rank: n - 1, List: 2}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,16 +122,15 @@ func testFault(t *testing.T, kind FaultKind, want []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const columns = 256
-	var args []kernels.Buffer
-	for range 3 {
-		b, err := g.Alloc(4*columns, kernels.Replicated)
+	call := kernels.Call{Kernel: "all_reduce_norm", Dims: kernels.Dims{M: 1, N: 256, Ranks: int32(n)}, Scalars: [4]float32{1e-6}}
+	for range 4 {
+		b, err := g.Alloc(4*256, kernels.Sharded)
 		if err != nil {
 			t.Fatal(err)
 		}
-		args = append(args, b)
+		call.Args = append(call.Args, b)
 	}
-	calls := []kernels.Call{{Kernel: "rms_norm", Dims: kernels.Dims{M: 1, K: columns}, Args: args, Scalars: [4]float32{1e-6}}}
+	calls := []kernels.Call{call}
 	for i := range 2 {
 		if err := g.Run(calls, nil); err != nil {
 			t.Fatalf("list %d: %v", i, err)

@@ -209,7 +209,7 @@ func TestRunErrors(t *testing.T) {
 func TestRunOutOfMemory(t *testing.T) {
 	for _, args := range [][]string{
 		{"run", "--demo", "--device", "cpu", "--out", t.TempDir(), "--kv-tokens", "2000000000"},
-		{"bench", "--config", "tiny", "--device", "cpu", "--machine", "h200", "--kv-slots", "100000000000"},
+		{"bench", "--config", "tiny", "--device", "cpu", "--machine", "h200", "--kv-slots", "1000000000"},
 	} {
 		code, _, errs := glmbatch(args...)
 		last := errs[strings.LastIndex(strings.TrimSpace(errs), "\n")+1:]

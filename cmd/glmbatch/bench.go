@@ -139,7 +139,7 @@ func (f *benchFlags) validate() error {
 	fault(f.chunk < 1 || f.chunk > 1<<16, "--chunk %d: it must be from 1 to %d", f.chunk, 1<<16)
 	fault(f.whatIf != "" && f.whatIf != castPool, "--what-if %q: it must be %s", f.whatIf, castPool)
 	fault(f.whatIf != "" && f.kvCache != "fp8", "--what-if %s copies FP8 caches: add --kv-cache fp8", f.whatIf)
-	fault(f.kvSlots < 0, "--kv-slots %d: it must not be negative", f.kvSlots)
+	fault(f.kvSlots < 0 || f.kvSlots > 1<<31, "--kv-slots %d: it must be from 0 to %d", f.kvSlots, 1<<31)
 	fault(!attribute.By(f.by).Known(), "--by %q: there are %s", f.by, attribute.Groupings())
 	fault(f.stamps && f.ranks != 1, "--check-stamps compares one rank: leave out --ranks %d", f.ranks)
 	fault(f.cupti != "" && !f.stamps, "--cupti is for --check-stamps")

@@ -3,8 +3,8 @@
 package cuda
 
 import (
-	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -18,9 +18,9 @@ import (
 // microseconds a second, so it is read again now and then, and in between the
 // drift seen so far is assumed to go on.
 type clock struct {
-	ptr      uintptr // where the GPU leaves its time
 	stream   cu.Stream
-	ns       []byte  // pinned
+	words    []byte  // pinned: the round that is asked for, the one that is answered, the GPU's time
+	rounds   uint32  // asked for so far
 	gpu      int64   // GPU time of the last reading
 	offset   int64   // kernels.Now - GPU time, then
 	drift    float64 // of the offset, ns a ns
@@ -32,25 +32,30 @@ type clock struct {
 type reading struct{ gpu, offset, width int64 }
 
 const (
-	clockReadings = 20              // at open
-	clockAgain    = time.Second     // after so long it is read again
-	clockWide     = 40_000          // ns: a wider reading tells less than the prediction
-	clockBase     = 5 * time.Second // readings that far apart give the drift
+	clockReadings = 20               // at open
+	clockAgain    = time.Second      // after so long it is read again
+	clockWide     = 40_000           // ns: a wider reading tells less than the prediction
+	clockBase     = 5 * time.Second  // readings that far apart give the drift
+	clockPause    = time.Millisecond // longest between two rounds
+	clockFirst    = 10 * time.Second // longest until the kernel starts, at open; some tools make it slow
+
+	answerAt, timeAt, clockBytes = 64, 72, 128
 )
 
 func (c *clock) open(d *device) (err error) {
 	if c.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 		return err
 	}
-	if c.ptr, err = d.malloc(8); err != nil {
-		return err
-	}
-	if c.ns, err = driver.Pinned(8); err != nil {
+	if c.words, err = driver.Pinned(clockBytes); err != nil {
 		return fmt.Errorf("%w: pinned host memory: %w", kernels.ErrMemory, err)
 	}
-	r, err := c.read(d, clockReadings)
+	clear(c.words)
+	r, err := c.read(d, clockReadings, clockFirst)
 	if err != nil {
 		return err
+	}
+	if r.gpu == 0 {
+		return fmt.Errorf("%w: GPU %d did not tell its time within %v", kernels.ErrDevice, d.gpu, clockFirst)
 	}
 	c.start(r)
 	return nil
@@ -61,38 +66,47 @@ func (c *clock) start(r reading) {
 	c.first, c.gpu, c.offset, c.residual = r, r.gpu, r.offset, r.width/2
 }
 
-// read looks at both clocks n times and returns the tightest reading.
-func (c *clock) read(d *device, n int) (best reading, err error) {
+// read looks at both clocks n times and returns the tightest reading, whose gpu
+// is 0 when the kernel did not start within patience. From the second time on the
+// host asks a kernel that waits for that: neither a launch nor an end is in it.
+func (c *clock) read(d *device, n int, patience time.Duration) (best reading, err error) {
 	best.width = 1 << 62
-	p := stampP{at: c.ptr}
+	ask, answer, ns := c.word(0), c.word(answerAt), (*uint64)(unsafe.Pointer(&c.words[timeAt]))
+	p := clockP{ask: uintptr(unsafe.Pointer(ask)), answer: uintptr(unsafe.Pointer(answer)), time: uintptr(unsafe.Pointer(ns)),
+		limit: uint64(clockPause), before: c.rounds, rounds: uint32(n)}
 	f, ok := d.funcs["clock_read"]
 	if !ok {
 		return best, fmt.Errorf("%w: no kernel clock_read in the images", kernels.ErrKernel)
 	}
 	l := driver.Launch{Func: f, Grid: [3]uint32{1, 1, 1}, Threads: 1, Params: unsafe.Pointer(&p)}
-	for range n {
-		before := kernels.Now()
-		err := l.Do(c.stream)
-		if err == nil {
-			err = driver.Sync(c.stream)
+	before := kernels.Now()
+	if err := l.Do(c.stream); err != nil {
+		return best, fmt.Errorf("%w: read the GPU's clock: %w", kernels.ErrDevice, err)
+	}
+	last := c.rounds
+	c.rounds += uint32(n) // of a kernel that comes too late too: it answers to nobody
+	for i := range uint32(n) {
+		round := last + i + 1
+		if i > 0 {
+			before, patience = kernels.Now(), clockPause
+			atomic.StoreUint32(ask, round)
+		}
+		for atomic.LoadUint32(answer) != round {
+			if kernels.Now()-before > int64(patience) {
+				return best, nil
+			}
 		}
 		after := kernels.Now()
-		if err == nil {
-			err = driver.ToHost(c.ns, c.ptr, c.stream)
-		}
-		if err == nil {
-			err = driver.Sync(c.stream)
-		}
-		if err != nil {
-			return best, fmt.Errorf("%w: read the GPU's clock: %w", kernels.ErrDevice, err)
-		}
 		if after-before < best.width {
-			gpu := int64(binary.LittleEndian.Uint64(c.ns))
+			gpu := int64(atomic.LoadUint64(ns))
 			best = reading{gpu, (before+after)/2 - gpu, after - before}
 		}
 	}
 	return best, nil
 }
+
+// word is one that the host and the GPU share.
+func (c *clock) word(at int) *uint32 { return (*uint32)(unsafe.Pointer(&c.words[at])) }
 
 // now is the time of the process at a time of the GPU.
 func (c *clock) now(gpu int64) int64 {
@@ -104,7 +118,7 @@ func (c *clock) again(d *device, gpu int64) error {
 	if gpu-c.gpu < int64(clockAgain) {
 		return nil
 	}
-	r, err := c.read(d, 3)
+	r, err := c.read(d, 4, clockPause)
 	if err != nil || r.width > clockWide {
 		return err
 	}
@@ -123,14 +137,10 @@ func (c *clock) take(r reading) {
 }
 
 func (c *clock) close() {
-	if c.ptr != 0 {
-		cu.MemFree(cu.DevicePtr(c.ptr))
-	}
-	if c.ns != nil {
-		driver.FreePinned(c.ns)
-	}
 	if c.stream != (cu.Stream{}) {
+		_ = driver.Sync(c.stream) // the kernel may still look at the words
 		c.stream.Destroy()
 	}
+	driver.FreePinned(c.words)
 	*c = clock{}
 }

@@ -23,6 +23,7 @@ type gemmP struct {
 type moeP struct {
 	w, global, x, experts, weights, y, list, offsets, scratch, at uintptr
 	m, n, k, topk, groups, ldx, ldy, ldw, byPair                  int32
+	tokens, stages, slots, early                                  int32
 	wexpert                                                       int64
 }
 
@@ -32,18 +33,6 @@ type exactP struct {
 	heads, xhead, yhead, nrope, topk, byPair          int32
 	global                                            float32
 	wnext                                             int64
-}
-
-type fp4P struct {
-	w, globals, codes, scales, experts, list, offsets, y uintptr
-	x, input, codesOut, scalesOut, at                    uintptr
-	m, n, k, kt, ldx, ldy, topk, byPair                  int32
-	wexpert                                              int64
-}
-
-type combine4P struct {
-	rows, weights, y, at uintptr
-	n, topk, ldw, ldy    int32
 }
 
 type groupP struct {
@@ -119,6 +108,12 @@ type barrierP struct {
 	arrived, epoch, failed, stop, at uintptr
 	limit                            uint64
 	ranks                            int32
+}
+
+type clockP struct {
+	ask, answer, time uintptr
+	limit             uint64
+	before, rounds    uint32
 }
 
 type faultP struct{ hang uint64 }

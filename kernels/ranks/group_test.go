@@ -126,6 +126,16 @@ func TestErrors(t *testing.T) {
 			t.Errorf("error %v, want that of rank 1", err)
 		}
 	}
+	// What ended a rank because of another's error does not hide that.
+	fs[0].fail = fmt.Errorf("%w: %w", kernels.ErrPeer, broken)
+	if err := g.Run(nil, nil); !errors.Is(err, broken) || errors.Is(err, kernels.ErrPeer) || !strings.Contains(err.Error(), "rank 1") {
+		t.Errorf("error %v, want that of rank 1", err)
+	}
+	fs[1].fail, fs[2].fail = nil, nil
+	if err := g.Run(nil, nil); !errors.Is(err, kernels.ErrPeer) || !strings.Contains(err.Error(), "rank 0") {
+		t.Errorf("error %v, want that of rank 0", err)
+	}
+	fs[0].fail, fs[1].fail = nil, broken
 	if g.Download(3, nil, kernels.Buffer{}) == nil || g.Run(nil, make([][]kernels.Span, 2)) == nil {
 		t.Error("a rank that is none, or spans for too few, are accepted")
 	}

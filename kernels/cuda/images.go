@@ -24,7 +24,8 @@ var images embed.FS
 var entries = map[string]string{
 	"pack":    "pack_bf16 pack_fp8 pack_fp4",
 	"gemm":    "gemm_bf16_1_1 gemm_bf16_2_1 gemm_bf16_4_1 gemm_bf16_8_1 gemm_bf16_1_2 gemm_bf16_2_2 gemm_bf16_4_2 gemm_bf16_8_2 gemm_bf16_1_4 gemm_bf16_2_4 gemm_bf16_4_4 gemm_bf16_8_4 gemm_bf16_1_8 gemm_bf16_2_8 gemm_bf16_4_8 gemm_bf16_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32",
-	"moe":     "moe_group moe_up_fp4_8_1 moe_up_fp4_8_2 moe_up_fp4_32_1 moe_up_fp4_32_2 moe_up_bf16_8_1 moe_up_bf16_8_2 moe_up_bf16_32_1 moe_up_bf16_32_2 moe_up_f32 moe_down_fp4 moe_down_bf16 moe_down_f32 moe_down_fp4_8 moe_down_fp4_32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
+	"moe":     "moe_group moe_up_fp4_8 moe_up_fp4_32 moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_fp4 moe_down_bf16 moe_down_f32 moe_down_fp4_8 moe_down_fp4_32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
+	"experts": "experts_up_fp4 experts_down_fp4_8 experts_down_fp4_16",
 	"fp4mma":  "pack_fp4a4 quant_fp4 gemm_fp4a4_8 gemm_fp4a4_32 moe_up_fp4a4_8 moe_up_fp4a4_32 moe_down_fp4a4_8 moe_down_fp4a4_32 combine_fp4a4",
 	"exact":   "exact_gemm_bf16 exact_gemm_fp4 exact_up_bf16 exact_up_fp4 exact_down_bf16 exact_down_fp4",
 	"rows":    "rms_norm add_norm latent_write index_write silu_mul gather_rows embed all_gather quant_pairs",
@@ -39,7 +40,7 @@ var entries = map[string]string{
 const maxSharedOptin cu.DeviceAttribute = 97
 
 // largeShared are the kernels that may need more than 48 KiB of shared memory.
-const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8"
+const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 experts_up_fp4 experts_down_fp4_8 experts_down_fp4_16"
 
 // loadImages loads the kernels once for all ranks of the group on a GPU.
 func (d *device) loadImages() error {

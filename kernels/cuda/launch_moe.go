@@ -52,22 +52,23 @@ func moeUp(d *device, call *kernels.Call, at uintptr) (err error) {
 	if f == "f32" {
 		return d.do("moe_up_f32", [3]uint32{ceil(a.n, 8), uint32(pairs), 1}, 256, 0, unsafe.Pointer(&a))
 	}
-	c := int32(1) // blocks that share k
-	if w.kt >= 3*8*2 {
-		c = 2
+	if f == "fp4" {
+		if done, err := d.upFew(a); done || err != nil {
+			return err
+		}
 	}
-	tiles := ceil(a.n, 16) * uint32(c)
+	tiles := ceil(a.n, 16)
 	if pairs <= directPairs {
-		return d.do(fmt.Sprintf("moe_up_%s_8_%d", f, c), [3]uint32{tiles, uint32(pairs), 1}, 256, 0, unsafe.Pointer(&a))
+		return d.do("moe_up_"+f+"_8", [3]uint32{tiles, uint32(pairs), 1}, upWarps*32, 0, unsafe.Pointer(&a))
 	}
 	if err := d.byExpert(&a, call.Args[2], at); err != nil {
 		return err
 	}
-	tokens := 8
+	name := "moe_up_" + f + "_8"
 	if pairs > 8*a.groups {
-		tokens = 32
+		name = "moe_up_" + f + "_32"
 	}
-	return d.do(fmt.Sprintf("moe_up_%s_%d_%d", f, tokens, c), [3]uint32{tiles, uint32(a.groups), 1}, 256, 0, unsafe.Pointer(&a))
+	return d.do(name, [3]uint32{tiles, uint32(a.groups), 1}, upWarps*32, 0, unsafe.Pointer(&a))
 }
 
 func moeDown(d *device, c *kernels.Call, at uintptr) (err error) {
@@ -86,6 +87,11 @@ func moeDown(d *device, c *kernels.Call, at uintptr) (err error) {
 	}
 	if f == "f32" {
 		return d.do("moe_down_f32", [3]uint32{ceil(a.n, 8), uint32(a.m), 1}, 256, 0, unsafe.Pointer(&a))
+	}
+	if f == "fp4" {
+		if done, err := d.downFew(a); done || err != nil {
+			return err
+		}
 	}
 	if pairs <= directPairs {
 		return d.do("moe_down_"+f, [3]uint32{ceil(a.n, 16), uint32(a.m), 1}, 256, uint32(a.topk)*64, unsafe.Pointer(&a))

@@ -1,22 +1,8 @@
-// The experts' products. Rows are grouped by expert, or, for few rows, each
-// (token, choice) is a group of its own: the sums and so the bits are the same.
-#include "fp4.cuh"
-
-struct MoeP {
-  const char* w;         // of expert 0
-  const float2* global;  // FP4: (lower half of the rows, upper half) of each expert
-  const float* x;
-  const int* experts;    // [m, topk], ascending in a row
-  const float* weights;  // [m, topk]
-  float* y;
-  const int* list;       // (token, choice) pairs ordered by expert; null: each its own group
-  const int* offsets;    // [groups+1] into list
-  float* scratch;        // down, grouped: [m*topk, n]
-  u64* at;
-  int m, n, k, topk, groups, ldx, ldy, ldw;
-  int by_pair;           // x has a row for each pair even where tokens share one (quantised inputs)
-  int64_t wexpert;       // bytes from one expert to the next
-};
+// The experts' products with BF16 and float32 weights, and with FP4 weights where
+// an expert has many rows. Rows are grouped by expert, or, for few rows, each
+// (token, choice) is a group of its own: the sums and so the bits are the same, and
+// the same as those of experts.cu.
+#include "moe.cuh"
 
 // Groups pairs by expert. One block; the order inside a group does not matter.
 struct GroupP {
@@ -123,26 +109,25 @@ __device__ __forceinline__ void walk(float (&acc)[T][NT][4], const char* w, cons
 
 __device__ __forceinline__ void touched(const MoeP& p);
 
-// y[pair, n] = silu(gate x) * (up x). A cluster of C blocks: 16 outputs, blocks and
-// warps share k. grid (C n/16, groups or pairs, chunks of tokens)
-template <typename W, int NT, int C>
+// y[pair, n] = silu(gate x) * (up x). A block 16 outputs; its warps share k.
+// grid (n/16, groups or pairs)
+template <typename W, int NT>
 __device__ __forceinline__ void moe_up(const MoeP& p) {
-  __shared__ float smem[2][kWarps][16][NT * 8 + 1];
+  __shared__ float sums[kUpSlices][16][NT * 8 + 1];
   begin();
   ready(p.at);  // which experts follows from the kernels before
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  int lo, hi, first, count, e;
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, at = blockIdx.x;
+  int first, count, e;
   if (p.list) {
     e = blockIdx.y, first = p.offsets[e], count = p.offsets[e + 1] - first;
   } else {
     first = blockIdx.y, count = 1, e = p.experts[first];
   }
-  int kt = (p.k + W::kStep - 1) / W::kStep, per = (kt + C * kWarps - 1) / (C * kWarps), at = blockIdx.x / C;
-  lo = min(kt, (int)(blockIdx.x % C * kWarps + warp) * per), hi = min(kt, lo + per);
+  int kt = (p.k + W::kStep - 1) / W::kStep, per = (kt + kUpSlices - 1) / kUpSlices, lo = min(kt, warp * per), hi = min(kt, lo + per);
   const char* w = p.w + (size_t)e * p.wexpert;
   int tile[2] = {at, at + (p.n + 15) / 16};
   float2 global = p.global ? p.global[e] : make_float2(1, 1);
-  for (int base = blockIdx.z * 8 * NT; base < count; base += gridDim.z * 8 * NT) {
+  for (int base = 0; base < count; base += 8 * NT) {
     const float* xr[NT];
 #pragma unroll
     for (int nt = 0; nt < NT; nt++) {
@@ -151,41 +136,27 @@ __device__ __forceinline__ void moe_up(const MoeP& p) {
       xr[nt] = pair < 0 ? nullptr : p.x + (size_t)(p.by_pair ? pair : pair / p.topk) * p.ldx;
     }
     float acc[2][NT][4] = {};
-    walk<W, 2, NT, NT == 1 ? 3 : 2>(acc, w, tile, kt, lo, hi, xr, lane, p.k);
+    walk<W, 2, NT, NT == 1 ? 2 : 1>(acc, w, tile, kt, lo, hi, xr, lane, p.k);
+    float sum[2] = {};
+    int row = threadIdx.x & 15, tok = threadIdx.x >> 4;
 #pragma unroll
-    for (int a = 0; a < 2; a++)
+    for (int a = 0; a < 2; a++) {
 #pragma unroll
       for (int nt = 0; nt < NT; nt++)
 #pragma unroll
-        for (int i = 0; i < 4; i++) smem[a][warp][g + (i >> 1) * 8][nt * 8 + t * 2 + (i & 1)] = acc[a][nt][i];
-    __syncthreads();
-    auto store = [&](int row, int tok, float gate, float up) {
-      int r = at * 16 + row;
-      if (r >= p.n || base + tok >= count) return;
+        for (int i = 0; i < 4; i++) sums[warp][g + (i >> 1) * 8][nt * 8 + t * 2 + (i & 1)] = acc[a][nt][i];
+      __syncthreads();
+      if (tok < NT * 8) {
+#pragma unroll
+        for (int v = 0; v < kUpSlices; v++) sum[a] += sums[v][row][tok];
+      }
+      __syncthreads();
+    }
+    int r = at * 16 + row;
+    if (tok < NT * 8 && r < p.n && base + tok < count) {
       int pair = p.list ? p.list[first + base + tok] : first;
-      p.y[(size_t)pair * p.n + r] = silu(gate * global.x) * (up * global.y);
-    };
-    for (int i = threadIdx.x; i < 16 * NT * 8; i += blockDim.x) {
-      int row = i & 15, tok = i >> 4;
-      float gate = 0, up = 0;
-#pragma unroll
-      for (int v = 0; v < kWarps; v++) gate += smem[0][v][row][tok], up += smem[1][v][row][tok];
-      if (C == 1) store(row, tok, gate, up);
-      else smem[0][0][row][tok] = gate, smem[1][0][row][tok] = up;
+      p.y[(size_t)pair * p.n + r] = silu(sum[0] * global.x) * (sum[1] * global.y);
     }
-    if (C > 1) {
-      cluster_sync();
-      if (blockIdx.x % C == 0)
-        for (int i = threadIdx.x; i < 16 * NT * 8; i += blockDim.x) {
-          int row = i & 15, tok = i >> 4;
-          float gate = 0, up = 0;
-#pragma unroll
-          for (int c = 0; c < C; c++) gate += of_block(&smem[0][0][row][tok], c), up += of_block(&smem[1][0][row][tok], c);
-          store(row, tok, gate, up);
-        }
-      cluster_sync();
-    }
-    __syncthreads();
   }
   touched(p);
   finish(p.at);
@@ -281,13 +252,11 @@ extern "C" __global__ void __launch_bounds__(256) moe_combine(const __grid_const
   finish(p.at);
 }
 
-#define UP(format, f, c) \
-  extern "C" __global__ void __cluster_dims__(c) __launch_bounds__(256, 2) moe_up_##f##_8_##c(const __grid_constant__ MoeP p) { moe_up<format, 1, c>(p); } \
-  extern "C" __global__ void __cluster_dims__(c) __launch_bounds__(256) moe_up_##f##_32_##c(const __grid_constant__ MoeP p) { moe_up<format, 4, c>(p); }
-UP(FP4, fp4, 1)
-UP(FP4, fp4, 2)
-UP(BF16, bf16, 1)
-UP(BF16, bf16, 2)
+#define UP(name, ...) extern "C" __global__ void __launch_bounds__(32 * kUpSlices, 1) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
+UP(moe_up_fp4_8, moe_up<FP4, 1>)
+UP(moe_up_fp4_32, moe_up<FP4, 4>)
+UP(moe_up_bf16_8, moe_up<BF16, 1>)
+UP(moe_up_bf16_32, moe_up<BF16, 4>)
 
 #define ENTRY(name, ...) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
 ENTRY(moe_down_fp4, moe_down<FP4>)

@@ -1,0 +1,93 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"unsafe"
+
+	"gorgonia.org/cu"
+)
+
+// The shared memory of src/experts.cu's kernels, and so how many rows a group has
+// and how many stages a ring.
+const (
+	fewPairs    = 0 // (token, choice) pairs that they take
+	upWarps     = 16
+	upStage     = 2 * 2 * 576 // bytes
+	downStage   = 4 * 576
+	fixedShared = 512 // bytes that they have without asking
+)
+
+// chip is what the launchers ask of a GPU.
+func (d *device) chip() (blocks, shared int32, err error) {
+	n, err := cu.Device(d.gpu).Attribute(cu.MultiprocessorCount)
+	if err != nil {
+		return 0, 0, err
+	}
+	s, err := cu.Device(d.gpu).Attribute(maxSharedOptin)
+	return int32(n), int32(s) - fixedShared, err
+}
+
+func align16(n int32) int32 { return (n + 15) / 16 * 16 }
+
+// lists is the bytes of the lists of n groups, made is what making them takes,
+// and staged a row of activations.
+func (a *moeP) lists(n int32) int32 { return align16(n * (3 + a.tokens) * 4) }
+func (a *moeP) made() int32 {
+	pairs := a.m * a.topk
+	return 8*pairs + 8*a.groups + (pairs+31)/32*a.groups + 16
+}
+func (a *moeP) staged(rows int32) int32 { return max(rows*(a.kt()*256+64), a.made()) }
+func (a *moeP) kt() int32               { return (a.k + 63) / 64 }
+
+// most is how many groups there can be.
+func (a *moeP) most() int32 {
+	pairs := a.m * a.topk
+	return min(pairs, a.groups+pairs/a.tokens)
+}
+
+// upFew launches moe_up for few rows an expert. It reports whether it could.
+func (d *device) upFew(a moeP) (bool, error) {
+	blocks, limit, err := d.chip()
+	if err != nil || a.m*a.topk > fewPairs {
+		return false, err
+	}
+	tiles := a.n / 16
+	for a.tokens = min(a.m, 4); a.tokens > 0; a.tokens-- {
+		grid := min(blocks, a.most()*tiles)
+		a.slots = ((a.most()*tiles+grid-1)/grid+tiles-1)/tiles + 1 // groups of a block
+		for a.stages = 3; a.stages > 1; a.stages-- {
+			shared := upWarps*a.stages*(upStage+8) + 2*upWarps*32*4*a.tokens + a.lists(a.slots) + a.staged(a.tokens)
+			if shared <= limit {
+				return true, d.do("experts_up_fp4", [3]uint32{uint32(grid), 1, 1}, upWarps*32, uint32(shared), unsafe.Pointer(&a))
+			}
+		}
+	}
+	return false, nil
+}
+
+// downFew launches moe_down for few rows an expert. It reports whether it could.
+func (d *device) downFew(a moeP) (bool, error) {
+	blocks, limit, err := d.chip()
+	pairs := a.m * a.topk
+	if err != nil || pairs > fewPairs {
+		return false, err
+	}
+	tiles := int32(ceil(a.n, 16))
+	per := int32(ceil(tiles, blocks))
+	grid := ceil(tiles, per)
+	name, warps := "experts_down_fp4_16", int32(16)
+	if a.m == 1 { // beside moe_up's blocks
+		name, warps = "experts_down_fp4_8", 8
+	}
+	a.tokens = min(a.m, 8)
+	for a.stages = 3; a.stages > 0; a.stages-- {
+		for _, a.slots = range []int32{min(pairs, 40), min(pairs, 16), a.tokens} {
+			shared := warps*a.stages*(downStage+8) + pairs*per*64 + a.lists(a.most()) + a.staged(a.slots)
+			if shared <= limit {
+				return true, d.do(name, [3]uint32{grid, 1, 1}, uint32(warps)*32, uint32(shared), unsafe.Pointer(&a))
+			}
+		}
+	}
+	return false, nil
+}

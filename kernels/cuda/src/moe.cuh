@@ -1,0 +1,26 @@
+// What the experts' products have in common.
+#pragma once
+#include "fp4.cuh"
+
+struct MoeP {
+  const char* w;         // of expert 0
+  const float2* global;  // FP4: (lower half of the rows, upper half) of each expert
+  const float* x;
+  const int* experts;    // [m, topk], ascending in a row
+  const float* weights;  // [m, topk]
+  float* y;
+  const int* list;       // (token, choice) pairs ordered by expert; null: each its own group
+  const int* offsets;    // [groups+1] into list
+  float* scratch;        // down, grouped: [m*topk, n]
+  u64* at;
+  int m, n, k, topk, groups, ldx, ldy, ldw;
+  int by_pair;           // x has a row for each pair even where tokens share one (quantised inputs)
+  int tokens, stages;    // experts.cu: rows of a group; units in flight for each warp
+  int slots, early;      // experts.cu, down: rows of x in shared memory; experts are known before ready
+  int64_t wexpert;       // bytes from one expert to the next
+};
+
+// k is cut into slices whose sums are added in ascending order, whoever computes
+// them: of the units of 64 columns (BF16: of 16) slice s has ceil(kt / slices) from
+// s * ceil(kt / slices) on. The slices are 16 for up and 1 for down.
+constexpr int kUpSlices = 16;

@@ -60,13 +60,13 @@ type piece struct {
 	units   int // blocks that there is work for, by phase at most
 	clumps  int // blocks come in multiples of it
 	waiting int // blocks that may wait on a GPU of their own: they all run at once
-	long    int // more units a waiting block than this are not worth it on a shared GPU
+	long    int // units a waiting block, beyond which it takes too long
 }
 
-// exchange launches the phases of p: all in one where its blocks may wait for
-// other ranks, else one by one with barriers between them. Where ranks share a
-// GPU only few blocks may wait: kernels that need a whole multiprocessor must
-// still find one.
+// exchange launches the phases of p: small messages in one launch, whose blocks
+// all run at once, large ones in a launch each. Where ranks share a GPU only few
+// blocks may wait, as kernels that need a whole multiprocessor must still find
+// one: there barriers stand between the phases, and nothing else waits.
 func (d *device) exchange(c *piece, p *commP) error {
 	blocks := c.waiting
 	if d.group.shared() {
@@ -77,21 +77,19 @@ func (d *device) exchange(c *piece, p *commP) error {
 		p.phases = int32(phases)
 		return d.do(c.kernel, [3]uint32{uint32(blocks), 1, 1}, c.threads, 0, unsafe.Pointer(p))
 	}
-	if !d.group.shared() {
-		p.early = 1
-		return launch(allPhases, blocks)
-	}
-	if c.units <= c.long*blocks {
-		p.early = 0
-		return launch(allPhases, blocks)
-	}
 	p.early = 1
+	if c.units <= c.long*blocks {
+		if d.group.shared() {
+			p.early = 0
+		}
+		return launch(allPhases, blocks)
+	}
 	phases := []int{sendPhase, receivePhase}
 	if p.two != 0 {
 		phases = []int{sendPhase, sumPhase, receivePhase}
 	}
 	for i, ph := range phases {
-		if i > 0 {
+		if i > 0 && d.group.shared() {
 			if err := d.barrier(p.at); err != nil {
 				return err
 			}

@@ -25,8 +25,8 @@ func allReduceNorm(d *device, c *kernels.Call, at uintptr) error {
 	p.wide = d.aligned(map[kernels.Buffer]int32{c.Args[0]: p.ldx, c.Args[1]: p.ldr, c.Args[2]: 0, c.Args[3]: p.ldy})
 	p.cols = int32(round(int64(ceil(n, rowParts)), 4))
 	threads := uint32(round(int64(p.cols/4), 32))
-	if threads > 512 {
-		return fmt.Errorf("%w: rows of %d values, at most %d", kernels.ErrKernel, n, 4*512*rowParts)
+	if threads > 256 {
+		return fmt.Errorf("%w: rows of %d values, at most %d", kernels.ErrKernel, n, 4*256*rowParts)
 	}
 	row := int64(rowParts*p.cols) * 4
 	bytes := ranks * row // of a row in an inbox
@@ -47,14 +47,8 @@ func allReduceNorm(d *device, c *kernels.Call, at uintptr) error {
 	}
 	return p.pieces(int32(rows), func(p *commP) error {
 		return d.exchange(&piece{kernel: "reduce_norm", threads: threads, units: int(p.m) * rowParts, clumps: rowParts,
-			waiting: waitingBlocks(threads), long: 4}, p)
+			waiting: 40 * rowParts, long: 4}, p)
 	})
-}
-
-// waitingBlocks is how many blocks of reduce_norm may wait on a GPU: so many that
-// all of them run at once, or few where ranks share it.
-func waitingBlocks(threads uint32) int {
-	return int(32*rowParts*192/max(threads, 192)) / rowParts * rowParts
 }
 
 // pieces calls f with every rows rows of the call.

@@ -147,7 +147,7 @@ __device__ __forceinline__ void ended(const CommP& p, unsigned blocks) {
 
 // res += sum of the ranks' x, in their order; y = norm of res. A cluster a row,
 // each of its blocks a part of the columns.
-extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(512) reduce_norm(const __grid_constant__ CommP p) {
+extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(256, 2) reduce_norm(const __grid_constant__ CommP p) {
   __shared__ float s[32];
   __shared__ float squares[2];  // of this block's columns of a row, in turn
   const int part = blockIdx.x % kParts, first = blockIdx.x / kParts, step = gridDim.x / kParts;

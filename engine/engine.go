@@ -18,18 +18,21 @@ type Engine struct {
 	stats Stats
 	err   error // of the step that failed: there is none after it
 
+	// Steps that were launched and have not landed, in a ring.
+	flights          [kernels.MaxAhead]flight
+	launched, landed int64
+
 	// Of the step at hand; the memory is kept.
-	in       glm5.Batch
-	wanted   []*sequence // whose next tokens are sampled, a row of logits each
-	sampled  []kernels.Sampled
-	tokens   []Token
-	recorder recorder
+	tokens []Token
+	clock  clock
+	shared bool // the ranks take turns: see kernels.Trace
 }
 
 // New returns an engine on a loaded model, which no other engine uses. The
 // model's ranks stay the caller's to close.
 func New(model *glm5.Model, o Options) (*Engine, error) {
-	limits, err := o.limits(model.Options())
+	info := model.Group().Info()
+	o, limits, err := o.resolve(model.Options(), info)
 	if err != nil {
 		return nil, fmt.Errorf("engine options: %w", err)
 	}
@@ -37,11 +40,10 @@ func New(model *glm5.Model, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: map[int32]bool{}}
+	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: map[int32]bool{}, shared: info.Shared}
 	for _, t := range model.Config.EOS {
 		e.ends[t] = true
 	}
-	e.recorder.shared = model.Group().Info().Shared
 	return e, nil
 }
 
@@ -62,48 +64,45 @@ func (e *Engine) Add(r Request) error {
 	return nil
 }
 
-// Step computes one batch and returns the tokens that it gave, at most one a
+// Step waits for one batch and returns the tokens that it gave, at most one a
 // request. The slice is valid until the next Step. It is empty while prompts
-// are being read in. After an error, which wraps
+// are being read in. Where steps are launched ahead, the batch after it is on its
+// way before Step waits. After an error, which wraps
 // kernels.ErrDevice or kernels.ErrMemory where a device failed, the engine is
 // of no more use.
 func (e *Engine) Step() ([]Token, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	e.recorder.start(e.stats.Steps)
-	batch := e.sched.Next()
-	if len(batch.Items) == 0 {
-		return nil, nil
+	e.clock.begin()
+	for e.launched-e.landed < int64(e.o.Ahead) && e.err == nil {
+		f := e.next()
+		if f == nil {
+			break
+		}
+		e.err = e.launch(f)
 	}
-	e.layOut(batch)
-	calls := e.model.Program(&e.in)
-	e.recorder.end(schedule)
-
-	err := e.upload(batch)
-	e.recorder.end(upload)
-	if err == nil {
-		err = e.model.Group().Run(calls, e.recorder.spans(e.o.Trace, e.model.Group().Ranks(), len(calls)))
-	}
-	e.recorder.end(device)
-	if err == nil {
-		err = e.model.Sampled(e.sampled)
-	}
-	if err != nil {
-		e.err = fmt.Errorf("step %d of %d sequences, %d tokens: %w", e.stats.Steps, len(batch.Items), batch.Tokens, err)
+	if e.err != nil || e.launched == e.landed {
 		return nil, e.err
 	}
-	e.commit(batch)
-	e.recorder.end(sample)
-	if err := e.report(batch, calls); err != nil {
-		e.err = fmt.Errorf("after step %d: %w", e.stats.Steps-1, err)
+	f := e.flight(e.landed)
+	if err := e.model.Group().Wait(); err != nil {
+		e.err = f.failed(err)
+		return nil, e.err
+	}
+	e.landed++
+	e.clock.end(device)
+	e.commit(f)
+	e.clock.end(sample)
+	if err := e.report(f); err != nil {
+		e.err = fmt.Errorf("after step %d: %w", f.step, err)
 		return nil, e.err
 	}
 	return e.tokens, nil
 }
 
 // Idle reports that no request is in flight.
-func (e *Engine) Idle() bool { return e.sched.Idle() }
+func (e *Engine) Idle() bool { return e.sched.Idle() && e.launched == e.landed }
 
 // Cancel drops a request, wherever it is; no more of its tokens come. It
 // reports whether the request was in flight.
@@ -115,8 +114,9 @@ func (e *Engine) Cancel(id int64) bool {
 	return q != nil
 }
 
-// finish ends a sequence.
+// finish ends a sequence. What steps on their way compute for it is dropped.
 func (e *Engine) finish(q *sequence) {
 	e.sched.Finish(&q.Seq)
 	delete(e.live, q.ID)
+	q.ended = true
 }

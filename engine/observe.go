@@ -1,12 +1,15 @@
 package engine
 
-import (
-	"glmbatch/engine/sched"
-	"glmbatch/kernels"
-)
+import "glmbatch/kernels"
 
 // StepInfo is what one step was and where its time went. Times are nanoseconds
-// of kernels.Now; the four phases follow each other and fill the step.
+// of kernels.Now. The four phases follow each other and fill the step.
+//
+// Of a step that was launched ahead, the host's work was done while the ranks
+// computed the step before: then the step is the time from that one's landing to
+// its own, and in it the host gave out that one's tokens (SampleNS, first),
+// scheduled and launched the next (ScheduleNS, UploadNS) and waited (DeviceNS,
+// last). Between the first two is what the engine's caller did.
 type StepInfo struct {
 	Step      int64
 	Kind      string // prefill, decode or mixed
@@ -24,6 +27,7 @@ type StepInfo struct {
 	DeviceNS   int64
 	SampleNS   int64 // fetching tokens, stop rules
 	Recorded   bool  // the step was timed call by call
+	Ahead      bool  // the step was launched before the one before it had landed
 }
 
 // Stats are totals since the engine began, and how it stands.
@@ -55,65 +59,60 @@ const (
 	phases
 )
 
-// recorder times a step.
-type recorder struct {
-	step   int64
-	begin  int64
-	ends   [phases]int64
-	timed  [][]kernels.Span // a rank each; nil: this step is not timed
-	memory [][]kernels.Span
-	shared bool
+// clock times a call of Step.
+type clock struct {
+	start, mark int64
+	spent       [phases]int64
+	landed      int64 // when the last step landed
+	sampling    int64 // what its tokens took
 }
 
-func (r *recorder) start(step int64) { r.step, r.begin = step, kernels.Now() }
+func (c *clock) begin() {
+	c.start = kernels.Now()
+	c.mark, c.spent = c.start, [phases]int64{}
+}
 
-func (r *recorder) end(p phase) { r.ends[p] = kernels.Now() }
+// end says that the time since the last mark was a phase's.
+func (c *clock) end(p phase) {
+	now := kernels.Now()
+	c.spent[p] += now - c.mark
+	c.mark = now
+}
 
-// spans returns room for the spans of n calls on each rank if the step is to be
-// timed, else nil.
-func (r *recorder) spans(policy func(int64) bool, ranks, n int) [][]kernels.Span {
-	r.timed = nil
-	if policy == nil || !policy(r.step) {
-		return nil
+// times fills in where a step's time went, which was launched at a time.
+func (c *clock) times(i *StepInfo, launched int64) {
+	ns := &c.spent
+	i.ScheduleNS, i.UploadNS, i.DeviceNS, i.SampleNS = ns[schedule], ns[upload], ns[device], ns[sample]
+	i.StartNS, i.WallNS = c.start, c.mark-c.start
+	landed := c.mark - ns[sample]
+	if i.Ahead = launched < c.landed; i.Ahead {
+		i.SampleNS = c.sampling
+		i.StartNS, i.WallNS = c.landed, landed-c.landed
 	}
-	if len(r.memory) != ranks {
-		r.memory = make([][]kernels.Span, ranks)
-	}
-	for i, s := range r.memory {
-		if cap(s) < n {
-			s = make([]kernels.Span, n)
-		}
-		r.memory[i] = s[:n]
-		clear(r.memory[i])
-	}
-	r.timed = r.memory
-	return r.timed
+	c.landed, c.sampling = landed, ns[sample]
 }
 
 // report counts the step and tells the observers.
-func (e *Engine) report(b *sched.Batch, calls []kernels.Call) error {
-	r := &e.recorder
+func (e *Engine) report(f *flight) error {
+	b := &f.batch
 	e.stats.Steps++
 	e.stats.Computed += int64(b.Tokens)
 	e.stats.Sampled += int64(len(e.tokens))
 	e.stats.Preempted += int64(b.Preempted)
-	trace := kernels.Trace{Step: r.step, Calls: calls, Spans: r.timed, Shared: r.shared}
-	if r.timed != nil && e.o.OnTrace != nil {
+	trace := kernels.Trace{Step: f.step, Calls: f.calls, Spans: f.spans, Shared: e.shared}
+	if f.spans != nil && e.o.OnTrace != nil {
 		e.o.OnTrace(trace)
 	}
 	info := StepInfo{
-		Step: r.step, Kind: string(b.Kind), Sequences: len(b.Items), Tokens: b.Tokens, Sampled: len(e.tokens),
-		Waiting: e.sched.Waiting(), Pages: b.Pages, Preempted: b.Preempted,
-		StartNS: r.begin, WallNS: r.ends[sample] - r.begin,
-		ScheduleNS: r.ends[schedule] - r.begin, UploadNS: r.ends[upload] - r.ends[schedule],
-		DeviceNS: r.ends[device] - r.ends[upload], SampleNS: r.ends[sample] - r.ends[device],
-		Recorded: r.timed != nil,
+		Step: f.step, Kind: string(b.Kind), Sequences: f.sequences, Tokens: b.Tokens, Sampled: len(e.tokens),
+		Waiting: e.sched.Waiting(), Pages: b.Pages, Preempted: b.Preempted, Recorded: f.spans != nil,
 	}
+	e.clock.times(&info, f.launched)
 	if e.o.OnStep != nil {
 		e.o.OnStep(info)
 	}
 	if e.o.OnStepDone != nil {
-		return e.o.OnStepDone(Done{Info: info, Batch: &e.in, Trace: trace})
+		return e.o.OnStepDone(Done{Info: info, Batch: &f.in, Trace: trace})
 	}
 	return nil
 }

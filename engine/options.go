@@ -17,6 +17,12 @@ type Options struct {
 	MaxSeqs        int // sequences that run at once; 0: the model's MaxSeqs
 	KVTokens       int // tokens cached at once, a whole number of pages at least 1; 0: the model's pages
 
+	// Ahead is how many steps are on their way at once. With 2 a step is launched
+	// before the tokens of the one before are known: the ranks take them on, and
+	// what was computed for a sequence that they end is dropped. 0: 2 where lists
+	// run beside the host and OnStepDone is nil, else 1.
+	Ahead int
+
 	// Trace says whether a step's calls are timed; nil: none is.
 	Trace func(step int64) bool
 	// OnTrace gets each step that was timed. The trace is valid until it
@@ -25,9 +31,9 @@ type Options struct {
 	// OnStep gets every step, after OnTrace. nil: nobody.
 	OnStep func(StepInfo)
 	// OnStepDone gets every step with what it computed, after OnStep and before
-	// the next step begins. All of it is valid until it returns. The ranks are
-	// idle meanwhile and may be used, if the caches are left as they were. Its
-	// error ends the engine. nil: nobody.
+	// the next step begins: Ahead must be 1. All of it is valid until it returns.
+	// The ranks are idle meanwhile and may be used, if the caches are left as they
+	// were. Its error ends the engine. nil: nobody.
 	OnStepDone func(Done) error
 }
 
@@ -38,9 +44,18 @@ type Done struct {
 	Trace kernels.Trace // Spans is nil where the step was not timed
 }
 
-// limits returns the scheduler's options for a model.
-func (o Options) limits(m glm5.Options) (sched.Options, error) {
+// resolve fills in what is 0 and returns the scheduler's options for a model.
+func (o Options) resolve(m glm5.Options, info kernels.Info) (Options, sched.Options, error) {
 	var errs []error
+	if o.Ahead < 0 || o.Ahead > kernels.MaxAhead || o.Ahead > 1 && o.OnStepDone != nil {
+		errs = append(errs, fmt.Errorf("Ahead %d is not in 0..%d, or 1 with OnStepDone", o.Ahead, kernels.MaxAhead))
+	}
+	if o.Ahead == 0 {
+		o.Ahead = 1
+		if info.Beside && o.OnStepDone == nil {
+			o.Ahead = kernels.MaxAhead
+		}
+	}
 	pick := func(name string, v, most int) int {
 		if v < 0 || v > most {
 			errs = append(errs, fmt.Errorf("%s %d is not in 0..%d, what the model was loaded for", name, v, most))
@@ -62,5 +77,5 @@ func (o Options) limits(m glm5.Options) (sched.Options, error) {
 	}
 	// Every sequence of a step may want logits.
 	s.MaxSeqs = min(s.MaxSeqs, m.MaxLogits)
-	return s, errors.Join(errs...)
+	return o, s, errors.Join(errs...)
 }

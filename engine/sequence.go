@@ -62,13 +62,23 @@ type sequence struct {
 	sched.Seq
 	sampling Sampling
 	seen     []uint64 // bit t: token t is in Seq.Tokens; nil: the request does not ask
-	fresh    int      // the word of seen that the device lacks; all: all of them
+	fresh    int      // the word of seen that the ranks lack; all: all of them; none
+	step     int64    // that samples the last of Tokens, which is 0 until it has landed; never: no step
+	row      int32    // of logits of that step
+	ended    bool
 }
 
-const all = -1
+// What fresh can be besides a word.
+const (
+	all  = -1
+	none = -2
+)
+
+// never is no step, and not the one before the first.
+const never = -2
 
 func newSequence(r Request, seenWords int) *sequence {
-	q := &sequence{sampling: r.Sampling, fresh: all}
+	q := &sequence{sampling: r.Sampling, fresh: all, step: never}
 	q.ID = r.ID
 	q.Tokens = slices.Clone(r.Prompt)
 	if n := r.Sampling.MaxTokens; n > 0 {
@@ -83,15 +93,29 @@ func newSequence(r Request, seenWords int) *sequence {
 	return q
 }
 
-// append adds a sampled token.
-func (q *sequence) append(t int32) {
-	q.Tokens = append(q.Tokens, t)
+// set says which token was sampled for a place.
+func (q *sequence) set(at int, t int32) {
+	q.Tokens[at] = t
 	if q.seen != nil {
 		q.seen[t/64] |= 1 << (t % 64)
-		if w := int(t / 64); q.fresh != all {
-			q.fresh = w
+		if q.fresh != all {
+			q.fresh = int(t / 64)
 		}
 	}
+}
+
+// unseen returns the words of seen that the ranks lack, from word first on. fed:
+// they set the last token's bit by themselves, as they did those before it.
+func (q *sequence) unseen(fed bool) (first int, words []uint64) {
+	switch {
+	case q.seen == nil, q.fresh == none, fed && q.fresh != all:
+	case q.fresh == all:
+		words = q.seen
+	default:
+		first, words = q.fresh, q.seen[q.fresh:q.fresh+1]
+	}
+	q.fresh = none
+	return first, words
 }
 
 // params steer the choice of the sequence's next token. The random number's key
@@ -111,13 +135,12 @@ func (q *sequence) params() kernels.SampleParams {
 	return p
 }
 
-// ends reports why the sequence ends with a token, if it does. The token is not
-// appended yet.
-func (q *sequence) ends(t int32, endTokens map[int32]bool) Reason {
+// ends reports why the sequence ends with a token at a place, if it does.
+func (q *sequence) ends(t int32, at int, endTokens map[int32]bool) Reason {
 	switch {
 	case endTokens[t] && !q.sampling.IgnoreEOS, slices.Contains(q.sampling.StopTokens, t):
 		return Stop
-	case len(q.Tokens)+1 >= q.Max:
+	case at+1 >= q.Max:
 		return Length
 	}
 	return Going

@@ -3,21 +3,20 @@ package engine
 import (
 	"slices"
 
-	"glmbatch/engine/sched"
 	"glmbatch/kernels"
 )
 
 // layOut turns the scheduler's batch into rows: first those that attend to all
 // of their context, then those whose context is longer than the indexer's top-k.
-func (e *Engine) layOut(b *sched.Batch) {
-	in, c := &e.in, &e.model.Config
+func (e *Engine) layOut(f *flight) {
+	in, c := &f.in, &e.model.Config
 	in.Reset()
-	e.wanted = e.wanted[:0]
+	f.wanted = f.wanted[:0]
 	for _, long := range []bool{false, true} {
 		if long {
 			in.Long = len(in.Tokens)
 		}
-		for _, it := range b.Items {
+		for _, it := range f.batch.Items {
 			q := it.Seq
 			for pos := it.From; pos < it.From+it.Count; pos++ {
 				if c.IsLong(pos) != long {
@@ -26,62 +25,73 @@ func (e *Engine) layOut(b *sched.Batch) {
 				slot := q.Pages[pos/kernels.PageTokens]*kernels.PageTokens + int32(pos%kernels.PageTokens)
 				row := in.Add(q.Tokens[pos], int32(pos), int32(q.Seat), slot)
 				if it.Sample && pos == it.From+it.Count-1 {
-					s := e.live[q.ID]
-					in.Logits = append(in.Logits, row)
-					in.Params = append(in.Params, s.params())
-					e.wanted = append(e.wanted, s)
+					e.want(f, e.live[q.ID], row)
 				}
 			}
 		}
 	}
-	e.sampled = slices.Grow(e.sampled[:0], len(e.wanted))[:len(e.wanted)]
+	f.sampled = slices.Grow(f.sampled[:0], len(f.wanted))[:len(f.wanted)]
+}
+
+// want adds a row of logits for q's next token. Where steps are launched ahead,
+// the token that it goes on from may still be on its way: the ranks have it.
+func (e *Engine) want(f *flight, q *sequence, row int32) {
+	f.in.Logits = append(f.in.Logits, row)
+	f.in.Params = append(f.in.Params, q.params())
+	f.wanted = append(f.wanted, wanted{q, len(q.Tokens)})
+	if e.o.Ahead == 1 {
+		return
+	}
+	from := int32(-1)
+	if q.step == f.step-1 {
+		from = q.row
+	}
+	f.in.From = append(f.in.From, from)
 }
 
 // upload takes the rows, and what changed of page tables and of the bitmaps of
 // tokens seen, to the ranks.
-func (e *Engine) upload(b *sched.Batch) error {
-	for _, s := range b.Moved {
+func (e *Engine) upload(f *flight) error {
+	for _, s := range f.batch.Moved {
 		if err := e.model.SetPages(s.Seat, s.Pages); err != nil {
 			return err
 		}
 		e.live[s.ID].fresh = all // the seat may be new
 	}
-	for _, q := range e.wanted {
-		if q.seen == nil {
+	for i, q := range f.wanted {
+		first, words := q.unseen(len(f.in.From) > 0 && f.in.From[i] >= 0)
+		if len(words) == 0 {
 			continue
-		}
-		first, words := 0, q.seen
-		if q.fresh != all {
-			first, words = q.fresh, q.seen[q.fresh:q.fresh+1]
 		}
 		if err := e.model.SetSeen(q.Seat, first, words); err != nil {
 			return err
 		}
-		q.fresh = 0 // the next token sets it
 	}
-	return e.model.Upload(&e.in)
+	return e.model.Upload(&f.in)
 }
 
 // commit gives the sampled tokens to their sequences and ends those that are
 // complete.
-func (e *Engine) commit(b *sched.Batch) {
-	e.sched.Commit(b)
+func (e *Engine) commit(f *flight) {
 	e.tokens = e.tokens[:0]
-	for i, q := range e.wanted {
-		s := &e.sampled[i]
+	for i, q := range f.wanted {
+		if q.ended { // by a token that was not known yet when this row was launched
+			continue
+		}
+		s := &f.sampled[i]
 		if s.Token < 0 {
-			e.finish(q)
+			e.finish(q.sequence)
 			e.tokens = append(e.tokens, Token{ID: q.ID, Token: s.Token, Reason: Failed})
 			continue
 		}
-		t := Token{ID: q.ID, Token: s.Token, Reason: q.ends(s.Token, e.ends)}
+		t := Token{ID: q.ID, Token: s.Token, Reason: q.ends(s.Token, q.at, e.ends)}
 		if q.sampling.Logprobs > 0 {
 			t.Logprob = s.Logprob
 			t.Top = top(s, q.sampling.Logprobs-1)
 		}
-		q.append(s.Token)
+		q.set(q.at, s.Token)
 		if t.Reason != Going {
-			e.finish(q)
+			e.finish(q.sequence)
 		}
 		e.tokens = append(e.tokens, t)
 	}

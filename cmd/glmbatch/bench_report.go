@@ -192,8 +192,12 @@ func (b *bench) notes(s *strings.Builder) {
 		if r.Skipped != "" {
 			continue
 		}
-		text := fmt.Sprintf("%v: %s calls, %s, list %s us, upload %s us, fetch %s us; recording %+.1f %% (medians of %d)", r.of, digits(int64(r.Calls)), bytesText(r.Bytes),
-			micro(r.Schedule.Median), micro(r.Upload.Median), micro(r.Fetch.Median), 100*r.overhead(), r.Step.N)
+		ahead := ""
+		if r.Ahead {
+			ahead = " while the step before runs"
+		}
+		text := fmt.Sprintf("%v: %s calls, %s, list %s us, upload and launch %s us%s; recording %+.1f %% (medians of %d)", r.of, digits(int64(r.Calls)), bytesText(r.Bytes),
+			micro(r.Schedule.Median), micro(r.Upload.Median), ahead, 100*r.overhead(), r.Step.N)
 		if r.Experts > 0 {
 			text += fmt.Sprintf("; even routing would give tokens to %.1f experts of a layer", r.ExpertsUniform)
 		}

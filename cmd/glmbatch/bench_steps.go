@@ -10,7 +10,6 @@ import (
 
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
-	"glmbatch/replay"
 	"glmbatch/replay/report"
 	"glmbatch/replay/timeline"
 )
@@ -30,12 +29,12 @@ type benchResult struct {
 	Skipped string         `json:"skipped,omitempty"` // why it was not measured
 
 	Step     stepTimes `json:"step"`          // all of it
-	Schedule stepTimes `json:"schedule"`      // writing the list of calls
-	Upload   stepTimes `json:"upload"`        // its inputs
-	Run      stepTimes `json:"run"`           // the list
-	Fetch    stepTimes `json:"fetch"`         // sampled tokens
+	Schedule stepTimes `json:"schedule"`      // writing the list of calls; with ahead, while the step before ran
+	Upload   stepTimes `json:"upload"`        // its inputs, and the launch
+	Run      stepTimes `json:"run"`           // the list, with upload and launch
 	Recorded stepTimes `json:"recorded_step"` // all of it, with spans
 
+	Ahead           bool    `json:"ahead"` // steps were launched while those before them ran
 	Calls           int     `json:"calls"`
 	Bytes           int64   `json:"bytes"` // that the calls must move at least, on a rank
 	FLOPs           int64   `json:"flops"` // of the matrix units, on a rank
@@ -85,16 +84,6 @@ func (r *benchResult) rows(chunk int) int {
 	return r.of.batch
 }
 
-// clockMarks are the times at which the phases of a step ended.
-type clockMarks struct{ begin, schedule, upload, run, fetch int64 }
-
-// benchTrace is a step that ran, with spans if it was recorded.
-type benchTrace struct {
-	clockMarks
-	calls []kernels.Call
-	spans [][]kernels.Span
-}
-
 // measure runs one case. Plain and recorded steps alternate, so that what
 // changes with time changes both.
 func (b *bench) measure(ctx context.Context, r *benchResult) error {
@@ -108,31 +97,23 @@ func (b *bench) measure(ctx context.Context, r *benchResult) error {
 	if r.of.prefill { // each is many steps
 		steps, warmup = min(steps, 3), min(warmup, 2)
 	}
-	var plain []clockMarks
-	var traces []benchTrace
+	flow := benchFlow{bench: b, r: r, ahead: b.ahead()}
 	rng := rand.New(rand.NewPCG(b.flags.config.Seed, uint64(r.of.batch)<<32|uint64(r.of.context)))
 	for i := -warmup; i < steps; i++ {
 		if err := context.Cause(ctx); err != nil {
 			return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
 		}
 		for _, record := range []bool{false, true} {
-			pass := b.batches(r.of, rng)
-			var sum clockMarks
-			for j := range pass {
-				t, err := b.run(r, &pass[j], record)
-				if err != nil {
-					return withCode(exitDevice, fmt.Errorf("%v: %w", r.of, err))
-				}
-				sum = sum.plus(t.clockMarks)
-				if record && i >= 0 {
-					traces = append(traces, t)
-				}
-			}
-			if !record && i >= 0 {
-				plain = append(plain, sum)
+			if err := flow.pass(b.batches(r.of, rng), record, i >= 0); err != nil {
+				return withCode(exitDevice, fmt.Errorf("%v: %w", r.of, err))
 			}
 		}
 	}
+	if err := flow.land(0); err != nil {
+		return withCode(exitDevice, fmt.Errorf("%v: %w", r.of, err))
+	}
+	r.Ahead = flow.ahead > 1
+	plain, traces := flow.results()
 	b.summarise(r, plain, traces)
 	return b.keep(r, traces)
 }
@@ -145,53 +126,6 @@ func (b *bench) setPages(r *benchResult) error {
 		}
 	}
 	return nil
-}
-
-// plus adds up the phases of steps that make up one pass.
-func (m clockMarks) plus(o clockMarks) clockMarks {
-	return clockMarks{schedule: m.schedule + o.schedule - o.begin, upload: m.upload + o.upload - o.begin,
-		run: m.run + o.run - o.begin, fetch: m.fetch + o.fetch - o.begin}
-}
-
-// run does one step.
-func (b *bench) run(r *benchResult, in *glm5.Batch, record bool) (benchTrace, error) {
-	t := benchTrace{}
-	m := b.model
-	t.begin = kernels.Now()
-	calls := m.Program(in)
-	paused := kernels.Now() // what follows is no part of a step
-	if r.of.cast {
-		if r.changed == nil { // all steps of a case have the same calls
-			var err error
-			if r.changed, err = replay.WithCast(m, calls, b.slots(), b.copied); err != nil {
-				return t, err
-			}
-		}
-		calls = r.changed
-	}
-	if record {
-		t.spans = make([][]kernels.Span, b.group.Ranks())
-		for i := range t.spans {
-			t.spans[i] = make([]kernels.Span, len(calls))
-		}
-		t.calls = slices.Clone(calls)
-	}
-	t.begin += kernels.Now() - paused
-	t.schedule = kernels.Now()
-	if err := m.Upload(in); err != nil {
-		return t, err
-	}
-	t.upload = kernels.Now()
-	if err := b.group.Run(calls, t.spans); err != nil {
-		return t, err
-	}
-	t.run = kernels.Now()
-	sampled := make([]kernels.Sampled, len(in.Logits))
-	if err := m.Sampled(sampled); err != nil {
-		return t, err
-	}
-	t.fetch = kernels.Now()
-	return t, nil
 }
 
 // batches returns the steps of one pass: one decode step, or the chunks of a
@@ -271,8 +205,7 @@ func (b *bench) summarise(r *benchResult, plain []clockMarks, traces []benchTrac
 	}
 	r.Schedule = of(func(m clockMarks) int64 { return m.schedule })
 	r.Upload = of(func(m clockMarks) int64 { return m.upload - m.schedule })
-	r.Run = of(func(m clockMarks) int64 { return m.run - m.upload })
-	r.Fetch = of(func(m clockMarks) int64 { return m.fetch - m.run })
+	r.Run = of(func(m clockMarks) int64 { return m.run - m.schedule })
 	r.Step = of(func(m clockMarks) int64 { return m.fetch })
 	var ns []int64
 	each := max(1, len(traces)/max(1, len(plain)))

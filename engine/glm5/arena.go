@@ -22,6 +22,7 @@ type arena struct {
 	inputs                  kernels.Buffer
 	tokens, pos, seq, slots kernels.Buffer // int32, one a row
 	logitRows               kernels.Buffer // int32, the rows whose logits are wanted
+	from                    kernels.Buffer // int32, one a logit row: see Batch.From
 	params                  kernels.Buffer // kernels.SampleParams, one a logit row
 
 	pages kernels.Buffer // [MaxSeqs, pages of a context] int32
@@ -88,7 +89,7 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 	}
 	const f, whole, own = 4, kernels.Replicated, kernels.Sharded
 	wants := []want{
-		{&a.inputs, 1, o.MaxLogits*(paramBytes+f) + o.MaxRows*4*f, whole},
+		{&a.inputs, 1, o.MaxLogits*(paramBytes+2*f) + o.MaxRows*4*f, whole},
 		{&a.pages, o.MaxSeqs, f * maxPages, whole}, {&a.seen, o.MaxSeqs, c.seenBytes(), whole},
 		{&a.x, o.MaxRows, f * c.Hidden, whole}, {&a.h, o.MaxRows, f * c.Hidden, whole},
 		{&a.front, o.MaxRows, f * c.frontWidth(), whole}, {&a.qr, o.MaxRows, f * c.QLoRA, whole},
@@ -116,7 +117,7 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 		n := int64(w.rows) * int64(w.width)
 		b, err := alloc(n, w.share)
 		if err != nil {
-			return nil, fmt.Errorf("buffers of a step of %d rows, after %d bytes: %w; use fewer rows a step", o.MaxRows, total, err)
+			return nil, fmt.Errorf("buffers of a step of %d rows, after %d bytes: %w", o.MaxRows, total, err)
 		}
 		*w.b = b
 		total += n
@@ -129,7 +130,7 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 		b *kernels.Buffer
 		n int
 	}{
-		{&a.params, o.MaxLogits * paramBytes}, {&a.logitRows, o.MaxLogits * f},
+		{&a.params, o.MaxLogits * paramBytes}, {&a.logitRows, o.MaxLogits * f}, {&a.from, o.MaxLogits * f},
 		{&a.tokens, o.MaxRows * f}, {&a.pos, o.MaxRows * f}, {&a.seq, o.MaxRows * f}, {&a.slots, o.MaxRows * f},
 	} {
 		*v.b = a.inputs.Slice(at, int64(v.n))

@@ -2,6 +2,8 @@ package glm5
 
 import (
 	"fmt"
+	"math/bits"
+	"slices"
 
 	"glmbatch/kernels"
 )
@@ -17,11 +19,41 @@ type Batch struct {
 	Long   int     // rows from here on attend to a selection; those before to everything
 	Logits []int32 // rows whose next token is wanted
 	Params []kernels.SampleParams
+
+	// From says for each row of logits which row of logits of the program before
+	// gives its token, which is not known here yet; -1: Tokens has it. nil: Tokens
+	// has all. A program whose batch has it runs once for each Upload.
+	From []int32
 }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
-	*b = Batch{Tokens: b.Tokens[:0], Pos: b.Pos[:0], Seq: b.Seq[:0], Slots: b.Slots[:0], Logits: b.Logits[:0], Params: b.Params[:0]}
+	*b = Batch{Tokens: b.Tokens[:0], Pos: b.Pos[:0], Seq: b.Seq[:0], Slots: b.Slots[:0], Logits: b.Logits[:0], Params: b.Params[:0], From: b.From[:0]}
+}
+
+// copyOf makes b the same as o, in memory of its own.
+func (b *Batch) copyOf(o *Batch) {
+	b.Reset()
+	b.Long = o.Long
+	b.Tokens, b.Pos, b.Seq, b.Slots = append(b.Tokens, o.Tokens...), append(b.Pos, o.Pos...), append(b.Seq, o.Seq...), append(b.Slots, o.Slots...)
+	b.Logits, b.Params, b.From = append(b.Logits, o.Logits...), append(b.Params, o.Params...), append(b.From, o.From...)
+}
+
+// follows reports whether b is o with every row one token further, fed as o's
+// rows were: then the ranks make b's inputs of o's by themselves.
+func (b *Batch) follows(o *Batch) bool {
+	n := len(b.Tokens)
+	if n == 0 || len(b.From) != n || !slices.Equal(b.From, o.From) || !slices.Equal(b.Seq, o.Seq) || !slices.Equal(b.Logits, o.Logits) {
+		return false
+	}
+	for i := range n {
+		p := o.Params[i]
+		p.Counter++
+		if b.From[i] < 0 || b.Params[i] != p || b.Pos[i] != o.Pos[i]+1 {
+			return false
+		}
+	}
+	return true
 }
 
 // Add appends a row and returns its number.
@@ -46,8 +78,13 @@ func (m *Model) check(b *Batch) error {
 		return fmt.Errorf("a step of %d rows, not in 1..%d", n, m.o.MaxRows)
 	case len(b.Pos) != n || len(b.Seq) != n || len(b.Slots) != n || b.Long < 0 || b.Long > n:
 		return fmt.Errorf("a step of %d rows has %d positions, %d sequences, %d slots, long from %d", n, len(b.Pos), len(b.Seq), len(b.Slots), b.Long)
-	case len(b.Logits) > m.o.MaxLogits || len(b.Params) != len(b.Logits):
-		return fmt.Errorf("a step of %d rows of logits, %d parameters, at most %d", len(b.Logits), len(b.Params), m.o.MaxLogits)
+	case len(b.Logits) > m.o.MaxLogits || len(b.Params) != len(b.Logits) || len(b.From) > 0 && len(b.From) != len(b.Logits):
+		return fmt.Errorf("a step of %d rows of logits, %d parameters, %d fed, at most %d", len(b.Logits), len(b.Params), len(b.From), m.o.MaxLogits)
+	}
+	for i, from := range b.From {
+		if int(from) >= m.o.MaxLogits || from >= 0 && (b.Logits[i] < 0 || int(b.Logits[i]) >= n) {
+			return fmt.Errorf("row of logits %d, row %d of the step, continues row %d", i, b.Logits[i], from)
+		}
 	}
 	for i := range n {
 		if b.Tokens[i] < 0 || int(b.Tokens[i]) >= m.Config.Vocab || b.Pos[i] < 0 || int(b.Pos[i]) >= m.o.Context ||
@@ -67,7 +104,7 @@ type block struct {
 	ctx        int64 // positions up to and with each row, summed
 	slots      int64 // distinct cache slots among them
 	selected   int64 // at most topK of them for each row: distinct slots
-	width      int32 // of the longest row's context, whole pages
+	width      int32 // of the longest row's context; of scores, rounded up: see scoreWidth
 }
 
 // measure returns the block of rows [from, to).
@@ -76,7 +113,7 @@ func (b *Batch) measure(from, to, topK int) block {
 	for i, run := from, 1; i < to; i, run = i+1, run+1 {
 		ctx := int64(b.Pos[i]) + 1
 		k.ctx += ctx
-		k.width = max(k.width, int32(pagesFor(int(ctx))*kernels.PageTokens))
+		k.width = max(k.width, int32(ctx))
 		if i+1 == to || b.Seq[i+1] != b.Seq[i] { // the sequence's last row here has the longest context
 			k.slots += ctx
 			k.selected += min(ctx, int64(run)*int64(topK))
@@ -84,4 +121,12 @@ func (b *Batch) measure(from, to, topK int) block {
 		}
 	}
 	return k
+}
+
+// scoreWidth rounds the longest context of some rows up to an eighth of its power
+// of two, whole pages, so that sequences grow for a while without changing a
+// program. No more than the longest context there can be fits the buffers.
+func (o Options) scoreWidth(ctx int32) int32 {
+	step := max(kernels.PageTokens, int32(1)<<max(0, bits.Len32(uint32(ctx))-4))
+	return min((ctx+step-1)/step*step, int32(pagesFor(o.Context)*kernels.PageTokens))
 }

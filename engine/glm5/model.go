@@ -1,6 +1,7 @@
 package glm5
 
 import (
+	"encoding/binary"
 	"fmt"
 	"unsafe"
 
@@ -19,8 +20,10 @@ type Model struct {
 	w       *loaded
 	cache   *cache
 	buf     arena
-	program program
-	inputs  []byte // the host's copy of buf.inputs
+	program [kernels.MaxAhead]program // take turns
+	made    int                       // programs
+	inputs  []byte                    // the host's copy of buf.inputs
+	sent    Batch                     // what the ranks' inputs are of
 
 	// What the program needs at every call.
 	ranks, shards, heads int32 // heads of a rank
@@ -53,7 +56,6 @@ func Load(ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) 
 	}
 	o = o.withDefaults(&c)
 	m := &Model{Config: c, o: o, g: g}
-	m.program.m = m
 	m.prepare(g.Ranks())
 	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, shards: o.Shards}
 	if m.w, err = l.weights(o); err != nil {
@@ -102,10 +104,16 @@ func (m *Model) Options() Options { return m.o }
 // Group returns the ranks that the model is on.
 func (m *Model) Group() *ranks.Group { return m.g }
 
-// Upload takes the batch's contents to the ranks.
+// Upload takes the batch's contents to the ranks, if they cannot make them of
+// those of the batch before.
 func (m *Model) Upload(b *Batch) error {
 	if err := m.check(b); err != nil {
 		return err
+	}
+	known := b.follows(&m.sent)
+	m.sent.copyOf(b)
+	if known {
+		return nil
 	}
 	a := &m.buf
 	for _, u := range []struct {
@@ -113,9 +121,16 @@ func (m *Model) Upload(b *Batch) error {
 		from []byte
 	}{
 		{a.params, bytesOf(b.Params)}, {a.logitRows, bytesOf(b.Logits)},
-		{a.tokens, bytesOf(b.Tokens)}, {a.pos, bytesOf(b.Pos)}, {a.seq, bytesOf(b.Seq)}, {a.slots, bytesOf(b.Slots)},
+		{a.tokens, bytesOf(b.Tokens)}, {a.pos, bytesOf(b.Pos)}, {a.seq, bytesOf(b.Seq)}, {a.slots, bytesOf(b.Slots)}, {a.from, bytesOf(b.From)},
 	} {
 		copy(m.inputs[u.to.Offset-a.inputs.Offset:], u.from)
+	}
+	for i, from := range b.From {
+		if from >= 0 { // one token back: feed takes it on
+			params, pos := m.inputs[a.params.Offset-a.inputs.Offset+int64(i)*paramBytes:], m.inputs[a.pos.Offset-a.inputs.Offset+4*int64(b.Logits[i]):]
+			binary.NativeEndian.PutUint64(params[unsafe.Offsetof(kernels.SampleParams{}.Counter):], b.Params[i].Counter-1)
+			binary.NativeEndian.PutUint32(pos, uint32(b.Pos[b.Logits[i]]-1))
+		}
 	}
 	if err := m.g.Upload(a.inputs, m.inputs); err != nil {
 		return fmt.Errorf("uploading a step's inputs: %w", err)
@@ -141,6 +156,12 @@ func (m *Model) SetSeen(row, first int, words []uint64) error {
 
 // SeenWords is the length of a bitmap of tokens seen.
 func (m *Model) SeenWords() int { return m.Config.seenBytes() / 8 }
+
+// Start starts a program whose batch was uploaded. The tokens of its rows of
+// logits are in dst once it was waited for. spans is nil, or has one slice a rank.
+func (m *Model) Start(calls []kernels.Call, spans [][]kernels.Span, dst []kernels.Sampled) error {
+	return m.g.Start(calls, spans, kernels.Fetch{From: m.buf.sampled, To: bytesOf(dst)})
+}
 
 // Sampled fetches the tokens of the last program's rows of logits into dst.
 func (m *Model) Sampled(dst []kernels.Sampled) error {

@@ -8,8 +8,7 @@ import "glmbatch/kernels"
 // its logits are those of the tokens after those that follow. The layer has its
 // own cache entries, in the same slots.
 func (m *Model) MTPProgram(b *Batch) []kernels.Call {
-	p, c, a, w := &m.program, &m.Config, &m.buf, m.w.mtp
-	p.begin(b)
+	p, c, a, w := m.begin(b), &m.Config, &m.buf, m.w.mtp
 	p.layer = int16(c.Layers)
 	hidden := c.Hidden
 	d := kernels.Dims{M: p.rows, K: int32(hidden)}

@@ -7,10 +7,10 @@ import (
 // Program returns the calls of one step, in order, for every rank. Token ids,
 // positions, page tables and all else that is the batch's contents are read
 // from buffers, so steps of one shape have the same calls but for the costs'
-// dimensions. The slice is valid until the next program is made.
+// dimensions. The slice is valid until kernels.MaxAhead more programs are made.
 func (m *Model) Program(b *Batch) []kernels.Call {
-	p := &m.program
-	p.begin(b)
+	p := m.begin(b)
+	p.feed(b)
 	p.embed(m.buf.x)
 	p.norm(m.buf.x, m.w.layers[0].attnNorm, m.buf.h)
 	for i := range m.Config.Layers {
@@ -38,13 +38,16 @@ type program struct {
 	scored []block // long, in blocks whose scores fit their buffer
 }
 
-func (p *program) begin(b *Batch) {
-	m := p.m
+func (m *Model) begin(b *Batch) *program {
+	p := &m.program[m.made%len(m.program)]
+	m.made++
+	p.m = m
 	p.calls, p.args, p.scored, p.layer = p.calls[:0], p.args[:0], p.scored[:0], -1
 	n, topK := len(b.Tokens), m.Config.IndexTopK
 	p.rows, p.logits = int32(n), int32(len(b.Logits))
 	p.short = b.measure(0, b.Long, topK)
 	p.long = b.measure(b.Long, n, topK)
+	p.long.width = m.o.scoreWidth(p.long.width)
 	for from := b.Long; from < n; {
 		to := min(n, from+int(maxScores/4/p.long.width))
 		k := b.measure(from, to, topK)
@@ -52,6 +55,7 @@ func (p *program) begin(b *Batch) {
 		p.scored = append(p.scored, k)
 		from = to
 	}
+	return p
 }
 
 // call appends one call.
@@ -82,6 +86,16 @@ func (p *program) decoder(i int, next kernels.Buffer) {
 	}
 	p.reduce(next)
 	p.layer = -1
+}
+
+// feed makes the inputs of rows whose tokens the host does not know yet.
+func (p *program) feed(b *Batch) {
+	if len(b.From) == 0 {
+		return
+	}
+	a := &p.m.buf
+	p.call("feed", true, kernels.Dims{M: p.logits, N: int32(p.m.Config.Vocab)}, 0,
+		a.sampled, a.from, a.logitRows, a.tokens, a.pos, a.seq, a.slots, a.pages, a.params, a.seen)
 }
 
 func (p *program) embed(y kernels.Buffer) {

@@ -77,7 +77,7 @@ func newSketch(t testing.TB, config string, ranks int, o Options) *sketch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.buf, s.program.m = *a, s.Model
+	s.buf = *a
 	s.prepare(ranks)
 	return s
 }

@@ -22,18 +22,19 @@ type buffer struct {
 
 // device is one rank: a context, a stream and what it allocated.
 type device struct {
-	group    *group
-	rank     int
-	gpu      int
-	ctx      cu.CUContext
-	stream   cu.Stream
-	lanes    [maxLanes - 1]cu.Stream // beside it, for graphs
-	on       cu.Stream               // where launches go: the stream, or a lane of a capture
-	late     bool                    // the next launch waits for other lanes, so it cannot start early
-	events   []cu.Event              // of the capture under way
-	funcs    map[string]cu.Function
-	info     kernels.Info
-	fp4Units bool // the GPU multiplies 4-bit weights with 4-bit activations
+	group  *group
+	rank   int
+	gpu    int
+	ctx    cu.CUContext
+	stream cu.Stream
+	lanes  [maxLanes - 1]cu.Stream // beside it, for graphs
+	on     cu.Stream               // where launches go: the stream, or a lane of a capture
+	last   last                    // launch that leaves all before it done
+	late   bool                    // the next launch waits for other lanes, so it cannot start early
+	events []cu.Event              // of the capture under way
+	funcs  map[string]cu.Function
+	info   kernels.Info
+	units4 units4 // of the GPU
 
 	bufs    []buffer // index is Buffer.Index-1
 	stage   []byte   // pinned, for copies that are waited for
@@ -85,7 +86,7 @@ func newDevice(g *group, rank, gpu int) (d *device, err error) {
 	if d.info, err = describe(dev); err != nil {
 		return nil, err
 	}
-	d.fp4Units = fp4Units(dev)
+	d.units4 = max(g.options.units4, units4Of(dev))
 	if err = d.loadImages(); err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", d.info.Name, d.info.Detail, err)
 	}

@@ -1,0 +1,96 @@
+package engine
+
+import (
+	"fmt"
+
+	"glmbatch/engine/glm5"
+	"glmbatch/engine/sched"
+	"glmbatch/kernels"
+)
+
+// flight is a step from its launch until its tokens are there. Its memory is
+// used again.
+type flight struct {
+	step      int64
+	launched  int64       // when
+	batch     sched.Batch // without items, which are the scheduler's
+	sequences int
+	in        glm5.Batch
+	wanted    []wanted // a row of logits each
+	sampled   []kernels.Sampled
+	calls     []kernels.Call
+	spans     [][]kernels.Span // a rank each; nil: this step is not timed
+	memory    [][]kernels.Span
+}
+
+// wanted is a sequence whose next token a step samples, and its place there.
+type wanted struct {
+	*sequence
+	at int // in Tokens
+}
+
+func (e *Engine) flight(step int64) *flight { return &e.flights[step%int64(len(e.flights))] }
+
+func (f *flight) failed(err error) error {
+	return fmt.Errorf("step %d of %d sequences, %d tokens: %w", f.step, f.sequences, f.batch.Tokens, err)
+}
+
+// next lays the next step out; nil: nothing is due.
+func (e *Engine) next() *flight {
+	batch := e.sched.Next()
+	if len(batch.Items) == 0 {
+		return nil
+	}
+	f := e.flight(e.launched)
+	f.step, f.batch, f.sequences = e.launched, *batch, len(batch.Items)
+	e.layOut(f)
+	f.calls = e.model.Program(&f.in)
+	e.clock.end(schedule)
+	return f
+}
+
+// launch takes a step to the ranks. From here on its sequences have the tokens
+// that it will sample, whatever they are.
+func (e *Engine) launch(f *flight) error {
+	err := e.upload(f)
+	if err == nil {
+		err = e.model.Start(f.calls, f.timed(e.o.Trace, e.model.Group().Ranks()), f.sampled)
+	}
+	if err != nil {
+		return f.failed(err)
+	}
+	e.sched.Commit(&f.batch)
+	for i, q := range f.wanted {
+		q.Tokens = append(q.Tokens, 0)
+		q.step, q.row = f.step, int32(i)
+		if len(q.Tokens) >= q.Max { // this token is the last
+			e.sched.Finish(&q.Seq)
+		}
+	}
+	f.batch.Items, f.batch.Moved = nil, nil
+	e.launched++
+	e.clock.end(upload)
+	f.launched = e.clock.mark
+	return nil
+}
+
+// timed returns room for the spans of the calls on each rank if the step is to
+// be timed, else nil.
+func (f *flight) timed(policy func(int64) bool, ranks int) [][]kernels.Span {
+	f.spans = nil
+	if policy == nil || !policy(f.step) {
+		return nil
+	}
+	if len(f.memory) != ranks {
+		f.memory = make([][]kernels.Span, ranks)
+	}
+	for i, s := range f.memory {
+		if cap(s) < len(f.calls) {
+			s = make([]kernels.Span, len(f.calls))
+		}
+		f.memory[i] = s[:len(f.calls)]
+		clear(f.memory[i])
+	}
+	f.spans = f.memory
+	return f.spans
+}

@@ -81,10 +81,12 @@ func (a *Attribution) Step(step int64, rows []timeline.Event) []Ledger {
 // rank attributes one rank's part of a step.
 func (a *Attribution) rank(sec *section, r *rankStep, lastOfAll int64) Ledger {
 	a.pieces = a.pieces[:0]
+	reached := r.first
 	for i := range r.device {
 		e := &r.device[i]
 		a.pieces = append(a.pieces, timeline.Piece{Start: e.Start, End: e.End, Key: a.classes.number(e)})
-		a.count(sec, e)
+		a.count(sec, e, max(0, e.Start-reached))
+		reached = max(reached, e.End)
 	}
 	l := ledgerOf(r, &a.sweeper, a.pieces, len(a.classes.keys), lastOfAll, a.opt.LaunchGap)
 	a.classSum = addTo(a.classSum, l.Self)
@@ -108,9 +110,10 @@ func (a *Attribution) rank(sec *section, r *rankStep, lastOfAll int64) Ledger {
 	return l
 }
 
-// count adds an event's cost to the rows that it belongs to.
-func (a *Attribution) count(sec *section, e *timeline.Event) {
-	c := cost{Calls: 1, Total: e.End - e.Start, Bytes: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs, Slots: e.Slots}
+// count adds an event's cost to the rows that it belongs to. The device idled for
+// gap before it.
+func (a *Attribution) count(sec *section, e *timeline.Event, gap int64) {
+	c := cost{Calls: 1, Total: e.End - e.Start, Gap: gap, Bytes: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs, Slots: e.Slots}
 	if a.opt.Machine != nil {
 		c.Bound = a.opt.Machine.Bound(kernels.Cost{HBM: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs}, a.pipes[e.Kernel])
 	}

@@ -25,6 +25,13 @@
 // An idle stretch belongs to the first that fits, in the order profiler,
 // launch by evidence, host, peers, launch by length.
 //
+// # Gaps between kernels
+//
+// A row's Gap is for how long the device idled right before its kernels, inside
+// the device's span of the step: which kernels a launch gap precedes. Where
+// kernels start early (programmatic launch) our own spans begin when the kernels
+// before have ended, so that a gap is what their end and the next start cost.
+//
 // # Waiting inside collectives
 //
 // A rank that arrives early spins inside the collective. That is part of the

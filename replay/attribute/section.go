@@ -44,6 +44,7 @@ type Row struct {
 	Calls int64
 	Self  int64 // time in which only this ran
 	Total int64 // lengths of the spans
+	Gap   int64 // idle time of the device right before them, inside its span
 	Bytes int64
 	Wire  int64
 	FLOPs int64
@@ -57,12 +58,13 @@ type Row struct {
 
 // cost is what is added up for a row.
 type cost struct {
-	Calls, Total, Bytes, Wire, FLOPs, Bound, Slots int64
+	Calls, Total, Gap, Bytes, Wire, FLOPs, Bound, Slots int64
 }
 
 func (c *cost) add(o cost) {
 	c.Calls += o.Calls
 	c.Total += o.Total
+	c.Gap += o.Gap
 	c.Bytes += o.Bytes
 	c.Wire += o.Wire
 	c.FLOPs += o.FLOPs
@@ -210,7 +212,7 @@ func (a *Attribution) rows(s *section, ring *keyring, costs []cost, self *sample
 			continue
 		}
 		k := ring.keys[i]
-		r := Row{Label: ring.by.label(k, a.names), Key: k, Calls: c.Calls, Self: self.total(i), Total: c.Total,
+		r := Row{Label: ring.by.label(k, a.names), Key: k, Calls: c.Calls, Self: self.total(i), Total: c.Total, Gap: c.Gap,
 			Bytes: c.Bytes, Wire: c.Wire, FLOPs: c.FLOPs, Bound: c.Bound, Slots: c.Slots,
 			Steps: self.of(i, s.steps)}
 		r.PerStep = MedianOf(r.Steps)

@@ -14,7 +14,7 @@ import (
 func (r *Report) csv(w io.Writer, _ Style) error {
 	c := csv.NewWriter(w)
 	c.Write([]string{"kind", "by", "label", "class", "steps", "ranks", "calls", "self_ns", "share_of_device", "share_of_wall", "total_ns",
-		"bytes", "wire_bytes", "flops", "gb_per_s", "gflop_per_s", "bound_ns", "median_ns", "lo_ns", "hi_ns"})
+		"bytes", "wire_bytes", "flops", "gb_per_s", "gflop_per_s", "bound_ns", "median_ns", "lo_ns", "hi_ns", "gap_ns"})
 	n := func(v int64) string { return strconv.FormatInt(v, 10) }
 	f := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 	for i := range r.Sections {
@@ -22,7 +22,7 @@ func (r *Report) csv(w io.Writer, _ Style) error {
 		row := func(by attribute.By, x *attribute.Row) {
 			c.Write([]string{s.Kind, string(by), x.Label, x.Class, n(int64(s.Steps)), n(int64(s.Ranks)), n(x.Calls), n(x.Self),
 				f(share(x.Self, s.Span)), f(share(x.Self, s.Wall)), n(x.Total), n(x.Bytes), n(x.Wire), n(x.FLOPs), f(rate(s, x.Bytes, x.Total)),
-				f(rate(s, x.FLOPs, x.Total)), n(x.Bound), n(x.PerStep.Median), n(x.PerStep.Lo), n(x.PerStep.Hi)})
+				f(rate(s, x.FLOPs, x.Total)), n(x.Bound), n(x.PerStep.Median), n(x.PerStep.Lo), n(x.PerStep.Hi), n(x.Gap)})
 		}
 		for j := range s.Classes {
 			row(attribute.ByClass, &s.Classes[j])
@@ -34,7 +34,7 @@ func (r *Report) csv(w io.Writer, _ Style) error {
 		}
 		rest := append(s.Ledger[len(s.Classes):len(s.Ledger):len(s.Ledger)], attribute.Amount{Name: "wall", NS: s.Wall})
 		for _, a := range rest {
-			line := make([]string, 20)
+			line := make([]string, 21)
 			line[0], line[1], line[2], line[4], line[5] = s.Kind, "ledger", a.Name, n(int64(s.Steps)), n(int64(s.Ranks))
 			line[7], line[9] = n(a.NS), f(share(a.NS, s.Wall))
 			c.Write(line)

@@ -54,6 +54,7 @@ type jsonRow struct {
 	Self    int64           `json:"self_ns"`
 	Share   float64         `json:"share"`
 	Total   int64           `json:"total_ns"`
+	Gap     int64           `json:"gap_ns"`
 	Bytes   int64           `json:"bytes"`
 	Wire    int64           `json:"wire_bytes"`
 	FLOPs   int64           `json:"flops"`
@@ -144,7 +145,7 @@ func totals(s *attribute.Section, perStep bool) jsonTotals {
 
 func jsonRowOf(s *attribute.Section, c *attribute.Row, perStep bool) jsonRow {
 	round := func(f float64) float64 { return math.Round(f*1e6) / 1e6 }
-	j := jsonRow{Class: c.Class, Calls: c.Calls, Self: c.Self, Share: round(share(c.Self, s.Span)), Total: c.Total, Bytes: c.Bytes, Wire: c.Wire,
+	j := jsonRow{Class: c.Class, Calls: c.Calls, Self: c.Self, Share: round(share(c.Self, s.Span)), Total: c.Total, Gap: c.Gap, Bytes: c.Bytes, Wire: c.Wire,
 		FLOPs: c.FLOPs, GB: round(rate(s, c.Bytes, c.Total)), GFLOP: round(rate(s, c.FLOPs, c.Total)), Bound: c.Bound}
 	if perStep {
 		j.PerStep = &c.PerStep
@@ -191,6 +192,7 @@ func addRow(rows []attribute.Row, c attribute.Row) []attribute.Row {
 	r.Calls += c.Calls
 	r.Self += c.Self
 	r.Total += c.Total
+	r.Gap += c.Gap
 	r.Bytes += c.Bytes
 	r.Wire += c.Wire
 	r.FLOPs += c.FLOPs

@@ -25,7 +25,7 @@ func (t table) compact() table {
 }
 
 // Columns that a narrow terminal does without, in the order in which they go.
-var dispensable = []string{"95 % of median", "95 % of it", "GFLOP/s", "device"}
+var dispensable = []string{"gap us", "95 % of median", "95 % of it", "GFLOP/s", "device"}
 
 // leastName is how much of the first column is worth more than another one.
 const leastName = 18

@@ -156,7 +156,7 @@ func (r *Report) grouped(s *attribute.Section) table {
 }
 
 func (r *Report) columns() []string {
-	c := []string{"calls", "self ms", "95 % of median", "device", "wall", "GB/s", "GFLOP/s"}
+	c := []string{"calls", "self ms", "95 % of median", "device", "wall", "gap us", "GB/s", "GFLOP/s"}
 	if r.Machine != nil {
 		c = append(c, "× bound")
 	}
@@ -173,7 +173,7 @@ func (r *Report) cells(s *attribute.Section, c *attribute.Row) []string {
 		interval = ms(float64(c.PerStep.Lo)) + "–" + ms(float64(c.PerStep.Hi))
 	}
 	cells := []string{c.Label, count(perStep(of, c.Calls)), ms(mean(of, c.Self)), interval,
-		percentCell(share(c.Self, of.Span)), percentCell(share(c.Self, of.Wall)), rateCell(rate(of, c.Bytes, c.Total)), rateCell(rate(of, c.FLOPs, c.Total))}
+		percentCell(share(c.Self, of.Span)), percentCell(share(c.Self, of.Wall)), gapCell(c), rateCell(rate(of, c.Bytes, c.Total)), rateCell(rate(of, c.FLOPs, c.Total))}
 	if r.Machine != nil {
 		bound := ""
 		if c.Bound > 0 && c.Total > 0 {
@@ -185,6 +185,14 @@ func (r *Report) cells(s *attribute.Section, c *attribute.Row) []string {
 }
 
 func percentCell(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
+
+// gapCell is how long the device idled before a call, in the mean.
+func gapCell(c *attribute.Row) string {
+	if c.Gap == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", float64(c.Gap)/float64(max(1, c.Calls))/1e3)
+}
 
 func rateCell(f float64) string {
 	if f == 0 {

@@ -10,21 +10,24 @@ import (
 	"glmbatch/kernels/kerneltest"
 )
 
-// The kernels for 4-bit matrix units, with the instruction itself done by shuffles
-// where the GPU lacks it: packing, quantising, fragments and scales are the same.
-func TestNativeFP4(t *testing.T) {
+// The kernels for 4-bit matrix units, with the instructions themselves done by plain
+// code where the GPU lacks them: packing, quantising, fragments, shared memory and
+// scales are the same.
+func TestUnits4(t *testing.T) {
 	if err := driver.Status(); err != nil {
 		t.Skip(err)
 	}
 	held := hold(t)
-	open := func(t testing.TB, ranks int) []kernels.Device {
-		ds, err := Open(ranks, Options{like: held, native4: true})
-		if err != nil {
-			t.Fatal(err)
+	for units, name := range map[units4]string{mma4: "mma", tensor4: "tcgen05"} {
+		open := func(t testing.TB, ranks int) []kernels.Device {
+			ds, err := Open(ranks, Options{like: held, units4: units})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ds
 		}
-		return ds
-	}
-	for name := range natives {
-		t.Run(string(name), func(t *testing.T) { kerneltest.One(t, open, name) })
+		for k := range natives {
+			t.Run(name+"/"+string(k), func(t *testing.T) { kerneltest.One(t, open, k) })
+		}
 	}
 }

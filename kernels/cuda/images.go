@@ -22,18 +22,19 @@ var images embed.FS
 
 // entries lists the kernels of each image.
 var entries = map[string]string{
-	"pack":    "pack_bf16 pack_fp8 pack_fp4",
-	"gemm":    "gemm_bf16_1_1 gemm_bf16_2_1 gemm_bf16_4_1 gemm_bf16_8_1 gemm_bf16_1_2 gemm_bf16_2_2 gemm_bf16_4_2 gemm_bf16_8_2 gemm_bf16_1_4 gemm_bf16_2_4 gemm_bf16_4_4 gemm_bf16_8_4 gemm_bf16_1_8 gemm_bf16_2_8 gemm_bf16_4_8 gemm_bf16_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32",
-	"moe":     "moe_group moe_up_fp4_8 moe_up_fp4_32 moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_fp4 moe_down_bf16 moe_down_f32 moe_down_fp4_8 moe_down_fp4_32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
-	"experts": "experts_up_fp4 experts_down_fp4_8 experts_down_fp4_16",
-	"fp4mma":  "pack_fp4a4 quant_fp4 gemm_fp4a4_8 gemm_fp4a4_32 moe_up_fp4a4_8 moe_up_fp4a4_32 moe_down_fp4a4_8 moe_down_fp4a4_32 combine_fp4a4",
-	"exact":   "exact_gemm_bf16 exact_gemm_fp4 exact_up_bf16 exact_up_fp4 exact_down_bf16 exact_down_fp4",
-	"rows":    "rms_norm add_norm latent_write index_write silu_mul gather_rows embed all_gather quant_pairs",
-	"route":   "moe_route moe_route_many",
-	"attend":  "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
-	"indexer": "index_logits_f32 index_logits_bf16 index_logits_fp8 index_topk",
-	"sample":  "feed sample",
-	"comm":    "reduce_norm gather_columns sum_parts barrier fault stamps_clear clock_read",
+	"pack":      "pack_bf16 pack_fp8 pack_fp4",
+	"gemm":      "gemm_bf16_1_1 gemm_bf16_2_1 gemm_bf16_4_1 gemm_bf16_8_1 gemm_bf16_1_2 gemm_bf16_2_2 gemm_bf16_4_2 gemm_bf16_8_2 gemm_bf16_1_4 gemm_bf16_2_4 gemm_bf16_4_4 gemm_bf16_8_4 gemm_bf16_1_8 gemm_bf16_2_8 gemm_bf16_4_8 gemm_bf16_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32",
+	"moe":       "moe_group moe_up_fp4_8 moe_up_fp4_32 moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_fp4 moe_down_bf16 moe_down_f32 moe_down_fp4_8 moe_down_fp4_32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
+	"experts":   "experts_up_fp4 experts_down_fp4_8 experts_down_fp4_16",
+	"fp4mma":    "pack_fp4a4 quant_fp4 gemm_fp4a4_8 gemm_fp4a4_32 moe_up_fp4a4_8 moe_up_fp4a4_32 moe_down_fp4a4_8 moe_down_fp4a4_32 combine_fp4a4",
+	"fp4tensor": "pack_fp4t fp4_tensor_16 fp4_tensor_32",
+	"exact":     "exact_gemm_bf16 exact_gemm_fp4 exact_up_bf16 exact_up_fp4 exact_down_bf16 exact_down_fp4",
+	"rows":      "rms_norm add_norm latent_write index_write silu_mul gather_rows embed all_gather quant_pairs",
+	"route":     "moe_route moe_route_many",
+	"attend":    "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
+	"indexer":   "index_logits_f32 index_logits_bf16 index_logits_fp8 index_topk",
+	"sample":    "feed sample",
+	"comm":      "reduce_norm gather_columns sum_parts barrier fault stamps_clear clock_read",
 }
 
 // maxSharedOptin is CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, which cu lacks.

@@ -20,7 +20,7 @@ var exacts = map[kernels.Name]launcher{
 // launcherOf returns how a call is launched, nil if it cannot be.
 func (d *device) launcherOf(c *kernels.Call) launcher {
 	if f := natives[c.Kernel]; f != nil {
-		if w, _ := d.weight(c.Args[0]); w.native {
+		if w, _ := d.weight(c.Args[0]); w.units4 != no4 {
 			return f
 		}
 	}

@@ -15,18 +15,33 @@ import (
 // they are: weights that were loaded for that.
 var natives = map[kernels.Name]launcher{"gemm_fp4a4": nativeGemm, "moe_up_fp4a4": nativeUp, "moe_down_fp4a4": nativeDown}
 
-// fp4Units reports whether a GPU has the instruction that src/fp4mma.cu is compiled
-// with: mma.sync on block-scaled 4-bit values.
-func fp4Units(dev cu.Device) bool {
+// units4Of returns a GPU's, those that the images have code for.
+func units4Of(dev cu.Device) units4 {
 	major, err := dev.Attribute(cu.ComputeCapabilityMajor)
 	minor, err2 := dev.Attribute(cu.ComputeCapabilityMinor)
-	return err == nil && err2 == nil && major == 12 && minor == 0
+	switch {
+	case err != nil || err2 != nil || minor != 0:
+	case major == 10:
+		return tensor4
+	case major == 12:
+		return mma4
+	}
+	return no4
 }
 
-// native reports whether a weight is packed for matrix units that take 4-bit
-// activations.
-func (d *device) native(ws kernels.Weights) bool {
-	return ws.Format == kernels.FP4 && ws.Use == kernels.Multiply4 && (d.fp4Units || d.group.options.native4)
+func (u units4) packer() string {
+	if u == tensor4 {
+		return "pack_fp4t"
+	}
+	return "pack_fp4a4"
+}
+
+// unitsFor returns what a weight is packed for.
+func (d *device) unitsFor(ws kernels.Weights) units4 {
+	if ws.Format == kernels.FP4 && ws.Use == kernels.Multiply4 {
+		return d.units4
+	}
+	return no4
 }
 
 // fp4Of quantises the rows of a call: one for each (token, choice), or each token.
@@ -54,12 +69,25 @@ func tile4(rows, groups int32) int32 {
 	return 8
 }
 
+// tensor4 is the product of all kernels on tensor memory.
+func (d *device) tensor4(a *fp4P, w *weight, groups uint32, t int32, chunks uint32) error {
+	name := "fp4_tensor_16"
+	if t > 16 {
+		name = "fp4_tensor_32"
+	}
+	return d.do(name, [3]uint32{uint32(w.tiles), groups, chunks}, 128, 0, unsafe.Pointer(a))
+}
+
 func nativeGemm(d *device, c *kernels.Call, at uintptr) error {
 	a, _, err := d.fp4Of(c, 1, 0, at)
 	if err != nil {
 		return err
 	}
 	a.y, a.ldy = d.ptr(c.Args[2]), ld(c.Args[2], a.n)
+	if w, _ := d.weight(c.Args[0]); w.units4 == tensor4 {
+		t := tile4(a.m, 1)
+		return d.tensor4(&a, w, 1, t, ceil(a.m, max(16, t)))
+	}
 	t := tile4(a.m, 1)
 	return d.do(fmt.Sprintf("gemm_fp4a4_%d", t), [3]uint32{ceil(a.n, 16), ceil(a.m, t), 1}, 256, 0, unsafe.Pointer(&a))
 }
@@ -83,7 +111,8 @@ func nativeUp(d *device, c *kernels.Call, at uintptr) error {
 	if c.Dims.N%16 != 0 {
 		return fmt.Errorf("%w: experts of %d values a rank: a multiple of 16", kernels.ErrKernel, c.Dims.N)
 	}
-	a, _, err := d.fp4Of(c, 0, 0, at)
+	n, pairs := c.Dims.N, c.Dims.M*c.Dims.TopK
+	a, both, err := d.fp4Of(c, 0, int64(pairs)*int64(n)*8, at)
 	if err != nil {
 		return err
 	}
@@ -91,6 +120,14 @@ func nativeUp(d *device, c *kernels.Call, at uintptr) error {
 	groups, t, err := d.groups4(&a, c)
 	if err != nil {
 		return err
+	}
+	if w, _ := d.weight(c.Args[0]); w.units4 == tensor4 {
+		b := rowsP{x: both, y: a.y, at: at, m: pairs, n: n, ldx: 2 * n, ldy: n}
+		a.y, a.n, a.ldy = both, 2*n, 2*n
+		if err := d.tensor4(&a, w, groups, t, 1); err != nil {
+			return err
+		}
+		return d.do("silu_mul", [3]uint32{ceil(n, 256), uint32(pairs), 1}, 256, 0, unsafe.Pointer(&b))
 	}
 	return d.do(fmt.Sprintf("moe_up_fp4a4_%d", t), [3]uint32{ceil(a.n, 16), groups, 1}, 256, 0, unsafe.Pointer(&a))
 }
@@ -101,12 +138,17 @@ func nativeDown(d *device, c *kernels.Call, at uintptr) error {
 	if err != nil {
 		return err
 	}
-	a.y = rows
+	a.y, a.ldy = rows, a.n
 	groups, t, err := d.groups4(&a, c)
 	if err != nil {
 		return err
 	}
-	if err := d.do(fmt.Sprintf("moe_down_fp4a4_%d", t), [3]uint32{ceil(a.n, 128), groups, 1}, 256, 0, unsafe.Pointer(&a)); err != nil {
+	if w, _ := d.weight(c.Args[0]); w.units4 == tensor4 {
+		err = d.tensor4(&a, w, groups, t, 1)
+	} else {
+		err = d.do(fmt.Sprintf("moe_down_fp4a4_%d", t), [3]uint32{ceil(a.n, 128), groups, 1}, 256, 0, unsafe.Pointer(&a))
+	}
+	if err != nil {
 		return err
 	}
 	b := combine4P{rows: rows, weights: d.ptr(c.Args[3]), y: d.ptr(c.Args[4]), at: at, n: a.n, topk: a.topk, ldw: ld(c.Args[3], a.topk), ldy: ld(c.Args[4], a.n)}

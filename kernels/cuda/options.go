@@ -28,9 +28,9 @@ type Options struct {
 	// Profiler times kernels once more while it is on; for one rank. nil: none.
 	Profiler *Profiler
 
-	images  fs.FS            // of the kernels; nil: those in the program
-	native4 bool             // weights for 4-bit activations as GPUs with 4-bit matrix units take them, on any GPU
-	like    []kernels.Device // whose loaded kernels these share; tests open devices often
+	images fs.FS            // of the kernels; nil: those in the program
+	units4 units4           // as if the GPU had these, for tests
+	like   []kernels.Device // whose loaded kernels these share; tests open devices often
 }
 
 // Collective is a way in which ranks exchange messages. The sums of all ways have

@@ -28,7 +28,7 @@ type weight struct {
 	globals4          uintptr // of sums of 4-bit activations, which come without their input scale
 	global, globalUp  float32 // of matrix 0
 	input             float32 // likewise
-	native            bool    // FP4 as matrix units take it that multiply it with 4-bit activations
+	units4            units4  // FP4 is packed for these, and multiplied with 4-bit activations only
 }
 
 // FP4 products come out divided by fp4Sums, which the per-tensor scales make up for.
@@ -44,6 +44,9 @@ func (w *weight) layout() (bytes int64, err error) {
 	case w.format == kernels.BF16 || w.format == kernels.FP8:
 		w.kt = (w.cols + 15) / 16
 		w.each = int64(w.tiles) * int64(w.kt) * 512
+	case w.units4 == tensor4:
+		w.tiles, w.kt = (w.rows+127)/128, (w.cols+63)/64
+		w.each = int64(w.tiles) * int64(w.kt) * 4608
 	case w.format == kernels.FP4:
 		w.kt = (w.cols + 63) / 64
 		w.each = int64(w.tiles) * int64(w.kt) * 576
@@ -72,7 +75,7 @@ func (d *device) Load(ws kernels.Weights, _ kernels.Sharing) (b kernels.Buffer, 
 	if ws.Count < 1 || ws.Rows < 1 || ws.Cols < 1 {
 		return b, fmt.Errorf("load %s: %d matrices of %dx%d", ws.Name, ws.Count, ws.Rows, ws.Cols)
 	}
-	w.native = d.native(ws)
+	w.units4 = d.unitsFor(ws)
 	bytes, err := w.layout()
 	if err != nil {
 		return b, fmt.Errorf("load %s: %w", ws.Name, err)
@@ -132,8 +135,8 @@ func (d *device) fill(ptr uintptr, w *weight, read func(int) (kernels.Matrix, er
 		}
 		if w.format == kernels.FP4 {
 			global, up := m.Global*fp4Sums, m.GlobalUp*fp4Sums
-			if w.native {
-				global, up, name = m.Global, m.GlobalUp, "pack_fp4a4"
+			if w.units4 != no4 {
+				global, up, name = m.Global, m.GlobalUp, w.units4.packer()
 			}
 			if up == 0 {
 				up = global

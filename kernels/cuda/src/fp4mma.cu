@@ -7,58 +7,25 @@
 // registers of its fragment (rows g and g + 8 at columns 8t .. 8t + 7, then at 32 +
 // 8t; the lowest column in the lowest bits), then for each row its four E4M3 scales,
 // the first columns' in the lowest bits. A matrix is [tiles of 16 rows][kt units].
-// Activations: rows of kt 32-byte pieces of codes, and kt words of scales.
-#include "device.cuh"
+#include "fp4a4.cuh"
 
-constexpr int kUnit = 576, kCodes = 32;  // bytes of a unit, and of a row's 64 codes
+constexpr int kUnit = 576;  // bytes
 
-struct Pack4P {
-  const uint8_t* data;    // as the checkpoint has it, row-major
-  const uint8_t* scales;  // E4M3 [rows, cols/16]
-  char* out;
-  int rows, cols, tiles, kt;
-};
-
-// A scale's sign becomes that of its codes: the unit's scales have none.
 extern "C" __global__ void pack_fp4a4(const Pack4P p) {
   size_t units = (size_t)p.tiles * p.kt;
-  auto scale = [&](int r, int c) -> uint32_t { return r < p.rows && c < p.cols ? p.scales[(size_t)r * (p.cols / 16) + c / 16] : 0; };
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < units * 144; i += (size_t)gridDim.x * blockDim.x) {
     size_t unit = i / 144, kt = unit % p.kt, tile = unit / p.kt;
     int at = i % 144;
     uint32_t word = 0;
     if (at < 128) {
       int lane = at >> 2, j = at & 3, r = tile * 16 + (lane >> 2) + (j & 1) * 8, c = kt * 64 + (lane & 3) * 8 + (j >> 1) * 32;
-      for (int n = 0; n < 8; n++)
-        if (r < p.rows && c + n < p.cols) {
-          uint32_t b = p.data[((size_t)r * p.cols + c + n) >> 1], q = n & 1 ? b >> 4 : b & 15;
-          word |= (q ^ (scale(r, c + n) >> 7 << 3)) << (4 * n);
-        }
+      word = p.codes(r, c);
     } else {
-      for (int b = 0; b < 4; b++) word |= (scale(tile * 16 + at - 128, kt * 64 + b * 16) & 0x7f) << (8 * b);
+      word = p.scales4(tile * 16 + at - 128, kt * 64);
     }
     reinterpret_cast<uint32_t*>(p.out + unit * kUnit)[at] = word;
   }
 }
-
-struct Fp4P {
-  const char* w;          // of expert 0
-  const float2* globals;  // (lower half of the rows, upper half) of each expert, times its input scale
-  const uint8_t* codes;   // of the rows
-  const uint8_t* scales;
-  const int* experts;     // of each row; null: all 0
-  const int* list;        // rows ordered by expert; null: each its own group
-  const int* offsets;     // [groups+1] into list
-  float* y;
-  // Quantising: float32 rows x, one for all topk or by_pair.
-  const float* x;
-  const float* input;     // of each expert
-  uint8_t* codes_out;
-  uint8_t* scales_out;
-  u64* at;
-  int m, n, k, kt, ldx, ldy, topk, by_pair;  // m: rows
-  int64_t wexpert;
-};
 
 // A thread 16 values, as quant_pairs rounds them. Columns past k are 0.
 extern "C" __global__ void __launch_bounds__(256) quant_fp4(const __grid_constant__ Fp4P p) {
@@ -84,18 +51,6 @@ extern "C" __global__ void __launch_bounds__(256) quant_fp4(const __grid_constan
     p.scales_out[(size_t)row * blocks + b] = sf;
   }
   finish(p.at);
-}
-
-// dot8 is the sum of eight products of E2M1 codes, times 4.
-__device__ __forceinline__ int dot8(uint32_t a, uint32_t b) {
-  auto twice = [](uint32_t q) {
-    int v = (q & 7) < 2 ? (q & 1) : (2 | (q & 1)) << ((q >> 1 & 3) - 1);
-    return q & 8 ? -v : v;
-  };
-  int sum = 0;
-#pragma unroll
-  for (int i = 0; i < 32; i += 4) sum += twice(a >> i) * twice(b >> i);
-  return sum;
 }
 
 // C[16,8] += A[16,64] B[64,8]: row g's scales in lanes t = 0, row g + 8's in t = 1,
@@ -153,27 +108,6 @@ __device__ __forceinline__ void product(float (&acc)[T][NT][4], const Fp4P& p, c
       for (int j = 0; j < T; j++) mma4(acc[j][nt], a[j], sa[j], b0, b1, sb);
     }
   }
-}
-
-// group is the expert of a block and its rows.
-struct Group {
-  int e, first, count;
-  __device__ __forceinline__ Group(const Fp4P& p) {
-    if (p.list) e = blockIdx.y, first = p.offsets[e], count = p.offsets[e + 1] - first;
-    else first = blockIdx.y, count = 1, e = p.experts[first];
-  }
-  __device__ __forceinline__ int row(const Fp4P& p, int i) const { return i >= count ? -1 : p.list ? p.list[first + i] : first; }
-};
-
-__device__ __forceinline__ void touched(const Fp4P& p) {
-  if (!p.at || p.list || blockIdx.x || blockIdx.y || threadIdx.x) return;
-  int n = 0;
-  for (int i = 0; i < p.m; i++) {
-    bool seen = false;
-    for (int j = 0; j < i && !seen; j++) seen = p.experts[j] == p.experts[i];
-    n += !seen;
-  }
-  p.at[2] = n;
 }
 
 // A block has 16 outputs (of gate and of up alike where T is 2); its warps share k,

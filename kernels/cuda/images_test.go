@@ -54,7 +54,7 @@ func TestMatrixInstructions(t *testing.T) {
 	}
 	for _, want := range []string{
 		"gemm sm_90a HMMA.16816.F32.BF16 ", "moe sm_90a HMMA.16816.F32.BF16 ", "moe sm_100a HMMA.16816.F32.BF16 ",
-		"fp4mma sm_120a OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X ",
+		"fp4mma sm_120a OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X ", "fp4tensor sm_100a UTCOMMA.4X ",
 	} {
 		if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }) {
 			t.Errorf("no %s", want)

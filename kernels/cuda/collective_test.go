@@ -129,3 +129,40 @@ func TestMeeting(t *testing.T) {
 		}
 	}
 }
+
+func TestPlacement(t *testing.T) {
+	for _, c := range []struct {
+		ranks, gpus, per int
+		want             []int // nil: there is no place
+	}{
+		{1, 8, 0, []int{0}},
+		{2, 8, 0, []int{0, 1}},
+		{8, 1, 0, []int{0, 0, 0, 0, 0, 0, 0, 0}},
+		{8, 4, 0, []int{0, 0, 1, 1, 2, 2, 3, 3}},
+		{8, 3, 0, []int{0, 0, 0, 1, 1, 1, 2, 2}},
+		{4, 4, 2, []int{0, 0, 1, 1}},
+		{8, 2, 3, nil},
+	} {
+		got, err := placement(c.ranks, c.gpus, c.per)
+		if !slices.Equal(got, c.want) || (err == nil) != (c.want != nil) {
+			t.Errorf("%d ranks on %d GPUs, %d each: %v, %v; want %v", c.ranks, c.gpus, c.per, got, err, c.want)
+		}
+	}
+}
+
+// Messages of every size have a way that their ranks can go.
+func TestWay(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8} {
+		g := &group{ranks: make([]*device, n)}
+		if w := g.way(4 * 6144); w != OneShot {
+			t.Errorf("a row of %d ranks goes %s", n, w)
+		}
+		if w := g.way(64 << 20); n > 2 && w == OneShot {
+			t.Errorf("64 MiB of %d ranks go %s", n, w)
+		}
+		g.options.Collective = TwoShot
+		if w := g.way(8); w != TwoShot {
+			t.Errorf("forced to %s, %d ranks go %s", TwoShot, n, w)
+		}
+	}
+}

@@ -31,12 +31,9 @@ func Open(ranks int, o Options) ([]kernels.Device, error) {
 	if err != nil || gpus == 0 {
 		return nil, fmt.Errorf("%w: no GPU (%v)", kernels.ErrDevice, err)
 	}
-	per := o.RanksPerGPU
-	if per == 0 {
-		per = (ranks + gpus - 1) / gpus
-	}
-	if per*gpus < ranks {
-		return nil, fmt.Errorf("%w: %d ranks on %d GPUs with %d a GPU: raise --ranks-per-gpu", kernels.ErrDevice, ranks, gpus, per)
+	at, err := placement(ranks, gpus, o.RanksPerGPU)
+	if err != nil {
+		return nil, err
 	}
 	if o.StepTimeout == 0 {
 		o.StepTimeout = time.Minute
@@ -45,11 +42,11 @@ func Open(ranks int, o Options) ([]kernels.Device, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	g := &group{options: o}
-	for r := range ranks {
-		d, err := newDevice(g, r, r/per)
+	for r, gpu := range at {
+		d, err := newDevice(g, r, gpu)
 		if err != nil {
 			g.closeAll()
-			return nil, fmt.Errorf("rank %d on GPU %d: %w", r, r/per, err)
+			return nil, fmt.Errorf("rank %d on GPU %d: %w", r, gpu, err)
 		}
 		g.ranks = append(g.ranks, d)
 	}
@@ -62,6 +59,22 @@ func Open(ranks int, o Options) ([]kernels.Device, error) {
 		out[i] = d
 	}
 	return out, nil
+}
+
+// placement returns each rank's GPU: per ranks on each, from the first on; 0: as
+// few as place all of them.
+func placement(ranks, gpus, per int) ([]int, error) {
+	if per == 0 {
+		per = (ranks + gpus - 1) / gpus
+	}
+	if per*gpus < ranks {
+		return nil, fmt.Errorf("%w: %d ranks on %d GPUs with %d a GPU: raise --ranks-per-gpu", kernels.ErrDevice, ranks, gpus, per)
+	}
+	at := make([]int, ranks)
+	for r := range at {
+		at[r] = r / per
+	}
+	return at, nil
 }
 
 func (g *group) closeAll() error {

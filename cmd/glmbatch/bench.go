@@ -77,7 +77,7 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-slots 494976
   # what a copy of the whole pool in each layer would cost
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-cache fp8 --kv-slots 494976 --what-if kv=cast-pool
-  # sums over eight ranks, from a row to 64 MiB, in every way
+  # sums over eight ranks, from a row to 64 MB, in every way
   glmbatch bench --collectives --ranks 8 --device cuda
   # keep the spans, for report, diff and export, and a step for replay
   glmbatch bench --config glm-5 --tp 8 --timeline bench.parquet --capture steps --format json > bench.json`,

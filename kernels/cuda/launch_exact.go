@@ -34,7 +34,7 @@ func (d *device) launcherOf(c *kernels.Call) launcher {
 func (d *device) exactOf(c *kernels.Call, at uintptr) (exactP, string) {
 	w, p := d.weight(c.Args[0])
 	x, out := c.Dims, c.Args[len(c.Args)-1]
-	a := exactP{w: p, x: d.ptr(c.Args[1]), y: d.ptr(out), at: at, m: x.M, n: x.N, k: x.K, heads: max(1, x.Heads), topk: x.TopK, global: w.global, wnext: w.each}
+	a := exactP{w: p, x: d.ptr(c.Args[1]), y: d.ptr(out), at: at, m: x.M, n: x.N, k: x.K, heads: max(1, x.Heads), topk: x.TopK, groups: int32(w.count), global: w.global, wnext: w.each}
 	if w.format != kernels.FP4 {
 		return a, "bf16" // FP8 too: its values are packed as BF16
 	}

@@ -50,7 +50,7 @@ func (d *device) fp4Of(c *kernels.Call, byPair int32, more int64, at uintptr) (f
 	w, p := d.weight(c.Args[0])
 	x := c.Dims
 	a := fp4P{w: p, globals: w.globals4, input: w.ins, at: at, x: d.ptr(c.Args[1]), ldx: ld(c.Args[1], x.K), m: x.M * max(1, x.TopK), n: x.N, k: x.K,
-		kt: int32(w.kt), topk: max(1, x.TopK), byPair: byPair, wexpert: w.each}
+		kt: int32(w.kt), topk: max(1, x.TopK), groups: int32(w.count), byPair: byPair, wexpert: w.each}
 	if x.TopK > 0 {
 		a.experts = d.ptr(c.Args[2])
 	}

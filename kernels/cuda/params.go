@@ -30,7 +30,7 @@ type moeP struct {
 type exactP struct {
 	w, globals, x, y, experts, weights, rope, pos, at uintptr
 	m, n, k, ldx, ldy, ldw                            int32
-	heads, xhead, yhead, nrope, topk, byPair          int32
+	heads, xhead, yhead, nrope, topk, groups, byPair  int32
 	global                                            float32
 	wnext                                             int64
 }

@@ -7,7 +7,7 @@ package cuda
 type fp4P struct {
 	w, globals, codes, scales, experts, list, offsets, y uintptr
 	x, input, codesOut, scalesOut, at                    uintptr
-	m, n, k, kt, ldx, ldy, topk, byPair                  int32
+	m, n, k, kt, ldx, ldy, topk, groups, byPair          int32
 	wexpert                                              int64
 }
 

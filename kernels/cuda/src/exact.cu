@@ -14,7 +14,7 @@ struct ExactP {
   const int* pos;
   u64* at;
   int m, n, k, ldx, ldy, ldw;  // n: outputs; of moe_up half of a matrix's rows
-  int heads, xhead, yhead, nrope, topk;
+  int heads, xhead, yhead, nrope, topk, groups;
   int by_pair;          // moe_up: x has a row a pair
   float global;
   int64_t wnext;        // bytes from one matrix to the next
@@ -135,16 +135,16 @@ __device__ __forceinline__ void exact_gemm(const ExactP& p) {
   finish(p.at);
 }
 
-// touched counts the experts of all pairs.
+// touched counts the experts of all pairs: the first block does.
 __device__ __forceinline__ void touched(const ExactP& p) {
-  if (!p.at || blockIdx.x || blockIdx.y || threadIdx.x) return;
+  if (!p.at || blockIdx.x || blockIdx.y) return;
   int n = 0;
-  for (int i = 0; i < p.m * p.topk; i++) {
+  for (int base = 0; base < p.groups; base += blockDim.x) {
     bool seen = false;
-    for (int j = 0; j < i && !seen; j++) seen = p.experts[j] == p.experts[i];
-    n += !seen;
+    for (int i = 0; i < p.m * p.topk && !seen; i++) seen = p.experts[i] == base + (int)threadIdx.x;
+    n += __syncthreads_count(seen);
   }
-  p.at[2] = n;
+  if (threadIdx.x == 0) p.at[2] = n;
 }
 
 // y[pair, n] = silu(gate x) * (up x). grid (n/128, pairs)

@@ -46,7 +46,7 @@ struct Fp4P {
   uint8_t* codes_out;
   uint8_t* scales_out;
   u64* at;
-  int m, n, k, kt, ldx, ldy, topk, by_pair;  // m: rows
+  int m, n, k, kt, ldx, ldy, topk, groups, by_pair;  // m: rows
   int64_t wexpert;
 };
 
@@ -61,15 +61,16 @@ struct Group {
   __device__ __forceinline__ int row(const Fp4P& p, int i) const { return i >= count ? -1 : p.list ? p.list[first + i] : first + i; }
 };
 
+// touched counts the experts of rows that are groups of their own: the first block does.
 __device__ __forceinline__ void touched(const Fp4P& p) {
-  if (!p.at || p.list || !p.experts || blockIdx.x || blockIdx.y || threadIdx.x) return;
+  if (!p.at || p.list || !p.experts || blockIdx.x || blockIdx.y) return;
   int n = 0;
-  for (int i = 0; i < p.m; i++) {
+  for (int base = 0; base < p.groups; base += blockDim.x) {
     bool seen = false;
-    for (int j = 0; j < i && !seen; j++) seen = p.experts[j] == p.experts[i];
-    n += !seen;
+    for (int i = 0; i < p.m && !seen; i++) seen = p.experts[i] == base + (int)threadIdx.x;
+    n += __syncthreads_count(seen);
   }
-  p.at[2] = n;
+  if (threadIdx.x == 0) p.at[2] = n;
 }
 
 // dot8 is the sum of eight products of E2M1 codes, times 4: for GPUs without the

@@ -5,7 +5,7 @@ package datasets
 type Span struct {
 	Step    int64  `parquet:"step" arrow:"step"`
 	Rank    int32  `parquet:"rank" arrow:"rank"`
-	Lane    string `parquet:"lane,dict" arrow:"lane,dict"`     // "device", "host", or the stream of an import
+	Lane    string `parquet:"lane,dict" arrow:"lane,dict"`     // "device", "device 1", "host", or the stream of an import
 	Call    int32  `parquet:"call" arrow:"call"`               // place in the step's list; -1: no call of ours
 	Layer   int32  `parquet:"layer" arrow:"layer"`             // -1: none
 	Kernel  string `parquet:"kernel,dict" arrow:"kernel,dict"` // or the host phase

@@ -64,6 +64,7 @@ type Call struct {
 type Span struct {
 	Start, End int64
 	Groups     int32 // experts that really had tokens; 0 where none are grouped
+	Lane       int8  // of the calls of a rank that run at once; 0: the first
 }
 
 // Trace is one step as it ran: Spans[rank][i] belongs to Calls[i].

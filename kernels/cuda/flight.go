@@ -21,6 +21,7 @@ type flight struct {
 	fetch  []byte // where the caller wants it
 	spans  []kernels.Span
 
+	lanes    []int8    // of the calls; nil: one after the other
 	profiled *profiled // nil: no profiler is on
 }
 
@@ -57,6 +58,7 @@ func (f *flights) next(fetch, stamps int) (*flight, error) {
 		return nil, fmt.Errorf("%w: %d lists are on their way already", kernels.ErrKernel, len(f.ring))
 	}
 	x := &f.ring[f.started%len(f.ring)]
+	x.lanes = nil
 	need := stampsAt(fetch) + stamps
 	if need <= len(x.memory) {
 		return x, nil
@@ -107,7 +109,7 @@ func (d *device) Wait() error {
 	if x.profiled != nil {
 		d.group.options.Profiler.collect(x.profiled)
 	}
-	return d.decode(x.memory[stampsAt(len(x.fetch)):], x.spans)
+	return d.decode(x.memory[stampsAt(len(x.fetch)):], x.spans, x.lanes)
 }
 
 // arrived looks without a pause for as long as short steps take, then now and then.

@@ -24,6 +24,7 @@ type graph struct {
 	mode  int // of stamping
 	*driver.Graph
 	launched []launched // for the profiler
+	lanes    []int8     // of the calls
 }
 
 // launches reports whether a list launches what g does: kernels, sizes, buffers
@@ -141,7 +142,7 @@ func (d *device) ready(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	}
 	k, seen := d.graph(calls, d.mode(spans != nil))
 	if k.Graph != nil {
-		d.launched = k.launched
+		d.launched, x.lanes = k.launched, k.lanes
 		return x, k.Graph, true, nil
 	}
 	if err = d.prepare(calls); err != nil {
@@ -154,7 +155,8 @@ func (d *device) ready(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	if k.Graph, err = d.capture(calls); err != nil {
 		return nil, nil, false, err
 	}
-	k.launched = d.launched
+	k.launched, k.lanes = d.launched, d.lanesOf
+	x.lanes = k.lanes
 	d.stats.Graphs++
 	d.stats.Nodes += k.Nodes
 	return x, k.Graph, false, nil

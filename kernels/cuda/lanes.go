@@ -123,6 +123,10 @@ func lane(latest, tails [maxLanes]int) int {
 // spread enqueues the calls on the lanes of a stream that is being captured.
 func (d *device) spread(calls []kernels.Call) error {
 	ps := places(calls)
+	d.lanesOf = d.lanesOf[:0:0]
+	for _, p := range ps {
+		d.lanesOf = append(d.lanesOf, int8(p.lane))
+	}
 	awaited := make([]bool, len(calls))
 	for _, p := range ps {
 		for _, c := range p.after {

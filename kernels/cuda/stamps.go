@@ -51,8 +51,9 @@ func (s *stamps) clear(d *device) error {
 	return d.do("stamps_clear", [3]uint32{uint32(s.calls+255) / 256, 1, 1}, 256, 0, unsafe.Pointer(&p))
 }
 
-// decode turns stamps that were brought back into spans.
-func (d *device) decode(b []byte, spans []kernels.Span) error {
+// decode turns stamps that were brought back into spans. lanes is nil where calls
+// ran one after the other.
+func (d *device) decode(b []byte, spans []kernels.Span, lanes []int8) error {
 	var last int64
 	for i := range spans {
 		start, end := int64(binary.LittleEndian.Uint64(b[i*stampBytes:])), int64(binary.LittleEndian.Uint64(b[i*stampBytes+8:]))
@@ -64,12 +65,17 @@ func (d *device) decode(b []byte, spans []kernels.Span) error {
 			spans[i].Start, spans[i].End = spans[i-1].End, spans[i-1].End
 		}
 	}
+	for i, l := range lanes {
+		if i < len(spans) {
+			spans[i].Lane = l
+		}
+	}
 	return d.clock.again(d, last)
 }
 
 func (s *stamps) close() {
 	if s.ptr != 0 {
 		cu.MemFree(cu.DevicePtr(s.ptr))
-		s.ptr = 0
+		s.ptr, s.calls = 0, 0
 	}
 }

@@ -10,7 +10,8 @@
 // Lanes. A lane whose name is "host", or begins with "host" and one of " .:",
 // is a host lane; every other lane is a device lane.
 //
-//   - "device": a device of one rank of our own.
+//   - "device": a device of one rank of our own. "device 1", "device 2": calls of
+//     it that may run at the same time as those of "device".
 //   - "device (shared)": the same, of a device whose ranks share one memory and
 //     one set of threads. Each rank's span is then the whole call, and a
 //     replicated call, which ran once, has its bytes and FLOPs on rank 0 only:

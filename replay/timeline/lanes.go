@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -14,6 +15,9 @@ const (
 	LaneTokenize = "host.tokenize"
 	LaneWrite    = "host.write"
 )
+
+// laneBeside is the lane of calls that run beside those of LaneDevice.
+func laneBeside(n int8) string { return LaneDevice + " " + strconv.Itoa(int(n)) }
 
 // ClassHost is the class of all host rows.
 const ClassHost = "host"

@@ -82,8 +82,11 @@ func row(t *kernels.Trace, rank, i int, origin int64) datasets.Span {
 		M: c.Dims.M, N: c.Dims.N, K: c.Dims.K, Groups: c.Dims.Groups, Heads: c.Dims.Heads, TopK: c.Dims.TopK,
 		Ranks: c.Dims.Ranks, Slots: c.Dims.Slots, Ctx: c.Dims.Ctx,
 	}
-	if t.Shared {
+	switch {
+	case t.Shared:
 		r.Lane = LaneShared
+	case s.Lane > 0:
+		r.Lane = laneBeside(s.Lane)
 	}
 	if s.Groups > 0 {
 		r.Groups = s.Groups

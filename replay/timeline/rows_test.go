@@ -48,6 +48,16 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// Calls that a device runs at once are on lanes of their own.
+func TestRowsOfLanes(t *testing.T) {
+	tr := trace(0, false)
+	tr.Spans[0][1].Lane = 2
+	rows := Rows(nil, tr, Step{}, nil)
+	if rows[0].Lane != "device" || rows[1].Lane != "device 2" || IsHost(rows[1].Lane) {
+		t.Errorf("lanes %q and %q", rows[0].Lane, rows[1].Lane)
+	}
+}
+
 // Sums over ranks are what the machine did: a replicated call of ranks that share
 // a machine ran once.
 func TestRowsOfSharedRanksAddUp(t *testing.T) {

@@ -19,7 +19,31 @@
 // ends after [Options.StepTimeout], or at once when another rank has failed; the
 // group is over then. [Options.Fault] makes a rank fail, to try it.
 //
-// Weights are repacked into the order in which the matrix units read them. The
-// products split float32 activations into two BF16 values, so that BF16 and
-// NVFP4 weights lose nothing that a float32 product would keep.
+// # Numbers
+//
+// Activations, sums and the residual are float32. Products run on the BF16 matrix
+// units: an input is the sum of two BF16 values, which leaves off at most 2^-18 of
+// it, and weights are exact: BF16 as they are, FP8 codes and the products of NVFP4
+// codes with their block scales as BF16 values; per-tensor scales multiply sums.
+// Where a call says exact, as programs with float32 caches do, products are float32
+// throughout, on plain kernels that are there for checks.
+//
+// Attention reads BF16 and FP8 entries in place; an FP8 entry's scales multiply sums,
+// never its values. Softmax is float32. Keys of a float32 indexer cache are split as
+// inputs are.
+//
+// 4-bit activations (formats fp4a4) are E2M1 times an E4M3 scale, exact in BF16, so
+// their products are too. GPUs of compute capability 12.0 multiply them as they are
+// (mma.sync with block scales, src/fp4mma.cu), as do those of 10.0 (tcgen05.mma,
+// src/fp4tensor.cu): compiled, and seen in the disassembly that
+// images/INSTRUCTIONS.txt counts, but never run on such a GPU. Tests run the same
+// kernels with plain code for those instructions.
+//
+// # Order of sums
+//
+// A row's bits do not depend on the batch, its order, chunks or ranks' timing. A
+// product cuts k into slices by the weight's shape; a slice is added in ascending k,
+// lower halves of inputs before upper ones, then the slices in order. Attention cuts
+// a row's own positions, in order, and adds the pieces in order. A token's experts are
+// added in ascending order, ranks in theirs.
 package cuda

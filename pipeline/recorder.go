@@ -161,13 +161,24 @@ func (r *Recorder) write(rows []datasets.Span, s *recordedStep) ([]datasets.Span
 		return rows, err
 	}
 	if s.timed {
-		uploaded := i.StartNS + i.ScheduleNS + i.UploadNS
-		ran := uploaded + i.DeviceNS
-		host := timeline.Phases(i.StartNS, i.StartNS+i.ScheduleNS, uploaded, ran, ran+i.SampleNS, s.trace.Spans)
+		host := hostPhases(i, s.trace.Spans)
 		rows = timeline.Rows(rows, s.trace, timeline.Step{Kind: i.Kind, Start: i.StartNS, End: i.StartNS + i.WallNS, Origin: r.origin}, host)
 	}
 	rows = r.outside(rows, s.host)
 	return rows, r.timeline.Write(rows)
+}
+
+// hostPhases are what the driving thread did in a step.
+func hostPhases(i *engine.StepInfo, spans [][]kernels.Span) []timeline.HostSpan {
+	begin, end := i.StartNS, i.StartNS+i.WallNS
+	ran := end - i.SampleNS
+	var before []timeline.HostSpan
+	if i.Ahead { // it began with the tokens of the step before and ended with waiting
+		before = []timeline.HostSpan{{Name: "sample", Start: begin, End: begin + i.SampleNS}}
+		begin, ran = end-i.DeviceNS-i.UploadNS-i.ScheduleNS, end
+	}
+	scheduled := begin + i.ScheduleNS
+	return append(before, timeline.Phases(begin, scheduled, scheduled+i.UploadNS, ran, end, spans)...)
 }
 
 // outside appends host phases that belong to no step.

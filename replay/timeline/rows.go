@@ -23,7 +23,8 @@ type HostSpan struct {
 // wait and sample, from the times at which the step began, at which its list, its
 // upload and its run were done, and at which it ended. While calls run the thread
 // has no phase: launch ends when the first starts on any rank, wait begins when
-// the last has ended on all. Without spans neither is known.
+// the last has ended on all. Without spans neither is known. A step that was
+// launched ahead has no launch, and none has a sample that ends as it ran.
 func Phases(begin, scheduled, uploaded, ran, end int64, spans [][]kernels.Span) []HostSpan {
 	host := []HostSpan{{Name: "schedule", Start: begin, End: scheduled}, {Name: "upload", Start: scheduled, End: uploaded}}
 	first, last := ran, uploaded
@@ -35,9 +36,15 @@ func Phases(begin, scheduled, uploaded, ran, end int64, spans [][]kernels.Span) 
 		}
 	}
 	if first < last {
-		host = append(host, HostSpan{Name: "launch", Start: uploaded, End: max(uploaded, first)}, HostSpan{Name: "wait", Start: min(last, ran), End: ran})
+		if first > uploaded {
+			host = append(host, HostSpan{Name: "launch", Start: uploaded, End: first})
+		}
+		host = append(host, HostSpan{Name: "wait", Start: min(last, ran), End: ran})
 	}
-	return append(host, HostSpan{Name: "sample", Start: ran, End: end})
+	if end > ran {
+		host = append(host, HostSpan{Name: "sample", Start: ran, End: end})
+	}
+	return host
 }
 
 // Rows appends the rows of one step to dst: its envelope, its host phases, and a

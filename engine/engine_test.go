@@ -260,12 +260,77 @@ func TestOptionsNameEveryFault(t *testing.T) {
 	}
 }
 
+// Sequences that end while the step after is on its way, by a stop token or by
+// Cancel, leave nothing behind: the tokens are those of steps in lockstep.
+func TestAheadDropsWhatHasEnded(t *testing.T) {
+	m := load(t, 2, 2, glm5.Options{MaxRows: 64, MaxSeqs: 3, Context: 256, Pages: 16})
+	request := func(id int64, s engine.Sampling) engine.Request {
+		return engine.Request{ID: id, Prompt: []int32{int32(5 + id), 6, 7, 8}, Sampling: s}
+	}
+	free := engine.Sampling{MaxTokens: 30, IgnoreEOS: true, Temperature: 1, Repetition: 1.1, Logprobs: 2}
+	want, _ := answers(t, m, engine.Options{Ahead: 1}, []engine.Request{request(1, free), request(2, free), request(3, free)})
+	stopped := free
+	stopped.StopTokens = want[2].tokens[5:6]
+	at := slices.Index(want[2].tokens, want[2].tokens[5])
+	e, err := engine.New(m, engine.Options{Ahead: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []engine.Request{request(1, free), request(2, stopped), request(3, free)} {
+		if err := e.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := map[int64]answer{}
+	const cancelled, again = 9, 4 // tokens of request 3 until Cancel; the ID of its second life
+	for !e.Idle() {
+		tokens, err := e.Step()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range tokens {
+			a := got[k.ID]
+			a.tokens, a.logprobs, a.top, a.reason = append(a.tokens, k.Token), append(a.logprobs, k.Logprob), append(a.top, k.Top...), k.Reason
+			got[k.ID] = a
+			if k.ID == 3 && len(a.tokens) == cancelled {
+				if !e.Cancel(3) || e.Cancel(3) {
+					t.Error("Cancel")
+				}
+				r := request(again, free)
+				r.Prompt = request(3, free).Prompt
+				if err := e.Add(r); err != nil { // in the seat that is still computed for
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if got[1].String() != want[1].String() || got[again].String() != want[3].String() {
+		t.Errorf("got %v and %v,\nwant %v and %v", got[1], got[again], want[1], want[3])
+	}
+	if b := got[2]; b.reason != engine.Stop || !slices.Equal(b.tokens, want[2].tokens[:at+1]) {
+		t.Errorf("stop token %d gave %v, of %v", stopped.StopTokens[0], b, want[2])
+	}
+	if a := got[3]; a.reason != engine.Going || !slices.Equal(a.tokens, want[3].tokens[:cancelled]) {
+		t.Errorf("cancelled after %d tokens: %v, of %v", cancelled, a, want[3])
+	}
+	if s := e.Stats(); s.Pages != 0 || s.Running+s.Waiting != 0 {
+		t.Errorf("idle with %+v", s)
+	}
+}
+
 // The observers see every step; phases fill it; timed calls have ordered spans.
 func TestObservers(t *testing.T) {
+	for _, ahead := range []int{1, 2} {
+		t.Run(fmt.Sprint("ahead=", ahead), func(t *testing.T) { testObservers(t, ahead) })
+	}
+}
+
+func testObservers(t *testing.T, ahead int) {
 	m := load(t, 2, 2, glm5.Options{MaxRows: 32, MaxSeqs: 4, Context: 256})
 	var infos []engine.StepInfo
 	traced := map[int64]bool{}
 	o := engine.Options{
+		Ahead: ahead,
 		Trace: func(step int64) bool { return step%2 == 1 },
 		OnTrace: func(tr kernels.Trace) {
 			traced[tr.Step] = true
@@ -289,7 +354,10 @@ func TestObservers(t *testing.T) {
 		if s.Step != int64(i) || s.Recorded != (i%2 == 1) || traced[s.Step] != s.Recorded {
 			t.Errorf("step %d: %+v", i, s)
 		}
-		if s.ScheduleNS+s.UploadNS+s.DeviceNS+s.SampleNS != s.WallNS || min(s.ScheduleNS, s.UploadNS, s.DeviceNS, s.SampleNS) < 0 {
+		if s.Ahead != (ahead > 1 && i > 0) {
+			t.Errorf("step %d: ahead is %v", i, s.Ahead)
+		}
+		if sum := s.ScheduleNS + s.UploadNS + s.DeviceNS + s.SampleNS; s.Ahead && sum > s.WallNS || !s.Ahead && sum != s.WallNS || min(s.ScheduleNS, s.UploadNS, s.DeviceNS, s.SampleNS) < 0 {
 			t.Errorf("step %d: phases do not fill it: %+v", i, s)
 		}
 	}

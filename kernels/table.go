@@ -97,7 +97,7 @@ var Table = join(
 				return Cost{HBM: d.Slots*int64(IndexEntry(f, int(d.K))) + 4*d.Ctx + 4*i64(d.M)*i64(d.Heads)*i64(d.K+1),
 					FLOPs: d.Ctx*i64(d.Heads)*(2*i64(d.K)+3) + 3*i64(d.M)*i64(d.Heads)*i64(d.Rope)}
 			},
-			Examples: []Dims{{M: 1, N: 128, Heads: 8, K: 32, Rope: 16, Slots: 100, Ctx: 100}, {M: 5, N: 320, Heads: 32, K: 128, Rope: 64, Slots: 300, Ctx: 1490}},
+			Examples: []Dims{{M: 1, N: 128, Heads: 8, K: 32, Rope: 16, Slots: 100, Ctx: 100}, {M: 5, N: 320, Heads: 32, K: 128, Rope: 64, Slots: 300, Ctx: 1490}, {M: 2, N: 2048, Heads: 32, K: 128, Rope: 64, Slots: 3000, Ctx: 3000}},
 			Help:     "scores[s] = Σ heads w · relu(rotated q · k[s])"}
 	}),
 	one(Kernel{Name: "index_topk", Class: Indexer, Pipe: OnVector,
@@ -105,7 +105,7 @@ var Table = join(
 		Cost: func(d Dims) Cost {
 			return Cost{HBM: 4*d.Ctx + 4*i64(d.M)*i64(d.TopK), FLOPs: d.Ctx}
 		},
-		Examples: []Dims{{M: 1, N: 128, TopK: 64, Ctx: 100}, {M: 5, N: 4096, TopK: 2048, Ctx: 20000}},
+		Examples: []Dims{{M: 1, N: 128, TopK: 64, Ctx: 100}, {M: 5, N: 4096, TopK: 2048, Ctx: 20000}, {M: 3, N: 40960, TopK: 2048, Ctx: 90000}},
 		Help:     "positions of the best scores, ascending; -1 past the end"}),
 	each([]Format{F32, BF16, FP8}, func(f Format) Kernel {
 		return Kernel{Name: With("mla_attend", f), Class: Attention, Pipe: OnMatrix, MaxDiff: 1e-5,
@@ -120,7 +120,7 @@ var Table = join(
 					FLOPs: d.Ctx * i64(d.Heads) * (4*i64(d.K) + 2*i64(d.Rope))}
 			},
 			Examples: []Dims{{M: 1, Heads: 1, K: 64, Rope: 16, Slots: 100, Ctx: 100}, {M: 5, Heads: 8, K: 64, Rope: 16, TopK: 64, Slots: 300, Ctx: 320},
-				{M: 3, Heads: 8, K: 512, Rope: 64, TopK: 2048, Slots: 5000, Ctx: 6144}},
+				{M: 3, Heads: 8, K: 512, Rope: 64, TopK: 2048, Slots: 5000, Ctx: 6144}, {M: 2, Heads: 10, K: 512, Rope: 64, Slots: 3000, Ctx: 5500}},
 			Help: "latent attention over the cache, read in place"}
 	}),
 	one(Kernel{Name: "kv_cast_fp8", Class: CacheCast, Pipe: OnVector, MaxDiff: 1.0 / 256,

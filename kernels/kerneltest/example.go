@@ -137,7 +137,9 @@ func (f fill) layout() layout {
 	case d.Ctx > 0:
 		longest = int(d.Ctx) / m * 3 / 2
 	}
-	longest = min(longest, ropePositions)
+	if f.e.k.Name != "index_topk" { // the others read angles
+		longest = min(longest, ropePositions)
+	}
 	seqs := min((m+1)/2, 8)
 	l := layout{width: longest/kernels.PageTokens + 1}
 	for i := range m {
@@ -223,8 +225,15 @@ func (f fill) one() {
 		a.data = append(a.data, b)
 	case "scores":
 		v := normals(r, int(a.Len(d)), 1)
-		for i := range v { // ties
-			if i%3 > 0 {
+		for i := range v { // ties; rows of one value, of few, of great and small ones
+			switch row := i / int(d.N); {
+			case row%5 == 1:
+				v[i] = -1.5
+			case row%5 == 2 && i%7 > 0:
+				v[i] = float32(i % 3)
+			case row%5 == 3:
+				v[i] = float32(math.Ldexp(float64(v[i]), i%90-45))
+			case i%3 > 0:
 				v[i] = float32(math.Round(float64(v[i])*8) / 8)
 			}
 		}

@@ -93,4 +93,5 @@ type Info struct {
 	Threads int    // of the CPU device
 	Shared  bool   // see Trace.Shared
 	Beside  bool   // lists run beside the host: Start returns before they have ended
+	Clock   int64  // ns: how far the device's times may be from kernels.Now so far; 0: they are Now's
 }

@@ -187,6 +187,9 @@ func (b *bench) notes(s *strings.Builder) {
 	if n := b.group.Ranks(); n < b.flags.tp {
 		line("collectives are local: sums take the %d of %d ranks that are here, so no time for links is in these figures", n, b.flags.tp)
 	}
+	if c := b.group.Info().Clock; c > 0 {
+		line("spans are on the host's clock to within %.1f us", float64(c)/1e3)
+	}
 	for i := range b.results {
 		r := &b.results[i]
 		if r.Skipped != "" {

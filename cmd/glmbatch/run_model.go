@@ -142,7 +142,13 @@ func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder, folder *pipeline
 	if err != nil {
 		return nil, err
 	}
-	o := engine.Options{Trace: steps, OnTrace: rec.OnTrace, OnStep: func(i engine.StepInfo) {
+	onTrace := func(t kernels.Trace) {
+		if c := g.Info().Clock; c > 0 {
+			manifest.Device["clock_ns"] = fmt.Sprint(c) // it grows
+		}
+		rec.OnTrace(t)
+	}
+	o := engine.Options{Trace: steps, OnTrace: onTrace, OnStep: func(i engine.StepInfo) {
 		done.Add(int64(i.Tokens))
 		rec.OnStep(i)
 	}}

@@ -25,6 +25,7 @@ type clock struct {
 	offset   int64   // kernels.Now - GPU time, then
 	drift    float64 // of the offset, ns a ns
 	first    reading
+	worst    int64 // residual so far
 	residual int64 // ns: half of the reading's width, or by how far the prediction missed it if that is more
 }
 
@@ -64,6 +65,7 @@ func (c *clock) open(d *device) (err error) {
 // start goes by a first reading.
 func (c *clock) start(r reading) {
 	c.first, c.gpu, c.offset, c.residual = r, r.gpu, r.offset, r.width/2
+	c.worst = c.residual
 }
 
 // read looks at both clocks n times and returns the tightest reading, whose gpu
@@ -130,6 +132,7 @@ func (c *clock) again(d *device, gpu int64) error {
 func (c *clock) take(r reading) {
 	missed := r.gpu + r.offset - c.now(r.gpu)
 	c.residual = max(r.width/2, missed, -missed)
+	c.worst = max(c.worst, c.residual)
 	c.gpu, c.offset = r.gpu, r.offset
 	if d := r.gpu - c.first.gpu; d >= int64(clockBase) || c.drift == 0 {
 		c.drift = float64(r.offset-c.first.offset) / float64(max(d, 1))

@@ -136,7 +136,11 @@ func (d *device) use() error {
 	return cu.SetCurrentContext(d.ctx)
 }
 
-func (d *device) Info() kernels.Info { return d.info }
+func (d *device) Info() kernels.Info {
+	info := d.info
+	info.Clock = d.clock.worst
+	return info
+}
 
 // Stats returns what the device did so far.
 func (d *device) Stats() Stats { return d.stats }

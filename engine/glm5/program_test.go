@@ -218,6 +218,37 @@ func dims(d kernels.Dims) string {
 	return s[1:]
 }
 
+// A long generation has few different lists, so that a device captures few
+// graphs: for eight sequences those that begin to select, and eight widths of
+// scores for each doubling of the longest context.
+func TestListsOfALongGeneration(t *testing.T) {
+	s := newSketch(t, glm5Config, 8, Options{MaxRows: 64, Context: 40_000})
+	lists := map[string]int{}
+	steps := 0
+	for n := 0; n < 30_000; n += 16 {
+		var seqs [][2]int
+		for i := range 8 {
+			seqs = append(seqs, [2]int{1000 + 700*i + n, 1})
+		}
+		b := s.batch(seqs...)
+		for range b.Logits {
+			b.From = append(b.From, 0)
+		}
+		var text strings.Builder
+		calls := s.Program(b)
+		s.check(t, calls[:60])
+		for _, c := range calls[:60] { // later layers have the same calls
+			c.Dims.Slots, c.Dims.Ctx = 0, 0
+			fmt.Fprintln(&text, c.Kernel, c.Dims, c.Scalars, c.Args)
+		}
+		lists[text.String()]++
+		steps++
+	}
+	if len(lists) > 40 {
+		t.Errorf("%d lists in %d steps", len(lists), steps)
+	}
+}
+
 // A decoded token of GLM-5 as released (experts NVFP4, all else BF16) reads
 // 9.83 GB of weights a rank of eight: routed experts 1.593, shared 0.708,
 // sharded attention 2.904, replicated projections 3.977, and the rest.

@@ -1,0 +1,69 @@
+package glm5
+
+import (
+	"testing"
+
+	"glmbatch/kernels"
+)
+
+// A batch follows another when the ranks can make its inputs of the other's.
+func TestFollows(t *testing.T) {
+	base := func() *Batch {
+		b := &Batch{}
+		for i := range int32(3) {
+			b.Logits = append(b.Logits, b.Add(9, 100+i, 2-i, 0))
+			b.Params = append(b.Params, kernels.SampleParams{Temperature: .5, Seed: 7, Counter: uint64(101 + i)})
+			b.From = append(b.From, i)
+		}
+		return b
+	}
+	next := func() *Batch {
+		b := base()
+		for i := range b.Pos {
+			b.Tokens[i], b.Slots[i] = 0, 5
+			b.Pos[i]++
+			b.Params[i].Counter++
+		}
+		return b
+	}
+	for _, c := range []struct {
+		name string
+		want bool
+		edit func(b, o *Batch)
+	}{
+		{"one token on", true, func(b, o *Batch) {}},
+		{"tokens that the host knows", false, func(b, o *Batch) { b.From = nil }},
+		{"one token that the host knows", false, func(b, o *Batch) { b.From[1], o.From[1] = -1, -1 }},
+		{"rows that have moved", false, func(b, o *Batch) { o.From[0], o.From[1] = 1, 0 }},
+		{"another sequence", false, func(b, o *Batch) { b.Seq[2] = 4 }},
+		{"another position", false, func(b, o *Batch) { b.Pos[0]++ }},
+		{"other parameters", false, func(b, o *Batch) { b.Params[0].TopP = .5 }},
+		{"one row fewer", false, func(b, o *Batch) {
+			b.Tokens, b.Pos, b.Seq, b.Slots = b.Tokens[:2], b.Pos[:2], b.Seq[:2], b.Slots[:2]
+			b.Logits, b.Params, b.From = b.Logits[:2], b.Params[:2], b.From[:2]
+		}},
+		{"a row without logits", false, func(b, o *Batch) { b.Add(1, 2, 3, 4) }},
+		{"nothing before", false, func(b, o *Batch) { o.Reset() }},
+	} {
+		b, o := next(), base()
+		c.edit(b, o)
+		if got := b.follows(o); got != c.want {
+			t.Errorf("%s: follows is %v", c.name, got)
+		}
+	}
+	if b := (&Batch{}); b.follows(b) {
+		t.Error("an empty batch follows")
+	}
+}
+
+func TestScoreWidth(t *testing.T) {
+	o := Options{Context: 131_000}
+	last := int32(0)
+	for ctx := int32(1); ctx <= 131_000; ctx++ {
+		w := o.scoreWidth(ctx)
+		if w < ctx || w < last || w%kernels.PageTokens != 0 || w > 131_008 || w > max(ctx+ctx/8, ctx+kernels.PageTokens) {
+			t.Fatalf("a context of %d has scores %d wide, the one before %d", ctx, w, last)
+		}
+		last = w
+	}
+}

@@ -5,6 +5,8 @@ package cuda
 import (
 	"unsafe"
 
+	"glmbatch/kernels"
+
 	"gorgonia.org/cu"
 )
 
@@ -28,6 +30,25 @@ func (d *device) chip() (blocks, shared int32, err error) {
 	return int32(n), int32(s) - fixedShared, err
 }
 
+// last is the launch in front on a stream. Kernels that let the next one start only
+// after their own wait, as moe_route and moe_up do, leave all before them done.
+type last struct {
+	on       cu.Stream
+	launches int
+	experts  kernels.Buffer // what they chose or used
+}
+
+func (d *device) leads(experts kernels.Buffer) { d.last = last{d.on, d.stats.Launches, experts} }
+
+// follows reports whether such a launch with the same experts is in front of the
+// next one, which then may read what was there before it at once.
+func (d *device) follows(experts kernels.Buffer) int32 {
+	if !d.late && d.last == (last{d.on, d.stats.Launches, experts}) {
+		return 1
+	}
+	return 0
+}
+
 func align16(n int32) int32 { return (n + 15) / 16 * 16 }
 
 // lists is the bytes of the lists of n groups, made is what making them takes,
@@ -47,11 +68,12 @@ func (a *moeP) most() int32 {
 }
 
 // upFew launches moe_up for few rows an expert. It reports whether it could.
-func (d *device) upFew(a moeP) (bool, error) {
+func (d *device) upFew(a moeP, experts kernels.Buffer) (bool, error) {
 	blocks, limit, err := d.chip()
 	if err != nil || a.m*a.topk > fewPairs {
 		return false, err
 	}
+	a.early = d.follows(experts)
 	tiles := a.n / 16
 	for a.tokens = min(a.m, 4); a.tokens > 0; a.tokens-- {
 		grid := min(blocks, a.most()*tiles)
@@ -59,7 +81,9 @@ func (d *device) upFew(a moeP) (bool, error) {
 		for a.stages = 3; a.stages > 1; a.stages-- {
 			shared := upWarps*a.stages*(upStage+8) + 2*upWarps*32*4*a.tokens + a.lists(a.slots) + a.staged(a.tokens)
 			if shared <= limit {
-				return true, d.do("experts_up_fp4", [3]uint32{uint32(grid), 1, 1}, upWarps*32, uint32(shared), unsafe.Pointer(&a))
+				err = d.do("experts_up_fp4", [3]uint32{uint32(grid), 1, 1}, upWarps*32, uint32(shared), unsafe.Pointer(&a))
+				d.leads(experts)
+				return true, err
 			}
 		}
 	}
@@ -67,12 +91,13 @@ func (d *device) upFew(a moeP) (bool, error) {
 }
 
 // downFew launches moe_down for few rows an expert. It reports whether it could.
-func (d *device) downFew(a moeP) (bool, error) {
+func (d *device) downFew(a moeP, experts kernels.Buffer) (bool, error) {
 	blocks, limit, err := d.chip()
 	pairs := a.m * a.topk
 	if err != nil || pairs > fewPairs {
 		return false, err
 	}
+	a.early = d.follows(experts)
 	tiles := int32(ceil(a.n, 16))
 	per := int32(ceil(tiles, blocks))
 	grid := ceil(tiles, per)

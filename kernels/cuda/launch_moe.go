@@ -53,7 +53,7 @@ func moeUp(d *device, call *kernels.Call, at uintptr) (err error) {
 		return d.do("moe_up_f32", [3]uint32{ceil(a.n, 8), uint32(pairs), 1}, 256, 0, unsafe.Pointer(&a))
 	}
 	if f == "fp4" {
-		if done, err := d.upFew(a); done || err != nil {
+		if done, err := d.upFew(a, call.Args[2]); done || err != nil {
 			return err
 		}
 	}
@@ -89,7 +89,7 @@ func moeDown(d *device, c *kernels.Call, at uintptr) (err error) {
 		return d.do("moe_down_f32", [3]uint32{ceil(a.n, 8), uint32(a.m), 1}, 256, 0, unsafe.Pointer(&a))
 	}
 	if f == "fp4" {
-		if done, err := d.downFew(a); done || err != nil {
+		if done, err := d.downFew(a, c.Args[2]); done || err != nil {
 			return err
 		}
 	}

@@ -24,5 +24,7 @@ func route(d *device, c *kernels.Call, at uintptr) error {
 	if x.Groups > inRegisters {
 		name, shared = "moe_route_many", uint32(x.Groups)*4
 	}
-	return d.do(name, [3]uint32{uint32(x.M), 1, 1}, 32, shared, unsafe.Pointer(&a))
+	err := d.do(name, [3]uint32{uint32(x.M), 1, 1}, 32, shared, unsafe.Pointer(&a))
+	d.leads(c.Args[2])
+	return err
 }

@@ -206,6 +206,9 @@ __device__ __forceinline__ void experts_up(const MoeP& p) {
   char* xs = reinterpret_cast<char*>(lists) + (p.slots * (3 + tokens) * 4 + 15) / 16 * 16;
   Groups groups(p, p.slots, lists, xs);
   Ring ring(smem, bars, 2 * kTile, p.stages);
+  bool one = p.m == 1 && !p.by_pair, staged = one && p.early;  // all groups have the same row
+  if (staged)
+    for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs, p.x, j, p.k);
   __syncthreads();
   ready(p.at);
   begin();  // moe_down may start to read: the experts are known
@@ -235,12 +238,13 @@ __device__ __forceinline__ void experts_up(const MoeP& p) {
     int at = i % tp;
     if (i / tp - g0 != q) {
       q = i / tp - g0, count = groups.count[q];
-      for (int c = 0; c < count; c++) {
+      for (int c = 0; c < count && !staged; c++) {
         int pair = groups.pair[q * tokens + c];
         const float* x = p.x + (size_t)(p.by_pair ? pair : pair / p.topk) * p.ldx;
 #pragma unroll 2
         for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs + c * xrow, x, j, p.k);
       }
+      staged = one;
       __syncthreads();
     }
     float acc[2][4] = {};

@@ -38,9 +38,17 @@ type collectiveLine struct {
 
 const (
 	collectiveColumns = 6144
-	collectiveCalls   = 32 // in a list, one after the other
+	collectiveCalls   = 32 // in a list, one after the other; fewer of large messages
 	collectiveRounds  = 9  // lists timed
 )
+
+// callsOf is how many calls of messages of so many bytes are in a list.
+func callsOf(bytes int64) int {
+	if bytes > 4<<20 {
+		return collectiveCalls / 4
+	}
+	return collectiveCalls
+}
 
 func (f *benchFlags) validateCollectives() error {
 	return withCode(exitInput, errors.Join(oneOf("format", f.format, "text", "json"), inRange("ranks", f.ranks, 1, 8), f.device.validate()))
@@ -125,7 +133,7 @@ func (t *collectiveTimes) take(ctx context.Context, d *deviceFlags, way cuda.Col
 		}
 		l := &t.Lines[i]
 		call := kernels.Call{Kernel: "all_reduce_norm", Dims: kernels.Dims{M: l.Rows, N: collectiveColumns, Ranks: int32(t.Ranks)}, Args: args, Scalars: [4]float32{1e-5}}
-		if l.NS[string(way)], err = timeCollective(g, slices.Repeat([]kernels.Call{call}, collectiveCalls)); err != nil {
+		if l.NS[string(way)], err = timeCollective(g, slices.Repeat([]kernels.Call{call}, callsOf(l.Bytes))); err != nil {
 			return withCode(exitDevice, fmt.Errorf("%s, %s: %w", way, bytesText(l.Bytes), err))
 		}
 	}
@@ -156,7 +164,7 @@ func timeCollective(g *ranks.Group, list []kernels.Call) (int64, error) {
 
 func (t *collectiveTimes) print(w io.Writer) error {
 	var s strings.Builder
-	fill(&s, fmt.Sprintf("sum over %d ranks, with residual and norm, on %s (%s): us for each call of a graph of %d", t.Ranks, t.Device.Name, t.Device.Detail, collectiveCalls), report.DefaultWidth)
+	fill(&s, fmt.Sprintf("sum over %d ranks, with residual and norm, on %s (%s): us a call, one after the other in a graph", t.Ranks, t.Device.Name, t.Device.Detail), report.DefaultWidth)
 	s.WriteByte('\n')
 	var ways []string
 	for way := range t.Lines[0].NS {

@@ -3,7 +3,6 @@
 package cuda
 
 import (
-	"fmt"
 	"unsafe"
 
 	"glmbatch/kernels"
@@ -57,7 +56,8 @@ const fewBlocks = 64
 type piece struct {
 	kernel  string
 	threads uint32
-	units   int // blocks that there is work for, by phase at most
+	units   int // blocks that there is work for
+	phases  []int
 	clumps  int // blocks come in multiples of it
 	waiting int // blocks that may wait on a GPU of their own: they all run at once
 	long    int // units a waiting block, beyond which it takes too long
@@ -84,11 +84,7 @@ func (d *device) exchange(c *piece, p *commP) error {
 		}
 		return launch(allPhases, blocks)
 	}
-	phases := []int{sendPhase, receivePhase}
-	if p.two != 0 {
-		phases = []int{sendPhase, sumPhase, receivePhase}
-	}
-	for i, ph := range phases {
+	for i, ph := range c.phases {
 		if i > 0 && d.group.shared() {
 			if err := d.barrier(p.at); err != nil {
 				return err
@@ -122,12 +118,4 @@ func (d *device) aligned(rows map[kernels.Buffer]int32) int32 {
 		}
 	}
 	return 1
-}
-
-// fits says that a row of so many bytes is too long for an inbox.
-func fits(rows int64, n int32) error {
-	if rows < 1 {
-		return fmt.Errorf("%w: rows of %d values are too long for the ranks' inboxes", kernels.ErrKernel, n)
-	}
-	return nil
 }

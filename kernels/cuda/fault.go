@@ -16,7 +16,7 @@ func (d *device) inject() {
 	}
 	p := faultP{}
 	if f.Kind == Hang {
-		p.hang = 2 * d.group.limit()
+		p.hang = 2 * uint64(d.group.options.StepTimeout)
 	}
 	// The launch itself does not fail, or fails as the list's own will.
 	_ = d.do("fault", [3]uint32{1, 1, 1}, 1, 0, unsafe.Pointer(&p))

@@ -112,9 +112,10 @@ func (d *device) Wait() error {
 	return d.decode(x.memory[stampsAt(len(x.fetch)):], x.spans, x.lanes)
 }
 
-// arrived looks without a pause for as long as short steps take, then now and then.
+// arrived looks without a pause for as long as decode steps take, then now and
+// then: the runtime's sleep is of a millisecond where nothing else is to be done.
 func (d *device) arrived(x *flight) error {
-	const short, nap = time.Millisecond, 20 * time.Microsecond
+	const short, nap = 30 * time.Millisecond, time.Millisecond
 	start := time.Now()
 	for spins := 1; ; spins++ {
 		err := driver.Arrived(x.done)
@@ -126,9 +127,10 @@ func (d *device) arrived(x *flight) error {
 		case spins&15 != 0:
 			continue
 		}
-		switch t := time.Since(start); {
-		case t > d.group.options.StepTimeout:
+		switch t, limit := time.Since(start), d.group.options.StepTimeout; {
+		case t > limit+d.group.grace():
 			return fmt.Errorf("%w: rank %d on GPU %d did not end its step within %v", kernels.ErrDevice, d.rank, d.gpu, d.group.options.StepTimeout)
+		case t > limit && d.group.halt():
 		case t > short:
 			time.Sleep(nap)
 		}

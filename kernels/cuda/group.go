@@ -42,7 +42,9 @@ func (g *group) word(i int) *uint32 { return (*uint32)(unsafe.Pointer(&g.words[4
 func (g *group) stop() uintptr           { return uintptr(unsafe.Pointer(g.word(0))) }
 func (g *group) failed(rank int) uintptr { return uintptr(unsafe.Pointer(g.word(1 + rank))) }
 func (g *group) shared() bool            { return g.perGPU > 1 }
-func (g *group) limit() uint64           { return uint64(g.options.StepTimeout) }
+
+// limit is how long a kernel waits, in ns. The host tells it to stop before that.
+func (g *group) limit() uint64 { return 2 * uint64(g.options.StepTimeout) }
 
 // fail ends the group with an error after which ranks may wait for each other
 // in vain: kernels that do are told to stop. A rank whose list only ended for
@@ -58,6 +60,21 @@ func (g *group) fail(err error) error {
 		}
 	}
 	return err
+}
+
+// halt tells ranks that wait for another rank to stop, when a list takes too long:
+// the rank whose list does not end even then is at fault. It returns whether it
+// was the first to tell.
+func (g *group) halt() bool {
+	return g.words != nil && atomic.CompareAndSwapUint32(g.word(0), 0, 1)
+}
+
+// grace is how long ranks have to stop.
+func (g *group) grace() time.Duration {
+	if len(g.ranks) < 2 {
+		return 0
+	}
+	return min(g.options.StepTimeout/4, time.Second)
 }
 
 // ended is nil, or the error that ended the group.
@@ -80,7 +97,10 @@ func (g *group) verdict(rank int) error {
 	case w == 0:
 		return nil
 	case w < 0:
-		return g.ended()
+		if err := g.ended(); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: %w: rank %d was told to stop waiting after %v", kernels.ErrPeer, kernels.ErrDevice, rank, g.options.StepTimeout)
 	case w <= maxRanks:
 		return g.fail(fmt.Errorf("%w: rank %d waited for rank %d longer than %v", kernels.ErrDevice, rank, w-1, g.options.StepTimeout))
 	}

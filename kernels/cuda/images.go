@@ -34,7 +34,7 @@ var entries = map[string]string{
 	"attend":    "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
 	"indexer":   "index_logits_f32 index_logits_bf16 index_logits_fp8 index_topk",
 	"sample":    "feed sample",
-	"comm":      "reduce_norm gather_columns sum_parts barrier fault stamps_clear clock_read",
+	"comm":      "reduce_norm reduce_rows gather_columns sum_parts barrier fault stamps_clear clock_read",
 }
 
 // maxSharedOptin is CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, which cu lacks.

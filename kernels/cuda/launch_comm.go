@@ -29,33 +29,32 @@ func allReduceNorm(d *device, c *kernels.Call, at uintptr) error {
 		return fmt.Errorf("%w: rows of %d values, at most %d", kernels.ErrKernel, n, 4*256*rowParts)
 	}
 	row := int64(rowParts*p.cols) * 4
-	bytes := ranks * row // of a row in an inbox
 	way := d.group.way(int64(p.m) * int64(n) * 4)
-	if way == ViaNCCL && (d.nccl == nil || p.ldx != n || p.wide == 0 || n%4 != 0) {
-		way = TwoShot
-	}
-	switch way {
-	case TwoShot:
-		p.two = 1
-		bytes = int64(ceil(rowParts, int32(ranks)))*ranks*int64(p.cols)*4 + row
-	case ViaNCCL:
+	switch {
+	case way == OneShot:
+		rows := inboxHalf / (ranks * row)
+		return p.pieces(rows, func(p *commP) error {
+			return d.exchange(&piece{kernel: "reduce_norm", threads: threads, units: int(p.m) * rowParts, clumps: rowParts,
+				phases: []int{sendPhase, receivePhase}, waiting: 32 * rowParts, long: 4}, p)
+		})
+	case way == ViaNCCL && d.nccl != nil && p.ldx == n && p.wide != 0 && n%4 == 0:
 		return d.reduceByNCCL(&p, threads)
 	}
-	rows := inboxHalf / bytes
-	if err := fits(rows, n); err != nil {
-		return err
-	}
-	return p.pieces(int32(rows), func(p *commP) error {
-		return d.exchange(&piece{kernel: "reduce_norm", threads: threads, units: int(p.m) * rowParts, clumps: rowParts,
-			waiting: 40 * rowParts, long: 4}, p)
+	parts := int64(ceil(rowParts, int32(ranks))) * ranks * int64(p.cols) * 4
+	return p.pieces(inboxHalf/(parts+row), func(p *commP) error {
+		return d.exchange(&piece{kernel: "reduce_rows", threads: threads, units: int(p.m), clumps: 1,
+			phases: []int{sendPhase, sumPhase, receivePhase}, waiting: 256, long: 4}, p)
 	})
 }
 
-// pieces calls f with every rows rows of the call.
-func (p *commP) pieces(rows int32, f func(*commP) error) error {
-	for from := int32(0); from < p.m; from += rows {
+// pieces calls f with every rows rows of the call, as many as an inbox holds.
+func (p *commP) pieces(rows int64, f func(*commP) error) error {
+	if rows < 1 {
+		return fmt.Errorf("%w: rows of %d values are too long for the ranks' inboxes", kernels.ErrKernel, p.n)
+	}
+	for from := int32(0); from < p.m; from += int32(rows) {
 		q := *p
-		q.m = min(rows, p.m-from)
+		q.m = int32(min(rows, int64(p.m-from)))
 		at := uintptr(from) * 4
 		q.x, q.y, q.res = p.x+at*uintptr(p.ldx), p.y+at*uintptr(p.ldy), p.res+at*uintptr(p.ldr)
 		if err := f(&q); err != nil {
@@ -87,10 +86,8 @@ func allGather(d *device, c *kernels.Call, at uintptr) error {
 	p := d.comm(at)
 	d.gather(c, &p)
 	rows := inboxHalf / (4 * int64(ranks*p.cols))
-	if err := fits(rows, c.Dims.N); err != nil {
-		return err
-	}
-	return p.pieces(int32(rows), func(p *commP) error {
-		return d.exchange(&piece{kernel: "gather_columns", threads: 256, units: int(ceil(p.m*p.cols/4, 256)), clumps: 1, waiting: 256, long: 8}, p)
+	return p.pieces(rows, func(p *commP) error {
+		return d.exchange(&piece{kernel: "gather_columns", threads: 256, units: int(ceil(p.m*p.cols/4, 256)), clumps: 1,
+			phases: []int{sendPhase, receivePhase}, waiting: 256, long: 8}, p)
 	})
 }

@@ -89,7 +89,7 @@ type commP struct {
 	limit                                  uint64
 	x, y, w, res, at                       uintptr
 	m, n, ldx, ldy, ldr, cols, rank, ranks int32
-	phases, early, two, wide               int32
+	phases, early, wide                    int32
 	eps                                    float32
 }
 

@@ -77,6 +77,6 @@ func (d *device) reduceByNCCL(p *commP, threads uint32) error {
 		return fmt.Errorf("%w: %w", kernels.ErrDevice, err)
 	}
 	q := *p
-	q.x, q.ldx, q.ranks, q.two, q.phases, q.early = sums, p.n, 1, 0, receivePhase, 1
-	return d.do("reduce_norm", [3]uint32{uint32(min(p.m, 4096)) * rowParts, 1, 1}, threads, 0, unsafe.Pointer(&q))
+	q.x, q.ldx, q.ranks, q.phases, q.early = sums, p.n, 1, receivePhase, 1
+	return d.do("reduce_rows", [3]uint32{uint32(p.m), 1, 1}, threads, 0, unsafe.Pointer(&q))
 }

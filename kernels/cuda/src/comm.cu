@@ -36,7 +36,6 @@ struct CommP {
   int cols;   // of a part, a multiple of 4
   int rank, ranks, phases;
   int early;  // the kernels behind it may start while it runs
-  int two;    // two-shot: each part of a row is summed by one rank
   int wide;   // all rows start at multiples of 16 bytes
   float eps;
 };
@@ -145,75 +144,151 @@ __device__ __forceinline__ void ended(const CommP& p, unsigned blocks) {
   if (atomicAdd(p.epoch + 1, 1u) == blocks - 1) p.epoch[1] = 0, p.epoch[0] += 1;
 }
 
-// res += sum of the ranks' x, in their order; y = norm of res. A cluster a row,
-// each of its blocks a part of the columns.
+// The start of both kernels below, which do the same in other ways and with the
+// same bits: res += sum of the ranks' x, in their order; y = norm of res. A row is
+// kParts parts of cols columns, a thread has four columns of a part.
+struct Half {
+  size_t at;    // of the inbox's half for this collective
+  size_t sums;  // two-shot: behind the parts
+  __device__ Half(const CommP& p) : at((*(volatile unsigned*)p.epoch & 1) * p.half), sums(at + (size_t)p.m * mates(p) * p.ranks * p.cols) {}
+  // mates is how many parts of a row a rank sums at most.
+  static __device__ __forceinline__ int mates(const CommP& p) { return (kParts + p.ranks - 1) / p.ranks; }
+};
+__device__ __forceinline__ float square(float4 v) { return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, v.x * v.x))); }
+__device__ __forceinline__ float4 normed(float4 v, float r, float4 w) { return {v.x * r * w.x, v.y * r * w.y, v.z * r * w.z, v.w * r * w.w}; }
+
+// One-shot, for few rows: a cluster a row, each of its blocks a part.
 extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(256, 2) reduce_norm(const __grid_constant__ CommP p) {
   __shared__ float s[32];
-  __shared__ float squares[2];  // of this block's columns of a row, in turn
+  __shared__ float squares[2];  // of this block's part of a row, in turn
   const int part = blockIdx.x % kParts, first = blockIdx.x / kParts, step = gridDim.x / kParts;
-  const int own = 4 * threadIdx.x, i = part * p.cols + own, mates = (kParts + p.ranks - 1) / p.ranks;
+  const int own = 4 * threadIdx.x, i = part * p.cols + own;
   const bool on = own < p.cols && i < p.n, wide = p.wide;
   if (p.early) begin();
   float4 w = {0, 0, 0, 0};
   if (on && (p.phases & kReceive)) w = read(p.w, i, p.n, wide);
   ready(p.at);
-  const size_t half = (*(volatile unsigned*)p.epoch & 1) * p.half;
-  const size_t sums = half + (size_t)p.m * mates * p.ranks * p.cols;  // two-shot: behind the parts
+  const Half half(p);
   Patience patience(p);
   float4 mine = {0, 0, 0, 0};
-  // Places in every inbox: of a rank's values, and of a part's sum.
-  auto place = [&](int row, int rank) {
-    if (p.two) return half + ((size_t)(row * mates + part / p.ranks) * p.ranks + rank) * p.cols + own;
-    return half + ((size_t)row * p.ranks + rank) * (kParts * p.cols) + i;
-  };
-  auto sum_place = [&](int row) { return sums + ((size_t)row * kParts + part) * p.cols + own; };
-  auto owner = [&](int row) { return (row + part) % p.ranks; };
+  // place is where a rank's values are in every inbox.
+  auto place = [&](int row, int rank) { return half.at + ((size_t)row * p.ranks + rank) * (kParts * p.cols) + i; };
 
   if (on && (p.phases & kSend)) {
     for (int row = first; row < p.m; row += step) {
       mine = read(p.x + (size_t)row * p.ldx, i, p.n, wide);
       float4 v = sendable(mine);
-      if (p.two) {
-        if (owner(row) != p.rank) put(p.inbox[owner(row)] + place(row, p.rank), v);
-        continue;
-      }
       for (int d = 1; d < p.ranks; d++) put(p.inbox[after(p, d)] + place(row, p.rank), v);
     }
   }
-  const bool again = step < p.m || !(p.phases & kSend);  // mine is of another row
-  if (on && p.two && (p.phases & kSum)) {
-    for (int row = first; row < p.m; row += step) {
-      if (owner(row) != p.rank) continue;
-      if (again) mine = read(p.x + (size_t)row * p.ldx, i, p.n, wide);
-      float4 v = sendable(total(p.inbox[p.rank] + place(row, 0), p.cols, mine, p, patience));
-      for (int d = 1; d <= p.ranks; d++) put(p.inbox[after(p, d)] + sum_place(row), v);
-    }
-  }
   if (p.phases & kReceive) {
+    const bool again = step < p.m || !(p.phases & kSend);  // mine is of another row
     for (int row = first, turn = 0; row < p.m; row += step, turn ^= 1) {
-      float* res = p.res + (size_t)row * p.ldr;
       float4 v = {0, 0, 0, 0};
       if (on) {
+        float* res = p.res + (size_t)row * p.ldr;
         float4 old = read(res, i, p.n, wide);
-        if (p.two) {
-          v = take(p.inbox[p.rank] + sum_place(row), owner(row), patience);
-        } else {
-          if (again) mine = read(p.x + (size_t)row * p.ldx, i, p.n, wide);
-          v = p.ranks == 1 ? mine : total(p.inbox[p.rank] + place(row, 0), kParts * p.cols, mine, p, patience);
-        }
-        v = add(old, v);
+        if (again) mine = read(p.x + (size_t)row * p.ldx, i, p.n, wide);
+        v = add(old, total(p.inbox[p.rank] + place(row, 0), kParts * p.cols, mine, p, patience));
         write(res, i, p.n, wide, v);
       }
-      float ss = fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, v.x * v.x)));
-      ss = block_sum(ss, s);
+      float ss = block_sum(square(v), s);
       if (threadIdx.x == 0) squares[turn] = ss;
       cluster_sync();
       int lane = threadIdx.x & 31;
       float r = rsqrtf(warp_sum(lane < kParts ? of_block(&squares[turn], lane) : 0) / p.n + p.eps);
-      if (on) write(p.y + (size_t)row * p.ldy, i, p.n, wide, {v.x * r * w.x, v.y * r * w.y, v.z * r * w.z, v.w * r * w.w});
+      if (on) write(p.y + (size_t)row * p.ldy, i, p.n, wide, normed(v, r, w));
     }
     cluster_sync();  // the others may still read squares
-    if (p.ranks > 1 && part == 0 && threadIdx.x == 0) ended(p, step);
+    if (part == 0 && threadIdx.x == 0) ended(p, step);
+  }
+  finish(p.at);
+}
+
+// Two-shot, for many rows: a block a row. Each part of a row is summed by one
+// rank. With one rank x is the sum already.
+extern "C" __global__ void __launch_bounds__(256, 2) reduce_rows(const __grid_constant__ CommP p) {
+  __shared__ float s[2][kParts][8];  // of a row's parts, by warp; in turn
+  __shared__ float squares[2][kParts];
+  const int own = 4 * threadIdx.x, warp = threadIdx.x >> 5, lane = threadIdx.x & 31, warps = blockDim.x >> 5;
+  const bool wide = p.wide;
+  if (p.early) begin();
+  ready(p.at);
+  const Half half(p);
+  const int mates = Half::mates(p);
+  float* inbox = p.inbox[p.rank];
+  Patience patience(p);
+  auto on = [&](int part) { return own < p.cols && part * p.cols + own < p.n; };
+  auto owner = [&](int row, int part) { return (row + part) % p.ranks; };
+  // Places in every inbox: of a rank's values for the owner, and of a sum.
+  auto place = [&](int row, int part, int rank) { return half.at + ((size_t)(row * mates + part / p.ranks) * p.ranks + rank) * p.cols + own; };
+  auto sum_place = [&](int row, int part) { return half.sums + ((size_t)row * kParts + part) * p.cols + own; };
+
+  if (p.phases & kSend) {
+    for (int row = blockIdx.x; row < p.m; row += gridDim.x) {
+      float4 v[kParts];
+#pragma unroll
+      for (int k = 0; k < kParts; k++)
+        if (on(k) && owner(row, k) != p.rank) v[k] = read(p.x + (size_t)row * p.ldx, k * p.cols + own, p.n, wide);
+#pragma unroll
+      for (int k = 0; k < kParts; k++)
+        if (on(k) && owner(row, k) != p.rank) put(p.inbox[owner(row, k)] + place(row, k, p.rank), sendable(v[k]));
+    }
+  }
+  if (p.phases & kSum) {
+    for (int row = blockIdx.x; row < p.m; row += gridDim.x) {
+      for (int k = 0; k < kParts; k++) {
+        if (!on(k) || owner(row, k) != p.rank) continue;
+        float4 mine = read(p.x + (size_t)row * p.ldx, k * p.cols + own, p.n, wide);
+        float4 v = sendable(total(inbox + place(row, k, 0), p.cols, mine, p, patience));
+        for (int d = 1; d <= p.ranks; d++) put(p.inbox[after(p, d)] + sum_place(row, k), v);
+      }
+    }
+  }
+  if (p.phases & kReceive) {
+    for (int row = blockIdx.x, turn = 0; row < p.m; row += gridDim.x, turn ^= 1) {
+      float* res = p.res + (size_t)row * p.ldr;
+      float4 v[kParts], t[kParts];  // t: what was there, later the weights
+#pragma unroll
+      for (int k = 0; k < kParts; k++)
+        if (on(k)) t[k] = read(res, k * p.cols + own, p.n, wide);
+#pragma unroll
+      for (int k = 0; k < kParts; k++) {
+        v[k] = {0, 0, 0, 0};
+        if (on(k)) v[k] = p.ranks == 1 ? read(p.x + (size_t)row * p.ldx, k * p.cols + own, p.n, wide) : look(inbox + sum_place(row, k));
+      }
+#pragma unroll
+      for (int k = 0; k < kParts; k++) {
+        if (on(k)) {
+          if (p.ranks > 1) {
+            while (!there(v[k]) && !patience.gone(owner(row, k))) v[k] = look(inbox + sum_place(row, k));
+            empty(inbox + sum_place(row, k));
+          }
+          v[k] = add(t[k], v[k]);
+          write(res, k * p.cols + own, p.n, wide, v[k]);
+        }
+        float ss = warp_sum(square(v[k]));
+        if (lane == 0) s[turn][k][warp] = ss;
+      }
+#pragma unroll
+      for (int k = 0; k < kParts; k++)
+        if (on(k)) t[k] = read(p.w, k * p.cols + own, p.n, wide);
+      // As block_sum of a part, then over the parts.
+      __syncthreads();
+      for (int k = warp; k < kParts; k += warps) {
+        float ss = warp_sum(lane < warps ? s[turn][k][lane] : 0);
+        if (lane == 0) squares[turn][k] = ss;
+      }
+      __syncthreads();
+      float r = rsqrtf(warp_sum(lane < kParts ? squares[turn][lane] : 0) / p.n + p.eps);
+#pragma unroll
+      for (int k = 0; k < kParts; k++)
+        if (on(k)) write(p.y + (size_t)row * p.ldy, k * p.cols + own, p.n, wide, normed(v[k], r, t[k]));
+    }
+    if (p.ranks > 1) {
+      __syncthreads();
+      if (threadIdx.x == 0) ended(p, gridDim.x);
+    }
   }
   finish(p.at);
 }

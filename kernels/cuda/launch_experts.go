@@ -13,11 +13,10 @@ import (
 // The shared memory of src/experts.cu's kernels, and so how many rows a group has
 // and how many stages a ring.
 const (
-	fewPairs    = 0 // (token, choice) pairs that they take
-	upWarps     = 16
-	upStage     = 2 * 2 * 576 // bytes
-	downStage   = 4 * 576
-	fixedShared = 512 // bytes that they have without asking
+	fewPairs  = 0 // (token, choice) pairs that they take
+	upWarps   = 16
+	upStage   = 2 * 2 * 576 // bytes
+	downStage = 4 * 576
 )
 
 // chip is what the launchers ask of a GPU.
@@ -27,7 +26,7 @@ func (d *device) chip() (blocks, shared int32, err error) {
 		return 0, 0, err
 	}
 	s, err := cu.Device(d.gpu).Attribute(maxSharedOptin)
-	return int32(n), int32(s) - fixedShared, err
+	return int32(n), int32(s), err
 }
 
 // last is the launch in front on a stream. Kernels that let the next one start only
@@ -53,7 +52,7 @@ func align16(n int32) int32 { return (n + 15) / 16 * 16 }
 
 // lists is the bytes of the lists of n groups, made is what making them takes,
 // and staged a row of activations.
-func (a *moeP) lists(n int32) int32 { return align16(n * (3 + a.tokens) * 4) }
+func (a *moeP) lists(n int32) int32 { return align16(128 + n*(3+a.tokens)*4) }
 func (a *moeP) made() int32 {
 	pairs := a.m * a.topk
 	return 8*pairs + 8*a.groups + (pairs+31)/32*a.groups + 16

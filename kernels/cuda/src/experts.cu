@@ -73,6 +73,7 @@ __device__ __forceinline__ int scan(int v, int* sums, int& total) {
 
 // Groups are those of a block. work is for making them only.
 struct Groups {
+  int *sums;                          // [32]
   int *expert, *count, *slot, *pair;  // [n], [n], [n], [n, tokens]
   int *ids, *rank, *rows, *first;     // work: [pairs], [pairs], [experts], [experts]
   uint8_t* before;                    // work: [chunks of 32 pairs][experts]
@@ -80,14 +81,13 @@ struct Groups {
 
   __device__ __forceinline__ Groups(const MoeP& p, int n, int* lists, char* work) : tokens(p.tokens) {
     int pairs = p.m * p.topk;
-    expert = lists, count = expert + n, slot = count + n, pair = slot + n;
+    sums = lists, expert = sums + 32, count = expert + n, slot = count + n, pair = slot + n;
     ids = reinterpret_cast<int*>(work), rank = ids + pairs, rows = rank + pairs, first = rows + p.groups;
     before = reinterpret_cast<uint8_t*>(first + p.groups);
   }
 
   // number numbers all groups, by expert, and returns how many there are.
   __device__ __forceinline__ int number(const MoeP& p) {
-    __shared__ int sums[32];
     int pairs = p.m * p.topk, lane = threadIdx.x & 31, chunks = (pairs + 31) / 32;
     if (p.m == 1) {
       if (p.at && blockIdx.x == 0 && threadIdx.x == 0) p.at[2] = pairs;
@@ -145,7 +145,6 @@ struct Groups {
 
   // place gives each row of the block's n groups a slot.
   __device__ __forceinline__ void place(const MoeP& p, int n) {
-    __shared__ int sums[32];
     if (p.m == 1) return;
     int per = (n + blockDim.x - 1) / blockDim.x, lo = min(n, (int)threadIdx.x * per), hi = min(n, lo + per), mine = 0, all;
     for (int q = lo; q < hi; q++) mine += count[q];
@@ -203,7 +202,7 @@ __device__ __forceinline__ void experts_up(const MoeP& p) {
   float* sums = reinterpret_cast<float*>(smem + W * p.stages * 2 * kTile);
   u64* bars = reinterpret_cast<u64*>(sums + 2 * W * 32 * tokens);
   int* lists = reinterpret_cast<int*>(bars + W * p.stages);
-  char* xs = reinterpret_cast<char*>(lists) + (p.slots * (3 + tokens) * 4 + 15) / 16 * 16;
+  char* xs = reinterpret_cast<char*>(lists) + (128 + p.slots * (3 + tokens) * 4 + 15) / 16 * 16;
   Groups groups(p, p.slots, lists, xs);
   Ring ring(smem, bars, 2 * kTile, p.stages);
   bool one = p.m == 1 && !p.by_pair, staged = one && p.early;  // all groups have the same row
@@ -299,7 +298,7 @@ __device__ __forceinline__ void experts_down(const MoeP& p) {
   u64* bars = reinterpret_cast<u64*>(smem + W * p.stages * kTile);
   float* parts = reinterpret_cast<float*>(bars + W * p.stages);
   int* lists = reinterpret_cast<int*>(parts + pairs * rows);
-  char* xs = reinterpret_cast<char*>(lists) + (most * (3 + tokens) * 4 + 15) / 16 * 16;
+  char* xs = reinterpret_cast<char*>(lists) + (128 + most * (3 + tokens) * 4 + 15) / 16 * 16;
   Groups groups(p, most, lists, xs);
   Ring ring(smem, bars, kTile, p.stages);
   begin();

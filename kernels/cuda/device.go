@@ -22,19 +22,20 @@ type buffer struct {
 
 // device is one rank: a context, a stream and what it allocated.
 type device struct {
-	group  *group
-	rank   int
-	gpu    int
-	ctx    cu.CUContext
-	stream cu.Stream
-	lanes  [maxLanes - 1]cu.Stream // beside it, for graphs
-	on     cu.Stream               // where launches go: the stream, or a lane of a capture
-	last   last                    // launch that leaves all before it done
-	late   bool                    // the next launch waits for other lanes, so it cannot start early
-	events []cu.Event              // of the capture under way
-	funcs  map[string]cu.Function
-	info   kernels.Info
-	units4 units4 // of the GPU
+	group      *group
+	rank       int
+	gpu        int
+	ctx        cu.CUContext
+	stream     cu.Stream
+	lanes      [maxLanes - 1]cu.Stream // beside it, for graphs
+	on         cu.Stream               // where launches go: the stream, or a lane of a capture
+	last       last                    // launch that leaves all before it done
+	late       bool                    // the next launch waits for other lanes, so it cannot start early
+	events     []cu.Event              // of the capture under way
+	funcs      map[string]cu.Function
+	info       kernels.Info
+	units4     units4 // of the GPU
+	warpgroups bool   // the GPU has Hopper's products of warpgroups
 
 	bufs    []buffer // index is Buffer.Index-1
 	stage   []byte   // pinned, for copies that are waited for
@@ -66,6 +67,7 @@ type region struct {
 const (
 	scratchLists = iota // rows grouped by expert: kept from moe_up to moe_down
 	scratchWork
+	scratchPanels // activations as warpgroups read them
 	scratchComm
 	scratches
 )
@@ -87,6 +89,7 @@ func newDevice(g *group, rank, gpu int) (d *device, err error) {
 	if d.info, err = describe(dev); err != nil {
 		return nil, err
 	}
+	d.warpgroups = warpgroups(dev)
 	d.units4 = max(g.options.units4, units4Of(dev))
 	if err = d.loadImages(); err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", d.info.Name, d.info.Detail, err)

@@ -30,6 +30,15 @@ func gemm(d *device, c *kernels.Call, at uintptr) error {
 	if int(a.heads) > w.count || w.rows != int(x.N) || w.cols != int(x.K) {
 		return fmt.Errorf("%w: %d heads of %dx%d with weights %dx%dx%d", kernels.ErrKernel, a.heads, x.N, x.K, w.count, w.rows, w.cols)
 	}
+	blocks := int32(1) // that share an output tile
+	if extra == 0 && (w.format == kernels.BF16 || w.format == kernels.FP8) {
+		blocks = clusterOf(int32(w.tiles)*a.heads, int32(w.kt))
+	}
+	if w.format != kernels.F32 {
+		if done, err := d.wide(&a, w, blocks); done || err != nil {
+			return err
+		}
+	}
 	switch w.format {
 	case kernels.F32:
 		return d.do("gemm_f32", [3]uint32{ceil(x.N, 8) + extra, ceil(x.M, 8), uint32(a.heads)}, 256, 0, unsafe.Pointer(&a))
@@ -40,12 +49,9 @@ func gemm(d *device, c *kernels.Call, at uintptr) error {
 		}
 		return d.do(name, [3]uint32{uint32(w.tiles), ceil(x.M, tokens), 1}, 256, 0, unsafe.Pointer(&a))
 	}
-	tiles, blocks := int32(1), int32(1) // of 8 tokens in a block; blocks that share an output tile
+	tiles := int32(1) // of 8 tokens in a block
 	for tiles < 8 && x.M > 8*tiles {
 		tiles *= 2
-	}
-	if extra == 0 {
-		blocks = clusterOf(int32(w.tiles)*a.heads, int32(w.kt))
 	}
 	name := fmt.Sprintf("gemm_bf16_%d_%d", tiles, blocks)
 	return d.do(name, [3]uint32{uint32(w.tiles)*uint32(blocks) + extra, ceil(x.M, 8*tiles), uint32(a.heads)}, 256, 0, unsafe.Pointer(&a))

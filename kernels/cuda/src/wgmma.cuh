@@ -1,0 +1,102 @@
+// What products of many rows use of Hopper: warpgroup products with the weights
+// in registers and the activations in shared memory, bulk copies, their barriers.
+//
+// A warpgroup's A fragments are m16n8k16's, one 16-row tile a warp, so weights are
+// read as they are packed for few rows; and D[64, N] sums as m16n8k16 does, which
+// keeps the bits.
+#pragma once
+#include <type_traits>
+
+#include "fp4.cuh"
+
+__device__ __forceinline__ uint32_t shared_of(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
+
+__device__ __forceinline__ void mbar_init(uint32_t bar, int count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count)); }
+__device__ __forceinline__ void mbar_ready() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+__device__ __forceinline__ void mbar_expect(uint32_t bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory"); }
+__device__ __forceinline__ void mbar_arrive(uint32_t bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory"); }
+// mbar_arrive_at arrives at the barrier at the same place in block rank of the cluster.
+__device__ __forceinline__ void mbar_arrive_at(uint32_t bar, int rank) {
+  asm volatile("{\n\t.reg .b32 r;\n\tmapa.shared::cluster.u32 r, %0, %1;\n\tmbarrier.arrive.release.cluster.shared::cluster.b64 _, [r];\n\t}" ::"r"(bar), "r"(rank) : "memory");
+}
+__device__ __forceinline__ void mbar_wait(uint32_t bar, int parity) {
+  uint32_t done;
+  do asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.b32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(bar), "r"(parity) : "memory");
+  while (!done);
+}
+
+__device__ __forceinline__ void copy_bulk(uint32_t dst, const void* src, int bytes, uint32_t bar) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst), "l"(src), "r"(bytes), "r"(bar) : "memory");
+}
+// copy_all is copy_bulk to the same place of every block of the mask, each with its barrier.
+__device__ __forceinline__ void copy_all(uint32_t dst, const void* src, int bytes, uint32_t bar, uint16_t mask) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(dst), "l"(src), "r"(bytes), "r"(bar), "h"(mask) : "memory");
+}
+__device__ __forceinline__ void prefetch(const void* p, int bytes) { asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory"); }
+// copy16 copies 16 bytes, or zeros where off.
+__device__ __forceinline__ void copy16(uint32_t dst, const void* src, bool on) {
+  int n = on ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(n) : "memory");
+}
+__device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N>
+__device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+// written: what this thread stored in shared memory can be read by warpgroup products after a barrier.
+__device__ __forceinline__ void written() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// A panel is tokens x 64 columns in BF16: a row has 128 bytes, whose 16-byte chunks
+// are at chunk ^ (row & 7). Panels start at multiples of 1,024 bytes.
+__device__ __forceinline__ int panel_at(int row, int chunk) { return row * 128 + ((chunk ^ (row & 7)) << 4); }
+// operand describes 16 columns of a panel at addr; the next 16 are 2 further on.
+__device__ __forceinline__ uint64_t operand(uint32_t addr) {
+  return (uint64_t)((addr & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+}
+
+// Activations as panels: 8 columns u, v of a row, as the weights' fragments want them:
+// in order, or as fp4.cuh says, where u and v are 16 columns apart.
+struct Chunk {
+  Split a, b, c, d;
+};
+__device__ __forceinline__ Chunk chunk_of(float4 u, float4 v) { return {split(u.x, u.y), split(u.z, u.w), split(v.x, v.y), split(v.z, v.w)}; }
+
+__device__ __forceinline__ void wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int N>
+__device__ __forceinline__ void wg_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
+
+#define F8(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define F16(d, i) F8(d, i), F8(d, i + 8)
+#define F32(d, i) F16(d, i), F16(d, i + 16)
+#define L8 "%0,%1,%2,%3,%4,%5,%6,%7"
+#define L16 L8 ",%8,%9,%10,%11,%12,%13,%14,%15"
+#define L24 L16 ",%16,%17,%18,%19,%20,%21,%22,%23"
+#define L32 L24 ",%24,%25,%26,%27,%28,%29,%30,%31"
+#define L64 L32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+// wgmma: D[64, N] += A[64, 16] B[16, N]. more 0: D was nothing.
+#define WGMMA(n, regs, list, a0, a1, a2, a3, b, s, ...)                                                                                           \
+  __device__ __forceinline__ void wgmma(float (&d)[regs], const uint32_t (&a)[4], uint64_t x, int more) {                                          \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " s ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" list "}, {" a0 "," \
+                 a1 "," a2 "," a3 "}, " b ", p, 1, 1, 0;\n\t}"                                                                                    \
+                 : __VA_ARGS__                                                                                                                    \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(more));                                                                \
+  }
+WGMMA(16, 8, L8, "%8", "%9", "%10", "%11", "%12", "%13", F8(d, 0))
+WGMMA(32, 16, L16, "%16", "%17", "%18", "%19", "%20", "%21", F16(d, 0))
+WGMMA(48, 24, L24, "%24", "%25", "%26", "%27", "%28", "%29", F16(d, 0), F8(d, 16))
+WGMMA(64, 32, L32, "%32", "%33", "%34", "%35", "%36", "%37", F32(d, 0))
+WGMMA(128, 64, L64, "%64", "%65", "%66", "%67", "%68", "%69", F32(d, 0), F32(d, 32))
+#undef WGMMA
+#undef F8
+#undef F16
+#undef F32
+#undef L8
+#undef L16
+#undef L24
+#undef L32
+#undef L64
+
+template <int N>
+__device__ __forceinline__ void add_to(float (&sum)[N], const float (&v)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; i++) sum[i] += v[i];
+}

@@ -26,7 +26,8 @@ type Kernel struct {
 // system finds, then those of a CUDA toolkit.
 var Libraries = []string{
 	"libcupti.so.13", "libcupti.so.12",
-	"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12",
+	"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.13", "/usr/local/cuda/lib64/libcupti.so.13",
+	"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.12", "/usr/local/cuda/lib64/libcupti.so.12",
 }
 
 // Profiler is the library, loaded. There is one a process.

@@ -2,32 +2,13 @@
 
 #define _GNU_SOURCE
 #include "shim.h"
+#include "record.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-// The start of CUPTI's kernel record, which is the same from CUPTI 12.0
-// (CUpti_ActivityKernel8) to 13.5 (CUpti_ActivityKernel13): newer versions only
-// append. The names are those of cupti_activity.h.
-struct record {
-	uint32_t kind;
-	uint8_t skipped_a[12];
-	uint64_t start, end;
-	uint8_t skipped_b[8];
-	uint32_t deviceId, contextId, streamId;
-	uint8_t skipped_c[52];
-	const char *name;
-	uint8_t skipped_d[32];
-	uint64_t graphNodeId;
-} __attribute__((packed, aligned(8)));
-
-_Static_assert(offsetof(struct record, start) == 16 && offsetof(struct record, deviceId) == 40 && offsetof(struct record, streamId) == 48 &&
-	offsetof(struct record, name) == 104 && offsetof(struct record, graphNodeId) == 144, "the layout of CUPTI's headers");
-
-enum { concurrent_kernel = 10, max_limit_reached = 12 }; // CUpti_ActivityKind, CUptiResult
 
 static struct {
 	int (*version)(uint32_t *);

@@ -22,7 +22,7 @@ type deviceFlags struct {
 	ranksPerGPU int
 	stepTimeout time.Duration
 	profiler    *cuda.Profiler // nil: none
-	collective  string         // for tests: a way of collectives
+	collective  string
 	nccl        string
 	fault       string // for tests: a fault of a rank
 }
@@ -33,8 +33,7 @@ func (d *deviceFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&d.ranksPerGPU, "ranks-per-gpu", 0, "ranks that share a GPU, 0: as few as place all of them")
 	f.DurationVar(&d.stepTimeout, "step-timeout", time.Minute, "longest that a step may take on a GPU before it counts as failed")
 	f.StringVar(&d.nccl, "nccl", "", "NCCL's library, where the loader does not find libnccl.so.2")
-	f.StringVar(&d.collective, "collective", "", "one-shot, two-shot or nccl, for messages of every size")
-	_ = f.MarkHidden("collective")
+	f.StringVar(&d.collective, "collective", "", "how ranks exchange: one-shot, two-shot, nccl, or host for GPUs that do not reach each other (default: the fastest for each size)")
 	f.StringVar(&d.fault, "inject-fault", "", "KIND:RANK:LIST, to try what happens: hang or address, of a rank, after so many lists of calls")
 	_ = f.MarkHidden("inject-fault")
 }

@@ -31,8 +31,8 @@ var crossovers = []struct {
 
 // way is how a message of so many bytes goes.
 func (g *group) way(bytes int64) Collective {
-	if g.options.Collective != "" {
-		return g.options.Collective
+	if c := g.options.Collective; c != "" && c != ViaHost {
+		return c
 	}
 	for _, c := range crossovers {
 		switch {

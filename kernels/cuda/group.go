@@ -28,6 +28,7 @@ type group struct {
 
 	arrived uintptr           // the barrier's counter, on the first GPU
 	inbox   [maxRanks]uintptr // of each rank: two halves of inboxHalf bytes
+	hosted  []byte            // pinned: the inboxes, when they are the host's
 	words   []byte            // pinned, 32-bit words: whether to stop, then why each rank gave up
 	open    atomic.Int32      // ranks that are not closed
 	trouble struct {
@@ -163,8 +164,9 @@ func (g *group) meet(err error) error {
 // leave frees what the group has on a rank, and what the ranks share with the
 // last of them.
 func (g *group) leave(d *device) {
-	for _, p := range []uintptr{d.epoch, g.inbox[d.rank]} {
-		cu.MemFree(cu.DevicePtr(p))
+	cu.MemFree(cu.DevicePtr(d.epoch))
+	if g.hosted == nil {
+		cu.MemFree(cu.DevicePtr(g.inbox[d.rank]))
 	}
 	if d.rank == 0 {
 		cu.MemFree(cu.DevicePtr(g.arrived))
@@ -174,7 +176,8 @@ func (g *group) leave(d *device) {
 	}
 	if g.open.Add(-1) == 0 {
 		driver.FreePinned(g.words)
-		g.words = nil
+		driver.FreePinned(g.hosted)
+		g.words, g.hosted = nil, nil
 	}
 }
 
@@ -195,7 +198,17 @@ func (g *group) link() error {
 		return fmt.Errorf("%w: pinned host memory: %w", kernels.ErrMemory, err)
 	}
 	clear(g.words)
-	if err := g.peers(); err != nil {
+	if g.options.Collective == ViaHost {
+		if g.perGPU > 1 && len(on) > 1 {
+			return fmt.Errorf("%w: ranks that share GPUs exchange through the host only on one GPU: give each a GPU, or leave --collective host out", kernels.ErrDevice)
+		}
+		if g.hosted, err = driver.Pinned(n * 2 * inboxHalf); err != nil {
+			return fmt.Errorf("%w: pinned host memory for inboxes: %w", kernels.ErrMemory, err)
+		}
+		for i := range g.hosted {
+			g.hosted[i] = 0xFF
+		}
+	} else if err := g.peers(); err != nil {
 		return err
 	}
 	for r, d := range g.ranks {
@@ -206,9 +219,13 @@ func (g *group) link() error {
 			if g.arrived, err = d.malloc(8); err != nil {
 				return err
 			}
-			if err := driver.Set(g.arrived, 0, 8, d.stream); err != nil {
+			if err := errors.Join(driver.Set(g.arrived, 0, 8, d.stream), driver.Sync(d.stream)); err != nil {
 				return fmt.Errorf("%w: %w", kernels.ErrDevice, err)
 			}
+		}
+		if g.hosted != nil {
+			g.inbox[r] = uintptr(unsafe.Pointer(&g.hosted[r*2*inboxHalf]))
+			continue
 		}
 		if g.inbox[r], err = d.malloc(2 * inboxHalf); err != nil {
 			return fmt.Errorf("inbox of rank %d: %w", r, err)

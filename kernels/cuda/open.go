@@ -118,5 +118,5 @@ func (g *group) peers() error {
 	if n := len(apart) - 1; n > 0 {
 		more = fmt.Sprintf(" (nor can %d other pairs)", n)
 	}
-	return fmt.Errorf("%w: %w%s: pick GPUs that are linked with CUDA_VISIBLE_DEVICES, or put the ranks on one with --ranks-per-gpu %d", kernels.ErrDevice, apart[0], more, len(g.ranks))
+	return fmt.Errorf("%w: %w%s: pick GPUs that are linked with CUDA_VISIBLE_DEVICES, put the ranks on one with --ranks-per-gpu %d, or exchange through the host with --collective host", kernels.ErrDevice, apart[0], more, len(g.ranks))
 }

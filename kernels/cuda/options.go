@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"io/fs"
 	"time"
 
@@ -18,8 +19,8 @@ type Options struct {
 	StepTimeout time.Duration
 	// NoGraphs launches every kernel by itself, for debugging.
 	NoGraphs bool
-	// Collective is how ranks exchange messages of every size; "": for each
-	// size the way that was measured to be fastest.
+	// Collective is how ranks exchange messages; "": for each size the way that
+	// was measured to be fastest.
 	Collective Collective
 	// NCCL is the library for ViaNCCL; "": libnccl.so.2 where the loader finds it.
 	NCCL string
@@ -42,10 +43,11 @@ const (
 	OneShot Collective = "one-shot" // every rank sends all it has to every other
 	TwoShot Collective = "two-shot" // each part of a row is summed by one rank, which sends the sum to the others
 	ViaNCCL Collective = "nccl"     // two-shot through NCCL, for ranks on GPUs of their own
+	ViaHost Collective = "host"     // one-shot or two-shot through the host's memory, for GPUs that do not reach each other's
 )
 
 // Collectives lists the ways.
-func Collectives() []Collective { return []Collective{OneShot, TwoShot, ViaNCCL} }
+func Collectives() []Collective { return []Collective{OneShot, TwoShot, ViaNCCL, ViaHost} }
 
 // Fault is a fault that is asked for. The zero Fault is none.
 type Fault struct {
@@ -73,9 +75,7 @@ func (o Options) Validate() error {
 	if o.StepTimeout < 0 {
 		errs = append(errs, fmt.Errorf("step timeout is %v: give a positive duration", o.StepTimeout))
 	}
-	switch o.Collective {
-	case "", OneShot, TwoShot, ViaNCCL:
-	default:
+	if o.Collective != "" && !slices.Contains(Collectives(), o.Collective) {
 		errs = append(errs, fmt.Errorf("collective %q: there are %v", o.Collective, Collectives()))
 	}
 	switch o.Fault.Kind {

@@ -3,8 +3,8 @@ package cuda
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"io/fs"
+	"slices"
 	"time"
 
 	"glmbatch/kernels"

@@ -39,7 +39,7 @@ type Matrix struct {
 
 // Weights are Count matrices of one shape and format (experts or heads, else
 // one), which a device packs into one buffer. Read is called once for each
-// index, in order, and its result is not kept: a rank's share is streamed.
+// index, for several at once, and its result is not kept: a rank's share is streamed.
 type Weights struct {
 	Name       string // of the tensor, for errors
 	Format     Format

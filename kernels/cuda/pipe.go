@@ -68,7 +68,7 @@ func (p *pipe) room(s cu.Stream) ([]byte, error) {
 func (d *device) copyIn(ptr uintptr, src []byte) error {
 	for len(src) > 0 {
 		room, err := d.pipe.room(d.stream)
-		n := copy(room, src)
+		n := spread(room, src)
 		if err == nil {
 			err = driver.ToDevice(ptr, room[:n], d.stream)
 		}

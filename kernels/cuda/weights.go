@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -66,7 +67,7 @@ func (w *weight) sums(k kernels.Name) uintptr {
 }
 
 // Load streams the matrices through a staging area on the GPU, where a kernel
-// packs each.
+// packs each; the stream keeps the next from overtaking it.
 func (d *device) Load(ws kernels.Weights, _ kernels.Sharing) (b kernels.Buffer, err error) {
 	if err = d.use(); err != nil {
 		return b, err
@@ -87,14 +88,14 @@ func (d *device) Load(ws kernels.Weights, _ kernels.Sharing) (b kernels.Buffer, 
 	w.globals = ptr + uintptr(int64(w.count)*w.each)
 	w.globals4 = w.globals + uintptr(8*w.count)
 	w.ins = w.globals4 + uintptr(8*w.count)
-	if err := d.fill(ptr, w, ws.Read); err != nil {
+	if err := d.fill(ptr, w, &ws); err != nil {
 		cu.MemFree(cu.DevicePtr(ptr))
 		return b, fmt.Errorf("load %s: %w", ws.Name, err)
 	}
 	return d.add(buffer{ptr: ptr, bytes: bytes, w: w}), nil
 }
 
-func (d *device) fill(ptr uintptr, w *weight, read func(int) (kernels.Matrix, error)) error {
+func (d *device) fill(ptr uintptr, w *weight, ws *kernels.Weights) error {
 	raw := kernels.WeightBytes(w.format, int64(w.rows), int64(w.cols))
 	plain := w.use == kernels.Gather || w.format == kernels.F32
 	var stage uintptr
@@ -105,9 +106,11 @@ func (d *device) fill(ptr uintptr, w *weight, read func(int) (kernels.Matrix, er
 		}
 		defer cu.MemFree(cu.DevicePtr(stage))
 	}
+	r := newReader(ws, len(d.group.ranks))
+	defer r.close()
 	globals, ins := make([]byte, 16*w.count), make([]byte, 4*w.count)
 	for i := range w.count {
-		m, err := read(i)
+		m, err := r.matrix(i)
 		if err != nil {
 			return err
 		}
@@ -154,15 +157,14 @@ func (d *device) fill(ptr uintptr, w *weight, read func(int) (kernels.Matrix, er
 		if err := d.do(name, [3]uint32{blocks, 1, 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
 			return err
 		}
-		if err := driver.Sync(d.stream); err != nil {
-			return fmt.Errorf("%w: pack matrix %d: %w", kernels.ErrDevice, i, err)
-		}
 	}
 	if w.format == kernels.FP4 {
-		if err := d.copyIn(w.globals, globals); err != nil {
+		if err := errors.Join(d.copyIn(w.globals, globals), d.copyIn(w.ins, ins)); err != nil {
 			return err
 		}
-		return d.copyIn(w.ins, ins)
+	}
+	if err := driver.Sync(d.stream); err != nil {
+		return fmt.Errorf("%w: pack %d matrices: %w", kernels.ErrDevice, w.count, err)
 	}
 	return nil
 }

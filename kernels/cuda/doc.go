@@ -22,7 +22,7 @@
 // # Numbers
 //
 // Activations, sums and the residual are float32. Products run on the BF16 matrix
-// units: an input is the sum of two BF16 values, which leaves off at most 2^-18 of
+// units: an input is the sum of two BF16 values, which leaves off at most 2^-17 of
 // it, and weights are exact: BF16 as they are, FP8 codes and the products of NVFP4
 // codes with their block scales as BF16 values; per-tensor scales multiply sums.
 // Where a call says exact, as programs with float32 caches do, products are float32

@@ -100,6 +100,9 @@ func (e *Engine) report(f *flight) error {
 	e.stats.Sampled += int64(len(e.tokens))
 	e.stats.Preempted += int64(b.Preempted)
 	trace := kernels.Trace{Step: f.step, Calls: f.calls, Spans: f.spans, Shared: e.shared}
+	if f.spans != nil {
+		trace.Asides = e.model.Group().Asides()
+	}
 	if f.spans != nil && e.o.OnTrace != nil {
 		e.o.OnTrace(trace)
 	}

@@ -67,11 +67,26 @@ type Span struct {
 	Lane       int8  // of the calls of a rank that run at once; 0: the first
 }
 
+// Aside is something that a device did for a list besides its calls, in
+// nanoseconds of [Now].
+type Aside struct {
+	Name       string
+	Start, End int64
+}
+
+// The names of asides.
+const (
+	AsideIn     = "copy in"  // inputs to the device, from the first copy's start to the last one's end
+	AsideOut    = "copy out" // what was fetched, spans included
+	AsideLaunch = "launch"   // on the host: of the list's graph, or of call after call
+)
+
 // Trace is one step as it ran: Spans[rank][i] belongs to Calls[i].
 type Trace struct {
-	Step  int64
-	Calls []Call
-	Spans [][]Span
+	Step   int64
+	Calls  []Call
+	Spans  [][]Span
+	Asides [][]Aside // of each rank; nil: devices tell none
 
 	// Shared: the ranks take turns on one memory and one set of threads, as the
 	// CPU device's do. A replicated call then ran once for all ranks.

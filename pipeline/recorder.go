@@ -90,6 +90,12 @@ func (r *Recorder) OnTrace(t kernels.Trace) {
 	for i := range t.Spans {
 		s.trace.Spans[i] = append(s.trace.Spans[i][:0], t.Spans[i]...)
 	}
+	if len(s.trace.Asides) != len(t.Asides) {
+		s.trace.Asides = make([][]kernels.Aside, len(t.Asides))
+	}
+	for i := range t.Asides {
+		s.trace.Asides[i] = append(s.trace.Asides[i][:0], t.Asides[i]...)
+	}
 	r.pending = s
 }
 

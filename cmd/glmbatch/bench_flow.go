@@ -16,6 +16,7 @@ type benchTrace struct {
 	clockMarks
 	calls   []kernels.Call
 	spans   [][]kernels.Span
+	asides  [][]kernels.Aside
 	sampled []kernels.Sampled
 	pass    *benchPass // nil: none
 }
@@ -155,5 +156,10 @@ func (b *bench) wait(t *benchTrace) error {
 	err := b.group.Wait()
 	t.run = kernels.Now()
 	t.fetch = t.run
+	if t.spans != nil {
+		for _, a := range b.group.Asides() {
+			t.asides = append(t.asides, slices.Clone(a))
+		}
+	}
 	return err
 }

@@ -240,7 +240,7 @@ func (b *bench) keep(r *benchResult, traces []benchTrace) error {
 	r.first = b.step
 	for i := range traces {
 		t := &traces[i]
-		b.buffer = timeline.Rows(b.buffer[:0], kernels.Trace{Step: b.step, Calls: t.calls, Spans: t.spans, Shared: b.group.Info().Shared},
+		b.buffer = timeline.Rows(b.buffer[:0], kernels.Trace{Step: b.step, Calls: t.calls, Spans: t.spans, Asides: t.asides, Shared: b.group.Info().Shared},
 			timeline.Step{Kind: r.Kind, Start: t.begin, End: t.fetch}, timeline.Phases(t.begin, t.schedule, t.upload, t.run, t.fetch, t.spans))
 		if err := b.spans.Write(b.buffer); err != nil {
 			return err

@@ -47,6 +47,7 @@ type device struct {
 	graphs  []*graph           // the last used first
 	stamps  stamps
 	clock   clock
+	asides  asides
 	dry     bool // measure scratch instead of launching
 	call    int  // whose kernels are being launched
 	grouped kernels.Buffer

@@ -21,6 +21,7 @@ type flight struct {
 	fetch  []byte // where the caller wants it
 	spans  []kernels.Span
 
+	marks    marks
 	lanes    []int8    // of the calls; nil: one after the other
 	profiled *profiled // nil: no profiler is on
 }
@@ -46,6 +47,7 @@ func (f *flights) open() (err error) {
 func (f *flights) close() {
 	for i := range f.ring {
 		driver.FreePinned(f.ring[i].memory)
+		f.ring[i].marks.close()
 		cu.DestroyEvent(&f.ring[i].done)
 	}
 	*f = flights{}
@@ -81,6 +83,7 @@ func (d *device) depart(x *flight, spans []kernels.Span, f kernels.Fetch) error 
 	if n := len(spans) * stampBytes; n > 0 {
 		errs = append(errs, driver.ToHost(x.memory[stampsAt(len(f.To)):][:n], d.stamps.ptr, d.stream))
 	}
+	d.departed(x)
 	if err := errors.Join(append(errs, x.done.Record(d.stream))...); err != nil {
 		return fmt.Errorf("%w: end of the list: %w", kernels.ErrDevice, err)
 	}
@@ -109,7 +112,9 @@ func (d *device) Wait() error {
 	if x.profiled != nil {
 		d.group.options.Profiler.collect(x.profiled)
 	}
-	return d.decode(x.memory[stampsAt(len(x.fetch)):], x.spans, x.lanes)
+	err := d.decode(x.memory[stampsAt(len(x.fetch)):], x.spans, x.lanes)
+	d.settle(x)
+	return err
 }
 
 // arrived looks without a pause for as long as decode steps take, then now and

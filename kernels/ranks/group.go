@@ -129,6 +129,22 @@ func (g *Group) Wait() error {
 	return g.each(func(_ int, d kernels.Device) error { return d.Wait() })
 }
 
+// asider is a device that says what it did for its last list besides calls.
+type asider interface{ Asides() []kernels.Aside }
+
+// Asides are what each rank did for the list that was waited for last, besides its
+// calls, if that had spans; nil where devices do not tell. They are valid until
+// the next Wait.
+func (g *Group) Asides() [][]kernels.Aside {
+	var all [][]kernels.Aside
+	for _, d := range g.devices {
+		if a, ok := d.(asider); ok {
+			all = append(all, a.Asides())
+		}
+	}
+	return all
+}
+
 // Run starts calls on every rank and waits for their end.
 func (g *Group) Run(calls []kernels.Call, spans [][]kernels.Span) error {
 	if err := g.Start(calls, spans, kernels.Fetch{}); err != nil {

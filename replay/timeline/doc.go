@@ -16,12 +16,14 @@
 //     one set of threads. Each rank's span is then the whole call, and a
 //     replicated call, which ran once, has its bytes and FLOPs on rank 0 only:
 //     sums over ranks are what the machine did.
+//   - "copies": the copies of a step's inputs to a device of our own, and of what
+//     it gives from there.
 //   - "stream 7": a stream of an import; its spans may overlap each other
 //     (programmatic dependent launch).
 //   - "host": the thread that drives the steps. Its phases (schedule, upload,
 //     sample …) explain gaps of the device.
-//   - "host.read", "host.tokenize", "host.write": goroutines beside it. They
-//     explain no gap.
+//   - "host.launch", "host.read", "host.tokenize", "host.write": goroutines beside
+//     it. They explain no gap.
 //   - "host 417": a thread of an import.
 //
 // Classes. Device rows have the class of their kernel, host rows the class

@@ -47,8 +47,8 @@ func Phases(begin, scheduled, uploaded, ran, end int64, spans [][]kernels.Span) 
 	return host
 }
 
-// Rows appends the rows of one step to dst: its envelope, its host phases, and a
-// row for each call and rank. A trace without calls gives the host rows of step
+// Rows appends the rows of one step to dst: its envelope, its host phases, each
+// rank's copies and launches, and a row for each call and rank. A trace without calls gives the host rows of step
 // t.Step, which is -1 for phases that belong to no step.
 //
 // Bytes, wire bytes and FLOPs come from the kernel table, with the experts that
@@ -69,6 +69,11 @@ func Rows(dst []datasets.Span, t kernels.Trace, s Step, host []HostSpan) []datas
 		}
 		dst = append(dst, hostRow(t.Step, lane, h.Name, "", h.Start-s.Origin, h.End-s.Origin))
 	}
+	for rank, list := range t.Asides {
+		for _, a := range list {
+			dst = append(dst, aside(t.Step, rank, a, s.Origin))
+		}
+	}
 	for rank, spans := range t.Spans {
 		for i := range min(len(t.Calls), len(spans)) {
 			dst = append(dst, row(&t, rank, i, s.Origin))
@@ -79,6 +84,15 @@ func Rows(dst []datasets.Span, t kernels.Trace, s Step, host []HostSpan) []datas
 
 func hostRow(step int64, lane, name, role string, start, end int64) datasets.Span {
 	return datasets.Span{Step: step, Rank: -1, Lane: lane, Call: -1, Layer: -1, Kernel: name, Class: ClassHost, Evidence: role, StartNS: start, EndNS: end}
+}
+
+// aside is the row of what a rank did besides calls.
+func aside(step int64, rank int, a kernels.Aside, origin int64) datasets.Span {
+	r := hostRow(step, LaneLaunch, a.Name, "", a.Start-origin, a.End-origin)
+	if r.Rank = int32(rank); a.Name != kernels.AsideLaunch {
+		r.Lane, r.Class = LaneCopies, string(kernels.Copy)
+	}
+	return r
 }
 
 func row(t *kernels.Trace, rank, i int, origin int64) datasets.Span {

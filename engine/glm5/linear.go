@@ -34,6 +34,8 @@ type loader struct {
 	ck      *checkpoint.Checkpoint
 	g       *ranks.Group
 	act     Act
+	dense   kernels.Format // see Options.Dense
+	rounded rounded
 	shards  int               // parts that weights are cut into
 	tensors map[string]Tensor // those of the layer that is loaded, and those outside the layers
 }
@@ -49,6 +51,8 @@ func (l *loader) enter(layer int) {
 type source struct {
 	checkpoint.Linear
 	split Split
+	part  Part
+	runs  kernels.Format // the stored format, or FP8
 }
 
 func (l *loader) source(module string) (source, error) {
@@ -63,7 +67,7 @@ func (l *loader) source(module string) (source, error) {
 	if lin.Rows != t.Rows || lin.Cols != t.Cols {
 		return source{}, fmt.Errorf("%s is [%d, %d], config.json says [%d, %d]", module, lin.Rows, lin.Cols, t.Rows, t.Cols)
 	}
-	return source{lin, t.Split}, nil
+	return source{lin, t.Split, t.Part, t.Runs(lin.Format, l.dense)}, nil
 }
 
 // shape is a rank's share of s.
@@ -125,12 +129,12 @@ func (l *loader) linear(modules ...string) (linear, error) {
 }
 
 // mergeable returns how many weights from the first on can be one matrix: they
-// have one format and, as an NVFP4 matrix has one scale or one for each half of
+// run in one format and, as an NVFP4 matrix has one scale or one for each half of
 // its rows, fitting scales.
 func mergeable(all []source) int {
 	first := all[0]
 	n := 1
-	for n < len(all) && all[n].Format == first.Format && (first.Format != kernels.FP4 || all[n].Global == first.Global) {
+	for n < len(all) && all[n].runs == first.runs && (first.Format != kernels.FP4 || all[n].Global == first.Global) {
 		n++
 	}
 	if n == 1 && len(all) == 2 && all[1].Format == kernels.FP4 && first.Format == kernels.FP4 && all[1].Rows == first.Rows {
@@ -148,10 +152,15 @@ func (l *loader) part(name string, all []source) (part, error) {
 		p.rows += rows
 	}
 	_, cols := all[0].shape(n)
-	format := all[0].Format
+	format := all[0].runs
 	buf, err := l.g.Load(all[0].split.sharing(), func(rank int) kernels.Weights {
 		return kernels.Weights{Name: name, Format: format, Count: 1, Rows: p.rows, Cols: cols,
-			Read: func(int) (kernels.Matrix, error) { return stack(all, format, rank, n) }}
+			Read: func(int) (kernels.Matrix, error) {
+				if format == kernels.FP8 {
+					return l.rounded.stack(all, rank, n)
+				}
+				return stack(all, format, rank, n)
+			}}
 	})
 	p.packed = packed{buf, kernels.With("gemm", format)}
 	return p, err

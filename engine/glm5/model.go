@@ -25,6 +25,8 @@ type Model struct {
 	inputs  []byte                    // the host's copy of buf.inputs
 	sent    Batch                     // what the ranks' inputs are of
 
+	rounding []Rounding
+
 	// What the program needs at every call.
 	ranks, shards, heads int32 // heads of a rank
 	softmaxScale         float32
@@ -57,10 +59,11 @@ func Load(ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) 
 	o = o.withDefaults(&c)
 	m := &Model{Config: c, o: o, g: g}
 	m.prepare(g.Ranks())
-	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, shards: o.Shards}
+	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, dense: o.Dense, shards: o.Shards}
 	if m.w, err = l.weights(o); err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
 	}
+	m.rounding = l.rounded.sum()
 	if m.cache, err = newCache(&c, o, g.Alloc); err != nil {
 		return nil, err
 	}
@@ -100,6 +103,9 @@ func (m *Model) prepare(ranks int) {
 
 // Options returns the options in force.
 func (m *Model) Options() Options { return m.o }
+
+// Rounding returns what Options.Dense has cost, a part of the model each.
+func (m *Model) Rounding() []Rounding { return m.rounding }
 
 // Group returns the ranks that the model is on.
 func (m *Model) Group() *ranks.Group { return m.g }

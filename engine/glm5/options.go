@@ -25,6 +25,7 @@ var expertFormat = map[Act]kernels.Format{W4A16: kernels.FP4, W4A4: "fp4a4", W4A
 type Options struct {
 	KVCache   kernels.Format // of both caches: F32, BF16 or FP8; "": BF16
 	Act       Act            // "": W4A16
+	Dense     kernels.Format // FP8: BF16 weights of attention, indexers, dense and shared MLPs are rounded to it at load; "", BF16: they stay
 	MaxRows   int            // tokens of a step; 0: 512
 	MaxSeqs   int            // sequences with cache pages at once; 0: 64
 	MaxLogits int            // rows of logits in a step; 0: MaxSeqs
@@ -58,6 +59,9 @@ func (o Options) withDefaults(c *Config) Options {
 	if o.Act == "" {
 		o.Act = W4A16
 	}
+	if o.Dense == "" {
+		o.Dense = kernels.BF16
+	}
 	set(&o.MaxRows, 512)
 	set(&o.MaxSeqs, 64)
 	set(&o.MaxLogits, o.MaxSeqs)
@@ -76,6 +80,9 @@ func (o Options) Validate(c *Config) error {
 	}
 	if o.Act != "" && expertFormat[o.Act] == "" {
 		fault("activations %q are not one of w4a16, w4a4, int8", o.Act)
+	}
+	if o.Dense != "" && o.Dense != kernels.BF16 && o.Dense != kernels.FP8 {
+		fault("dense weights in %q are not one of bf16, fp8", o.Dense)
 	}
 	for _, f := range []struct {
 		name       string

@@ -17,6 +17,7 @@ type modelVerifyOptions struct {
 	tp      int
 	kvCache string
 	act     string
+	split   bool
 	json    bool
 	device  deviceFlags
 }
@@ -33,7 +34,9 @@ chosen, the positions selected, greedy tokens, and the prediction layer's logits
 as far as the file has them.
 
 With --kv-cache f32, the default, nothing is rounded: logits may differ by 2e-3,
-choices must be the same. With bf16, the cache's rounding may move logits by 3e-2
+choices must be the same. On a GPU the products are float32 then, by kernels that
+are there for this; --split-inputs takes those of jobs, which split each input into
+two BF16 values (16 bits). With bf16, the cache's rounding may move logits by 3e-2
 in the rows before the first differing choice. Choices are jumps: small models
 have near ties, and a row beyond one is reported, not judged. With fp8 and with
 --act int8 the errors are reported only.
@@ -52,6 +55,7 @@ Exits 1 when something is out of tolerance.`,
 	f.IntVar(&o.tp, "tp", 8, "ranks: 1, 2, 4 or 8")
 	f.StringVar(&o.kvCache, "kv-cache", "f32", "format of the caches: f32, bf16 or fp8")
 	f.StringVar(&o.act, "act", "", "inputs of NVFP4 experts: w4a16, w4a4 or int8 (default: w4a16, and w4a4 if the file has its logits)")
+	f.BoolVar(&o.split, "split-inputs", false, "with --kv-cache f32: the products of jobs, on a GPU")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	o.device.add(f)
 	return c
@@ -88,7 +92,7 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 	var reports []*verify.Report
 	failed := 0
 	for _, act := range acts {
-		r, err := verify.Run(ck, want, open, verify.Options{KVCache: kernels.Format(o.kvCache), Act: act})
+		r, err := verify.Run(ck, want, open, verify.Options{KVCache: kernels.Format(o.kvCache), Act: act, SplitInputs: o.split})
 		if err != nil {
 			return fmt.Errorf("verifying %s: %w", dir, err)
 		}

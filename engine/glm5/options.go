@@ -34,6 +34,10 @@ type Options struct {
 	Tokens    int            // ids from here on are padding and never sampled; 0: none are
 	MTP       bool           // load the prediction layer
 
+	// SplitInputs has products treat their inputs as with other caches where KVCache
+	// is F32, on devices that have two ways: see the table's exact.
+	SplitInputs bool
+
 	// Shards is how many parts the weights are cut into; 0: as many as the group
 	// has ranks. With more, the ranks have the first parts and sum only what they
 	// have: a share of the model's work, for measurements, with a meaningless

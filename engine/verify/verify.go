@@ -15,6 +15,8 @@ import (
 type Options struct {
 	KVCache kernels.Format // "": F32
 	Act     glm5.Act       // "": W4A16
+	// SplitInputs: with a float32 cache, the products of jobs.
+	SplitInputs bool
 }
 
 // tolerances of logits by cache format, absolute.
@@ -62,7 +64,7 @@ func with(ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, 
 		return err
 	}
 	m, err := glm5.Load(ck, g, glm5.Options{
-		KVCache: o.KVCache, Act: o.Act, MTP: want.Has(0, "mtp_logits") && c.MTPLayers > 0,
+		KVCache: o.KVCache, Act: o.Act, SplitInputs: o.SplitInputs, MTP: want.Has(0, "mtp_logits") && c.MTPLayers > 0,
 		MaxRows: longest, MaxLogits: longest, MaxSeqs: 1, Context: longest, Pages: longest/kernels.PageTokens + 1,
 	})
 	if err == nil {

@@ -40,8 +40,11 @@ type Manifest struct {
 	Model     ModelInfo         `json:"model"`
 	Program   map[string]string `json:"program"` // versions
 	Device    map[string]string `json:"device"`
-	Counts    ManifestCounts    `json:"counts"`
-	Error     string            `json:"error,omitempty"`
+	// Rounding is what rounding weights at load has changed, by part of the model:
+	// |rounded - stored| / |stored|, Frobenius norms. nil: nothing was rounded.
+	Rounding map[string]float64 `json:"weight_rounding,omitempty"`
+	Counts   ManifestCounts     `json:"counts"`
+	Error    string             `json:"error,omitempty"`
 }
 
 // ModelInfo identifies a checkpoint.

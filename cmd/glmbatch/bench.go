@@ -32,6 +32,7 @@ type benchFlags struct {
 	kvSlots    int
 	whatIf     string
 	act        string
+	dense      string
 	steps      int
 	warmup     int
 	lockstep   bool
@@ -104,6 +105,7 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
 	s.IntVar(&f.kvSlots, "kv-slots", 0, "tokens that the caches hold, 0: what the largest batch that fits needs")
 	s.StringVar(&f.whatIf, "what-if", "", "kv=cast-pool: also time decode with a copy of each layer's whole FP8 cache to BF16")
 	s.StringVar(&f.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
+	s.StringVar(&f.dense, "dense-weights", "bf16", "bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at load")
 	s.IntVar(&f.steps, "steps", 50, "timed steps of each batch and context")
 	s.IntVar(&f.warmup, "warmup", 5, "steps before them")
 	s.BoolVar(&f.lockstep, "lockstep", false, "on a GPU too, wait for each step before the next is launched")
@@ -119,7 +121,7 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
 }
 
 func (f *benchFlags) validate() error {
-	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", f.kvCache, "bf16", "fp8", "f32"), oneOf("act", f.act, "w4a16", "w4a4", "int8"), f.device.validate()}
+	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", f.kvCache, "bf16", "fp8", "f32"), oneOf("act", f.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", f.dense, "bf16", "fp8"), f.device.validate()}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))

@@ -140,7 +140,7 @@ func (b *bench) checkpoint() (*checkpoint.Checkpoint, glm5.Config, error) {
 		}
 	}
 	cover := c.Cover(ck)
-	b.rankMemory = memoryOf(&cover, f.tp)
+	b.rankMemory = memoryOf(&cover, f.tp, kernels.Format(f.dense))
 	b.hash, err = ck.Hash()
 	return ck, c, err
 }
@@ -148,7 +148,7 @@ func (b *bench) checkpoint() (*checkpoint.Checkpoint, glm5.Config, error) {
 // options are what the largest case needs.
 func (b *bench) options(c *glm5.Config, info kernels.Info) glm5.Options {
 	f := b.flags
-	o := glm5.Options{KVCache: kernels.Format(f.kvCache), Act: glm5.Act(f.act), Shards: f.tp, MaxRows: 1, MaxSeqs: 1, Context: 1}
+	o := glm5.Options{KVCache: kernels.Format(f.kvCache), Act: glm5.Act(f.act), Dense: kernels.Format(f.dense), Shards: f.tp, MaxRows: 1, MaxSeqs: 1, Context: 1}
 	b.pool.perToken = cacheToken(c, o.KVCache)
 	var room int64
 	if info.Memory > 0 {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/kernels/roofline"
 	"glmbatch/replay/attribute"
@@ -51,6 +52,7 @@ type benchJSON struct {
 	KVCache    kernels.Format    `json:"kv_cache"`
 	KVSlots    int64             `json:"kv_slots"`
 	Cache      int64             `json:"cache_bytes"` // on each rank
+	Rounding   []glm5.Rounding   `json:"weight_rounding,omitempty"`
 	LoadNS     int64             `json:"load_ns"`
 	Device     kernels.Info      `json:"device"`
 	Machine    *roofline.Machine `json:"machine"` // null: unknown
@@ -71,7 +73,7 @@ func (b *bench) json(w io.Writer) error {
 	j := benchJSON{Schema: "glmbatch.bench/1", Model: b.name, Synthetic: b.flags.model == "", TP: b.flags.tp, Ranks: b.group.Ranks(),
 		Layers: b.model.Config.Layers, Parameters: b.params, Weights: b.weights, KVCache: o.KVCache, KVSlots: b.slots(),
 		Cache: b.slots() * b.pool.perToken, LoadNS: b.loaded.Nanoseconds(), Device: b.group.Info(), Machine: b.machine,
-		Seed: b.flags.config.Seed, Program: versions()}
+		Rounding: b.model.Rounding(), Seed: b.flags.config.Seed, Program: versions()}
 	for i := range b.results {
 		r := &b.results[i]
 		line := benchLine{benchResult: r, RecordingOverhead: r.overhead(), OverFloor: r.ratio()}
@@ -130,6 +132,9 @@ func (b *bench) head(s *strings.Builder) {
 		weights, bytesText(b.weights), info.Name, info.Detail), report.DefaultWidth)
 	fill(s, fmt.Sprintf("caches: %s, %s tokens, %s on a rank; loaded in %.1f s", o.KVCache, digits(b.slots()),
 		bytesText(b.slots()*b.pool.perToken), b.loaded.Seconds()), report.DefaultWidth)
+	if r := b.model.Rounding(); len(r) > 0 {
+		fill(s, "weights rounded to FP8: "+roundingText(r), report.DefaultWidth)
+	}
 	s.WriteByte('\n')
 }
 
@@ -196,10 +201,13 @@ func (b *bench) notes(s *strings.Builder) {
 			continue
 		}
 		ahead := ""
-		if r.Ahead {
-			ahead = " while the step before runs"
+		if b.group.Info().Beside {
+			ahead = ", launch " + micro(r.Launch.Median) + " us"
 		}
-		text := fmt.Sprintf("%v: %s calls, %s, list %s us, upload and launch %s us%s; recording %+.1f %% (medians of %d)", r.of, digits(int64(r.Calls)), bytesText(r.Bytes),
+		if r.Ahead {
+			ahead += ", while the step before runs"
+		}
+		text := fmt.Sprintf("%v: %s calls, %s, list %s us, upload %s us%s; recording %+.1f %% (medians of %d)", r.of, digits(int64(r.Calls)), bytesText(r.Bytes),
 			micro(r.Schedule.Median), micro(r.Upload.Median), ahead, 100*r.overhead(), r.Step.N)
 		if r.Experts > 0 {
 			text += fmt.Sprintf("; even routing would give tokens to %.1f experts of a layer", r.ExpertsUniform)

@@ -123,7 +123,7 @@ func (f *doctorFlags) memory() (c glm5.Config, m rankMemory, missing int, err er
 	}
 	defer ck.Close()
 	v := c.Cover(ck)
-	return c, memoryOf(&v, max(f.tp, 1)), len(v.Missing) + len(v.Unread), nil
+	return c, memoryOf(&v, max(f.tp, 1), kernels.BF16), len(v.Missing) + len(v.Unread), nil
 }
 
 // workingFolder is where outputs go that have no other place.

@@ -20,13 +20,20 @@ func (m *rankMemory) add(t *glm5.Tensor, share int64) {
 	}
 }
 
-// memoryOf sums a checkpoint's main layers.
-func memoryOf(v *glm5.Coverage, tp int) rankMemory {
+// memoryOf sums a checkpoint's main layers, with dense weights in a format.
+func memoryOf(v *glm5.Coverage, tp int, dense kernels.Format) rankMemory {
 	var m rankMemory
 	for i := range v.Weights {
-		if s := &v.Weights[i]; !s.MTP {
-			m.add(&s.Tensor, s.Share(tp))
+		s := &v.Weights[i]
+		if s.MTP {
+			continue
 		}
+		share := s.Share(tp)
+		if f := s.Runs(s.Format, dense); f != s.Format {
+			rows, cols := s.Tensor.Share(tp)
+			share = kernels.WeightBytes(f, int64(rows), int64(cols))
+		}
+		m.add(&s.Tensor, share)
 	}
 	return m
 }

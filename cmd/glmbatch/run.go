@@ -28,6 +28,7 @@ type runFlags struct {
 	tp             int
 	device         deviceFlags
 	kvCache, act   string
+	dense          string
 	maxBatchTokens int
 	maxSeqs        int
 	kvTokens       int
@@ -130,6 +131,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	r.device.add(f)
 	f.StringVar(&r.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
 	f.StringVar(&r.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
+	f.StringVar(&r.dense, "dense-weights", "bf16", "bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at load")
 	f.IntVar(&r.maxBatchTokens, "max-batch-tokens", 0, "tokens of a step (default 512)")
 	f.IntVar(&r.maxSeqs, "max-seqs", 0, "sequences that run at once (default 64)")
 	f.IntVar(&r.kvTokens, "kv-tokens", 0, "tokens in the caches (default 65536, or one context)")
@@ -192,7 +194,7 @@ func (r *runFlags) check(args []string) error {
 	if r.kvTokens > 0 && r.kvTokens < leastContext {
 		usage("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default", r.kvTokens, leastContext)
 	}
-	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"),
+	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", r.dense, "bf16", "fp8"),
 		oneOf("timeline-format", r.timelineFormat, datasets.Parquet, datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"))
 	if r.thinking != "auto" {
 		on := r.thinking == "on"
@@ -317,6 +319,9 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 		return errors.Join(err, recorder.Close())
 	}
 	m.describeDevice(manifest.Device)
+	if manifest.Rounding = m.rounding(); len(manifest.Rounding) > 0 {
+		say.line("weights rounded to FP8: %s", roundingText(m.rounded))
+	}
 	job := &pipeline.Job{Plan: plan, Text: m.text, Engine: e, Recorder: recorder, Folder: folder, Counts: &pipeline.Counts{}}
 	progress := say.start(job.Counts, &tokens, plan.To-plan.From, folder.NextRow-plan.From)
 	err = job.Run(ctx)

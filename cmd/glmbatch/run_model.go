@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"sync/atomic"
 
 	"glmbatch/datasets/demo"
@@ -39,6 +40,7 @@ type openedModel struct {
 	textHash   string
 	generation pipeline.Generation
 	group      *ranks.Group // once loaded
+	rounded    []glm5.Rounding
 }
 
 // The small files of a checkpoint that the pipeline reads.
@@ -115,7 +117,7 @@ func (m *openedModel) context(r *runFlags) int {
 }
 
 func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
-	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
+	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), Dense: kernels.Format(r.dense), MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
 		Tokens: min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
 	if r.kvTokens > 0 {
 		o.Pages = (r.kvTokens + kernels.PageTokens - 1) / kernels.PageTokens
@@ -138,6 +140,7 @@ func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder, folder *pipeline
 		}
 		return nil, withCode(exitInput, err)
 	}
+	m.rounded = model.Rounding()
 	steps, _, err := r.policy()
 	if err != nil {
 		return nil, err
@@ -170,12 +173,33 @@ func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) 
 	}
 	settings := plan.Settings()
 	settings["--kv-cache"], settings["--act"] = r.kvCache, r.act
+	if r.dense != "bf16" { // without it a job is the same as before there was the flag
+		settings["--dense-weights"] = r.dense
+	}
 	return &pipeline.Manifest{
 		Settings: settings, Input: plan.Files(), Arguments: append([]string{}, os.Args[1:]...),
 		Model:   pipeline.ModelInfo{Name: name, Hash: hash, Text: m.textHash, Ranks: r.tp, Device: r.device.resolved()},
 		Program: versions(),
 		Device:  map[string]string{"os": runtime.GOOS, "arch": runtime.GOARCH, "cpus": fmt.Sprint(runtime.NumCPU())},
 	}, nil
+}
+
+// rounding is what rounding weights has cost, for the manifest.
+func (m *openedModel) rounding() map[string]float64 {
+	of := map[string]float64{}
+	for _, r := range m.rounded {
+		of[string(r.Part)] = r.Error
+	}
+	return of
+}
+
+// roundingText says what rounding weights has cost.
+func roundingText(rs []glm5.Rounding) string {
+	var parts []string
+	for _, r := range rs {
+		parts = append(parts, fmt.Sprintf("%s %.2f %%", r.Part, 100*r.Error))
+	}
+	return "relative errors " + strings.Join(parts, ", ")
 }
 
 // describeDevice adds what the device says of itself, once it is open.

@@ -15,9 +15,9 @@ import (
 
 // Rounding is what rounding weights to FP8 has changed in a part of the model.
 type Rounding struct {
-	Part   Part
-	Values int64   // rounded, on the ranks that are here
-	Error  float64 // of their Frobenius norm: |rounded - stored| / |stored|
+	Part   Part    `json:"part"`
+	Values int64   `json:"values"`         // rounded, on the ranks that are here
+	Error  float64 `json:"relative_error"` // of their Frobenius norm: |rounded - stored| / |stored|
 }
 
 // Runs returns the format that a Linear stored in a format is multiplied in.

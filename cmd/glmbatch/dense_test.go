@@ -1,0 +1,44 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"glmbatch/pipeline"
+)
+
+// --dense-weights fp8 says what it costs, to who runs it and in the manifest, and
+// makes another job; without it nothing is different.
+func TestDenseWeights(t *testing.T) {
+	ids := map[string]bool{}
+	for _, dense := range []string{"bf16", "fp8"} {
+		dir := filepath.Join(t.TempDir(), "out")
+		code, _, stderr := glmbatch("run", "--demo", "--limit", "3", "--tp", "2", "--max-tokens", "4", "--device", "cpu", "--out", dir, "--dense-weights", dense)
+		if code != 0 {
+			t.Fatalf("%s: exit code %d: %s", dense, code, stderr)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "_manifest.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m pipeline.Manifest
+		if err := json.Unmarshal(text, &m); err != nil {
+			t.Fatal(err)
+		}
+		ids[m.RunID] = true
+		said := strings.Contains(stderr, "shared experts 2.")
+		if rounded := dense == "fp8"; said != rounded || (len(m.Rounding) == 4) != rounded || (m.Settings["--dense-weights"] == "fp8") != rounded {
+			t.Errorf("%s: said %v, manifest %v, settings %v", dense, said, m.Rounding, m.Settings)
+		}
+	}
+	if len(ids) != 2 {
+		t.Errorf("run IDs %v", ids)
+	}
+	code, stdout, stderr := glmbatch("bench", "--config", "tiny", "--tp", "2", "--device", "cpu", "--machine", "h200", "--context", "100", "--steps", "1", "--warmup", "1", "--dense-weights", "fp8")
+	if code != 0 || !strings.Contains(stdout, "rounded to FP8: relative errors attention 2.") {
+		t.Errorf("bench: exit code %d: %s%s", code, stdout, stderr)
+	}
+}

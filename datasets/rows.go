@@ -55,6 +55,7 @@ type Step struct {
 	// Host phases inside the step; the rest of WallNS is the device's.
 	ScheduleNS int64 `parquet:"schedule_ns" arrow:"schedule_ns"`
 	UploadNS   int64 `parquet:"upload_ns" arrow:"upload_ns"`
+	LaunchNS   int64 `parquet:"launch_ns" arrow:"launch_ns"`
 	DeviceNS   int64 `parquet:"device_ns" arrow:"device_ns"`
 	SampleNS   int64 `parquet:"sample_ns" arrow:"sample_ns"` // fetching tokens, stop rules
 	Recorded   bool  `parquet:"recorded" arrow:"recorded"`   // the timeline has its spans

@@ -26,6 +26,7 @@ type Engine struct {
 	tokens []Token
 	clock  clock
 	shared bool // the ranks take turns: see kernels.Trace
+	beside bool // lists run beside the host: see kernels.Info
 }
 
 // New returns an engine on a loaded model, which no other engine uses. The
@@ -40,7 +41,7 @@ func New(model *glm5.Model, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: map[int32]bool{}, shared: info.Shared}
+	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: map[int32]bool{}, shared: info.Shared, beside: info.Beside}
 	for _, t := range model.Config.EOS {
 		e.ends[t] = true
 	}

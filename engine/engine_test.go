@@ -357,7 +357,7 @@ func testObservers(t *testing.T, ahead int) {
 		if s.Ahead != (ahead > 1 && i > 0) {
 			t.Errorf("step %d: ahead is %v", i, s.Ahead)
 		}
-		if sum := s.ScheduleNS + s.UploadNS + s.DeviceNS + s.SampleNS; s.Ahead && sum > s.WallNS || !s.Ahead && sum != s.WallNS || min(s.ScheduleNS, s.UploadNS, s.DeviceNS, s.SampleNS) < 0 {
+		if sum := s.ScheduleNS + s.UploadNS + s.LaunchNS + s.DeviceNS + s.SampleNS; s.Ahead && sum > s.WallNS || !s.Ahead && sum != s.WallNS || min(s.ScheduleNS, s.UploadNS, s.LaunchNS, s.DeviceNS, s.SampleNS) < 0 {
 			t.Errorf("step %d: phases do not fill it: %+v", i, s)
 		}
 	}

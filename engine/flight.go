@@ -53,6 +53,7 @@ func (e *Engine) next() *flight {
 // that it will sample, whatever they are.
 func (e *Engine) launch(f *flight) error {
 	err := e.upload(f)
+	e.clock.end(upload)
 	if err == nil {
 		err = e.model.Start(f.calls, f.timed(e.o.Trace, e.model.Group().Ranks()), f.sampled)
 	}
@@ -69,7 +70,11 @@ func (e *Engine) launch(f *flight) error {
 	}
 	f.batch.Items, f.batch.Moved = nil, nil
 	e.launched++
-	e.clock.end(upload)
+	if e.beside {
+		e.clock.end(launch)
+	} else { // the list has run
+		e.clock.end(device)
+	}
 	f.launched = e.clock.mark
 	return nil
 }

@@ -3,13 +3,13 @@ package engine
 import "glmbatch/kernels"
 
 // StepInfo is what one step was and where its time went. Times are nanoseconds
-// of kernels.Now. The four phases follow each other and fill the step.
+// of kernels.Now. The phases follow each other and fill the step.
 //
 // Of a step that was launched ahead, the host's work was done while the ranks
 // computed the step before: then the step is the time from that one's landing to
 // its own, and in it the host gave out that one's tokens (SampleNS, first),
-// scheduled and launched the next (ScheduleNS, UploadNS) and waited (DeviceNS,
-// last). Between the first two is what the engine's caller did.
+// scheduled and launched the next (ScheduleNS, UploadNS, LaunchNS) and waited
+// (DeviceNS, last). Between the first two is what the engine's caller did.
 type StepInfo struct {
 	Step      int64
 	Kind      string // prefill, decode or mixed
@@ -23,8 +23,9 @@ type StepInfo struct {
 	StartNS    int64
 	WallNS     int64
 	ScheduleNS int64 // choosing the batch and writing its list of calls
-	UploadNS   int64
-	DeviceNS   int64
+	UploadNS   int64 // its inputs
+	LaunchNS   int64 // starting the list; 0 where that takes as long as it runs
+	DeviceNS   int64 // until its end
 	SampleNS   int64 // fetching tokens, stop rules
 	Recorded   bool  // the step was timed call by call
 	Ahead      bool  // the step was launched before the one before it had landed
@@ -54,6 +55,7 @@ type phase int
 const (
 	schedule phase = iota
 	upload
+	launch
 	device
 	sample
 	phases
@@ -82,7 +84,7 @@ func (c *clock) end(p phase) {
 // times fills in where a step's time went, which was launched at a time.
 func (c *clock) times(i *StepInfo, launched int64) {
 	ns := &c.spent
-	i.ScheduleNS, i.UploadNS, i.DeviceNS, i.SampleNS = ns[schedule], ns[upload], ns[device], ns[sample]
+	i.ScheduleNS, i.UploadNS, i.LaunchNS, i.DeviceNS, i.SampleNS = ns[schedule], ns[upload], ns[launch], ns[device], ns[sample]
 	i.StartNS, i.WallNS = c.start, c.mark-c.start
 	landed := c.mark - ns[sample]
 	if i.Ahead = launched < c.landed; i.Ahead {

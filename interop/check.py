@@ -216,6 +216,7 @@ WIDE = {
     "wall_ns",
     "schedule_ns",
     "upload_ns",
+    "launch_ns",
     "device_ns",
     "sample_ns",
     "slots",

@@ -161,7 +161,7 @@ func (r *Recorder) write(rows []datasets.Span, s *recordedStep) ([]datasets.Span
 	err := r.steps.Write([]datasets.Step{{
 		Step: i.Step, Kind: i.Kind, Sequences: int32(i.Sequences), Tokens: int32(i.Tokens), Sampled: int32(i.Sampled), Waiting: int32(i.Waiting),
 		Pages: int32(i.Pages), Preempted: int32(i.Preempted), StartNS: i.StartNS - r.origin, WallNS: i.WallNS,
-		ScheduleNS: i.ScheduleNS, UploadNS: i.UploadNS, DeviceNS: i.DeviceNS, SampleNS: i.SampleNS, Recorded: s.timed,
+		ScheduleNS: i.ScheduleNS, UploadNS: i.UploadNS, LaunchNS: i.LaunchNS, DeviceNS: i.DeviceNS, SampleNS: i.SampleNS, Recorded: s.timed,
 	}})
 	if err != nil || r.timeline == nil {
 		return rows, err
@@ -181,10 +181,12 @@ func hostPhases(i *engine.StepInfo, spans [][]kernels.Span) []timeline.HostSpan 
 	var before []timeline.HostSpan
 	if i.Ahead { // it began with the tokens of the step before and ended with waiting
 		before = []timeline.HostSpan{{Name: "sample", Start: begin, End: begin + i.SampleNS}}
-		begin, ran = end-i.DeviceNS-i.UploadNS-i.ScheduleNS, end
+		begin, ran = end-i.DeviceNS-i.LaunchNS-i.UploadNS-i.ScheduleNS, end
 	}
-	scheduled := begin + i.ScheduleNS
-	return append(before, timeline.Phases(begin, scheduled, scheduled+i.UploadNS, ran, end, spans)...)
+	p := timeline.HostTimes{Begin: begin, Scheduled: begin + i.ScheduleNS, Ran: ran, End: end}
+	p.Uploaded = p.Scheduled + i.UploadNS
+	p.Launched = p.Uploaded + i.LaunchNS
+	return append(before, p.Phases(spans)...)
 }
 
 // outside appends host phases that belong to no step.

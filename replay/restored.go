@@ -186,22 +186,26 @@ func (s *restored) sameProgram() error {
 
 // once runs the step as the engine does, and returns its phases.
 func (s *restored) once(calls []kernels.Call, spans [][]kernels.Span) (begin, end int64, host []timeline.HostSpan, err error) {
-	begin = kernels.Now()
+	h := timeline.HostTimes{Begin: kernels.Now()}
 	s.m.Program(&s.batch)
-	scheduled := kernels.Now()
+	h.Scheduled = kernels.Now()
 	if err = s.m.Upload(&s.batch); err != nil {
 		return
 	}
-	uploaded := kernels.Now()
-	if err = s.m.Group().Run(calls, spans); err != nil {
+	h.Uploaded = kernels.Now()
+	if err = s.m.Group().Start(calls, spans, kernels.Fetch{}); err != nil {
 		return
 	}
-	ran := kernels.Now()
+	h.Launched = kernels.Now()
+	if err = s.m.Group().Wait(); err != nil {
+		return
+	}
+	h.Ran = kernels.Now()
 	if err = s.m.Sampled(s.sampled); err != nil {
 		return
 	}
-	end = kernels.Now()
-	return begin, end, timeline.Phases(begin, scheduled, uploaded, ran, end, spans), nil
+	h.End = kernels.Now()
+	return h.Begin, h.End, h.Phases(spans), nil
 }
 
 // fetch reads the tokens that are on the device.

@@ -6,14 +6,20 @@ import (
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/replay"
+	"glmbatch/replay/timeline"
 )
 
 // clockMarks are the times at which the phases of a step ended.
-type clockMarks struct{ begin, schedule, upload, run, fetch int64 }
+type clockMarks struct{ begin, schedule, upload, launch, run, fetch int64 }
+
+func (m clockMarks) hostTimes() timeline.HostTimes {
+	return timeline.HostTimes{Begin: m.begin, Scheduled: m.schedule, Uploaded: m.upload, Launched: m.launch, Ran: m.run, End: m.fetch}
+}
 
 // benchTrace is a step that ran, with spans if it was recorded.
 type benchTrace struct {
 	clockMarks
+	host    clockMarks // what the host did in the step's time
 	calls   []kernels.Call
 	spans   [][]kernels.Span
 	asides  [][]kernels.Aside
@@ -24,7 +30,7 @@ type benchTrace struct {
 // plus adds up the phases of steps that make up one pass.
 func (m clockMarks) plus(o clockMarks) clockMarks {
 	return clockMarks{schedule: m.schedule + o.schedule - o.begin, upload: m.upload + o.upload - o.begin,
-		run: m.run + o.run - o.begin, fetch: m.fetch + o.fetch - o.begin}
+		launch: m.launch + o.launch - o.begin, run: m.run + o.run - o.begin, fetch: m.fetch + o.fetch - o.begin}
 }
 
 // ahead is how many steps are on their way at once, as in the engine.
@@ -87,8 +93,15 @@ func (f *benchFlow) land(n int) error {
 		if err := f.wait(t); err != nil {
 			return err
 		}
+		t.host = t.clockMarks
 		if f.landed > t.begin { // launched ahead
-			t.begin, t.schedule, t.upload = f.landed, f.landed+t.schedule-t.begin, f.landed+t.upload-t.begin
+			t.host = clockMarks{begin: f.landed, schedule: f.landed, upload: f.landed, launch: f.landed}
+			if len(f.flying) > 0 { // what the host did meanwhile was for the next step
+				t.host = f.flying[0].clockMarks
+			}
+			t.host.run, t.host.fetch = t.run, t.fetch
+			m := t.clockMarks
+			t.begin, t.schedule, t.upload, t.launch = f.landed, f.landed+m.schedule-m.begin, f.landed+m.upload-m.begin, f.landed+m.launch-m.begin
 		}
 		f.landed = t.fetch
 		t.pass.sum = t.pass.sum.plus(t.clockMarks)
@@ -147,8 +160,9 @@ func (b *bench) launch(r *benchResult, in *glm5.Batch, record bool) (*benchTrace
 	if err := m.Upload(in); err != nil {
 		return t, err
 	}
-	err := m.Start(calls, t.spans, t.sampled)
 	t.upload = kernels.Now()
+	err := m.Start(calls, t.spans, t.sampled)
+	t.launch = kernels.Now()
 	return t, err
 }
 

@@ -30,7 +30,8 @@ type benchResult struct {
 
 	Step     stepTimes `json:"step"`          // all of it
 	Schedule stepTimes `json:"schedule"`      // writing the list of calls; with ahead, while the step before ran
-	Upload   stepTimes `json:"upload"`        // its inputs, and the launch
+	Upload   stepTimes `json:"upload"`        // its inputs
+	Launch   stepTimes `json:"launch"`        // of the list; where it does not run beside the host, all of its run
 	Run      stepTimes `json:"run"`           // the list, with upload and launch
 	Recorded stepTimes `json:"recorded_step"` // all of it, with spans
 
@@ -205,6 +206,7 @@ func (b *bench) summarise(r *benchResult, plain []clockMarks, traces []benchTrac
 	}
 	r.Schedule = of(func(m clockMarks) int64 { return m.schedule })
 	r.Upload = of(func(m clockMarks) int64 { return m.upload - m.schedule })
+	r.Launch = of(func(m clockMarks) int64 { return m.launch - m.upload })
 	r.Run = of(func(m clockMarks) int64 { return m.run - m.schedule })
 	r.Step = of(func(m clockMarks) int64 { return m.fetch })
 	var ns []int64
@@ -241,7 +243,7 @@ func (b *bench) keep(r *benchResult, traces []benchTrace) error {
 	for i := range traces {
 		t := &traces[i]
 		b.buffer = timeline.Rows(b.buffer[:0], kernels.Trace{Step: b.step, Calls: t.calls, Spans: t.spans, Asides: t.asides, Shared: b.group.Info().Shared},
-			timeline.Step{Kind: r.Kind, Start: t.begin, End: t.fetch}, timeline.Phases(t.begin, t.schedule, t.upload, t.run, t.fetch, t.spans))
+			timeline.Step{Kind: r.Kind, Start: t.begin, End: t.fetch}, t.host.hostTimes().Phases(t.spans))
 		if err := b.spans.Write(b.buffer); err != nil {
 			return err
 		}

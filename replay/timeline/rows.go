@@ -1,6 +1,8 @@
 package timeline
 
 import (
+	"slices"
+
 	"glmbatch/datasets"
 	"glmbatch/kernels"
 )
@@ -19,15 +21,22 @@ type HostSpan struct {
 	Start, End int64  // ns of [kernels.Now]
 }
 
-// Phases are what the driving thread did in a step: schedule, upload, launch,
-// wait and sample, from the times at which the step began, at which its list, its
-// upload and its run were done, and at which it ended. While calls run the thread
-// has no phase: launch ends when the first starts on any rank, wait begins when
-// the last has ended on all. Without spans neither is known. A step that was
-// launched ahead has no launch, and none has a sample that ends as it ran.
-func Phases(begin, scheduled, uploaded, ran, end int64, spans [][]kernels.Span) []HostSpan {
-	host := []HostSpan{{Name: "schedule", Start: begin, End: scheduled}, {Name: "upload", Start: scheduled, End: uploaded}}
-	first, last := ran, uploaded
+// HostTimes are when the driving thread ended what it does in a step, in order:
+// ns of [kernels.Now].
+type HostTimes struct {
+	Begin, Scheduled, Uploaded int64
+	Launched                   int64 // its list was started; Uploaded: not known apart
+	Ran, End                   int64
+}
+
+// Phases are what the thread did: schedule, upload, launch, wait and sample.
+// While calls run it has no phase: wait begins when the last has ended on all
+// ranks, and where a list was over as soon as it was launched, launch ends when
+// the first starts. Without spans the two are not told. What took no time is left
+// out.
+func (h HostTimes) Phases(spans [][]kernels.Span) []HostSpan {
+	host := []HostSpan{{Name: "schedule", Start: h.Begin, End: h.Scheduled}, {Name: "upload", Start: h.Scheduled, End: h.Uploaded}}
+	first, last := h.Ran, h.Uploaded
 	for _, rank := range spans {
 		for _, s := range rank {
 			if s.End > s.Start {
@@ -36,15 +45,15 @@ func Phases(begin, scheduled, uploaded, ran, end int64, spans [][]kernels.Span) 
 		}
 	}
 	if first < last {
-		if first > uploaded {
-			host = append(host, HostSpan{Name: "launch", Start: uploaded, End: first})
+		launched := h.Launched
+		if launched >= last || launched <= h.Uploaded {
+			launched = max(h.Uploaded, first)
 		}
-		host = append(host, HostSpan{Name: "wait", Start: min(last, ran), End: ran})
+		host = append(host, HostSpan{Name: "launch", Start: h.Uploaded, End: launched})
+		host = append(host, HostSpan{Name: "wait", Start: max(launched, min(last, h.Ran)), End: h.Ran})
 	}
-	if end > ran {
-		host = append(host, HostSpan{Name: "sample", Start: ran, End: end})
-	}
-	return host
+	host = append(host, HostSpan{Name: "sample", Start: h.Ran, End: h.End})
+	return slices.DeleteFunc(host, func(s HostSpan) bool { return s.End <= s.Start })
 }
 
 // Rows appends the rows of one step to dst: its envelope, its host phases, each

@@ -294,16 +294,29 @@ func TestPhases(t *testing.T) {
 	spans := [][]kernels.Span{{{Start: 40, End: 50}, {Start: 52, End: 60}}, {{}, {Start: 45, End: 71}}}
 	want := []HostSpan{{Name: "schedule", Start: 10, End: 12}, {Name: "upload", Start: 12, End: 30}, {Name: "launch", Start: 30, End: 40},
 		{Name: "wait", Start: 71, End: 80}, {Name: "sample", Start: 80, End: 90}}
-	if got := Phases(10, 12, 30, 80, 90, spans); !slices.Equal(got, want) {
+	h := HostTimes{Begin: 10, Scheduled: 12, Uploaded: 30, Launched: 40, Ran: 80, End: 90}
+	if got := h.Phases(spans); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := Phases(10, 12, 30, 80, 90, nil); !slices.Equal(got, append(want[:2:2], want[4])) {
+	if got := h.Phases(nil); !slices.Equal(got, append(want[:2:2], want[4])) {
 		t.Errorf("without spans: %v", got)
 	}
+	h.Launched = 80 // the list ran while it was launched
+	if got := h.Phases(spans); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	h.Launched = 75 // it was launched when its calls had ended
+	want[2].End, want[3].Start = 40, 71
+	if got := h.Phases(spans); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 	// Clocks that differ a little: no phase ends before it begins.
-	for _, h := range Phases(10, 12, 30, 80, 90, [][]kernels.Span{{{Start: 29, End: 82}}}) {
-		if h.End < h.Start {
-			t.Errorf("%+v", h)
+	for _, launched := range []int64{30, 31, 80} {
+		h.Launched = launched
+		for _, p := range h.Phases([][]kernels.Span{{{Start: 29, End: 82}}}) {
+			if p.End <= p.Start {
+				t.Errorf("%+v", p)
+			}
 		}
 	}
 }

@@ -8,16 +8,28 @@
 // once as a CUDA graph and launched as one. Lengths, positions and page tables
 // are read from buffers, so the graph holds for every step of that shape.
 //
-// Every kernel can stamp its own start (first block) and end (last block) from
-// the GPU's clock into a buffer, inside graphs too; spans are those stamps on
-// the process's clock.
-//
 // Ranks exchange by pushing values into each other's memory ([Collective]), in one
 // kernel with the sum, the residual and the norm; sums have the bits of additions
 // in the ranks' order. Ranks may share a GPU: then their kernels wait for each
 // other in few blocks only, so that none keeps another from starting. Every wait
 // ends after [Options.StepTimeout], or at once when another rank has failed; the
 // group is over then. [Options.Fault] makes a rank fail, to try it.
+//
+// # Times
+//
+// Every kernel can stamp its own start and end from the GPU's clock (%globaltimer,
+// 32 ns a tick) into a buffer, inside graphs too. A call starts when its first block
+// has seen the kernels end that it waits for: what it did early, such as asking for
+// its weights, was in others' time. It ends when its last block does. Lists without
+// spans have no stamps. Copies are timed by events of the stream and hang on the last
+// call's end, launches by the host's clock.
+//
+// The GPU's clock is read at open and every second by a kernel that answers the host,
+// and in between its drift so far is assumed to go on; Info says how far that was off.
+//
+// [Profiler] is NVIDIA's CUPTI as the check of all this, loaded at run time. A call's
+// time is compared with that from the later of CUPTI's start and the end of the calls
+// that it waits for, to CUPTI's end.
 //
 // # Numbers
 //

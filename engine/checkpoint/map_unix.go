@@ -24,3 +24,10 @@ func mapFile(f *os.File, size int64) ([]byte, func() error, error) {
 	}
 	return b, func() error { return unix.Munmap(b) }, nil
 }
+
+// willNeed tells the system that bytes [lo, hi) of a mapping will be read. It is a
+// wish: what it says is of no use.
+func willNeed(mapping []byte, lo, hi int) {
+	lo &^= os.Getpagesize() - 1
+	_ = unix.Madvise(mapping[lo:hi], unix.MADV_WILLNEED)
+}

@@ -3,6 +3,7 @@ package glm5
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"glmbatch/engine/checkpoint"
 	"glmbatch/kernels"
@@ -38,6 +39,8 @@ type loader struct {
 	rounded rounded
 	shards  int               // parts that weights are cut into
 	tensors map[string]Tensor // those of the layer that is loaded, and those outside the layers
+	layers  int               // that will be loaded
+	reading sync.WaitGroup    // of the next one
 }
 
 func (l *loader) enter(layer int) {
@@ -45,6 +48,23 @@ func (l *loader) enter(layer int) {
 	for t := range l.c.LayerTensors(layer) {
 		l.tensors[t.Module()] = t
 	}
+	l.readAhead(layer + 1)
+}
+
+// readAhead lets the disk work on a layer while the one before is loaded, if all
+// of it is wanted here.
+func (l *loader) readAhead(layer int) {
+	l.reading.Wait()
+	if layer >= l.layers || l.shards > l.g.Ranks() {
+		return
+	}
+	var names []string
+	for t := range l.c.LayerTensors(layer) {
+		for _, s := range suffixes {
+			names = append(names, t.Name+s)
+		}
+	}
+	l.reading.Go(func() { l.ck.ReadAhead(names) })
 }
 
 // source is a weight of the checkpoint and the block of it that each rank has.

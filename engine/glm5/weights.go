@@ -81,6 +81,8 @@ func (t *try) packed(load func() (packed, error)) (p packed) {
 func (l *loader) weights(o Options) (*loaded, error) {
 	w := &loaded{}
 	var t try
+	l.layers = o.layers(l.c)
+	defer l.reading.Wait()
 	l.enter(-1)
 	w.embed = t.packed(l.embedding)
 	w.norm = t.vector(l, "model.norm.weight", l.c.Hidden)
@@ -91,7 +93,7 @@ func (l *loader) weights(o Options) (*loaded, error) {
 	if t.err != nil {
 		return nil, fmt.Errorf("loading weights: %w", t.err)
 	}
-	for i := range o.layers(l.c) {
+	for i := range l.layers {
 		d, err := l.layer(i)
 		if err != nil {
 			return nil, fmt.Errorf("loading layer %d: %w", i, err)

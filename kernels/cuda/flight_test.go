@@ -23,7 +23,7 @@ type chain struct {
 
 const chained = 12 // enough calls for a graph
 
-func newChain(t *testing.T) *chain {
+func newChain(t testing.TB) *chain {
 	t.Helper()
 	if err := driver.Status(); err != nil {
 		t.Skip(err)
@@ -136,5 +136,56 @@ func TestGraphsAreBounded(t *testing.T) {
 	}
 	if s := c.d.Stats(); s.Graphs != 1 || len(c.d.graphs) != maxGraphs {
 		t.Errorf("%d lists are remembered, %+v", len(c.d.graphs), s)
+	}
+}
+
+// BenchmarkStart is what the host pays for a list as long as a step of GLM-5: to
+// launch it when the last one has ended and while it runs, to make its graph, and
+// to launch it call by call.
+func BenchmarkStart(b *testing.B) {
+	c := newChain(b)
+	c.calls = slices.Repeat(c.calls, 1700/chained)
+	us := func(f func() error) float64 {
+		b.Helper()
+		at := kernels.Now()
+		if err := f(); err != nil {
+			b.Fatal(err)
+		}
+		return float64(kernels.Now()-at) / 1e3
+	}
+	start := func() error { return c.d.Start(c.calls, nil, kernels.Fetch{}) }
+	for _, m := range []struct {
+		name string
+		ran  func() float64
+	}{
+		{"calls", func() float64 { c.calls[0].Scalars[0]++; return us(start) }},
+		{"capture", func() float64 {
+			c.calls[0].Scalars[0]++
+			if err := errors.Join(start(), c.d.Wait()); err != nil {
+				b.Fatal(err)
+			}
+			return us(start)
+		}},
+		{"graph", func() float64 { return us(start) }},
+		{"ahead", func() float64 {
+			if err := start(); err != nil {
+				b.Fatal(err)
+			}
+			t := us(start)
+			if err := c.d.Wait(); err != nil {
+				b.Fatal(err)
+			}
+			return t
+		}},
+	} {
+		b.Run(m.name, func(b *testing.B) {
+			var sum, steps float64
+			for b.Loop() {
+				sum += m.ran()
+				steps += us(c.d.Wait)
+			}
+			b.ReportMetric(sum/float64(b.N), "start-us")
+			b.ReportMetric(steps/float64(b.N), "wait-us")
+		})
 	}
 }

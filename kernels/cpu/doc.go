@@ -3,7 +3,7 @@
 //
 // [Open] makes one [kernels.Device] for each rank. The ranks of a group live on
 // one hub: one memory, in which replicated buffers are kept once, and one set
-// of worker threads. When all ranks are in Run with the same list, the workers
+// of worker threads. When all ranks have started the same list, the workers
 // execute it call by call. A call is cut into parts (of all ranks, or once for
 // all ranks when the call is replicated), so every core works at any number of
 // ranks, and a small call is never cut.

@@ -22,7 +22,7 @@ type hub struct {
 	used  int64
 	bufs  []*buffer // append only
 	open  int       // ranks not closed yet
-	round *round    // the ranks that wait in Run
+	round *round    // the ranks that wait in Start
 }
 
 func newHub(ranks int, o Options) *hub {

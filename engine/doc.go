@@ -13,8 +13,8 @@
 // A request's tokens, to the last bit of their log-probabilities, depend on the
 // request, the model, the number of ranks and the kind of device: not on other
 // requests, their order, the limits in [Options], the number of threads, how many
-// steps are on their way, or how often the request was preempted. Random numbers are keyed by the request's
-// seed and the token's position.
+// steps are on their way, or how often the request was preempted. Random numbers
+// are keyed by the request's seed and the token's position.
 //
 // Caveat: an engine is for one goroutine and has its model to itself.
 package engine

@@ -27,6 +27,7 @@ type Group struct {
 	wg      sync.WaitGroup
 	errs    []error
 	bufs    []kernels.Buffer
+	flying  int // lists that were started and not waited for
 	closed  bool
 }
 
@@ -111,7 +112,7 @@ func (g *Group) Start(calls []kernels.Call, spans [][]kernels.Span, f kernels.Fe
 	if spans != nil && len(spans) != len(g.devices) {
 		return fmt.Errorf("ranks: spans of %d ranks for a group of %d", len(spans), len(g.devices))
 	}
-	return g.each(func(r int, d kernels.Device) error {
+	err := g.each(func(r int, d kernels.Device) error {
 		var own []kernels.Span
 		if spans != nil {
 			own = spans[r]
@@ -121,12 +122,22 @@ func (g *Group) Start(calls []kernels.Call, spans [][]kernels.Span, f kernels.Fe
 		}
 		return d.Start(calls, own, f)
 	})
+	if err != nil {
+		g.flying = 0 // nothing more will land
+		return err
+	}
+	g.flying++
+	return nil
 }
 
 // Wait returns when the oldest list that was started and not waited for has
 // ended on every rank.
 func (g *Group) Wait() error {
-	return g.each(func(_ int, d kernels.Device) error { return d.Wait() })
+	err := g.each(func(_ int, d kernels.Device) error { return d.Wait() })
+	if g.flying--; err != nil || g.flying < 0 {
+		g.flying = 0
+	}
+	return err
 }
 
 // asider is a device that says what it did for its last list besides calls.
@@ -153,10 +164,14 @@ func (g *Group) Run(calls []kernels.Call, spans [][]kernels.Span) error {
 	return g.Wait()
 }
 
-// Close closes every device and ends the goroutines.
+// Close closes every device and ends the goroutines. Lists on their way land
+// before, as ranks reach into each other's memory.
 func (g *Group) Close() error {
 	if g.closed {
 		return nil
+	}
+	for g.flying > 0 {
+		_ = g.Wait() // after an error there is none left
 	}
 	err := g.each(func(_ int, d kernels.Device) error { return d.Close() })
 	g.closed = true

@@ -113,6 +113,31 @@ func TestGroup(t *testing.T) {
 	}
 }
 
+// Lists that nobody waits for have landed before devices close, unless one failed.
+func TestCloseWaits(t *testing.T) {
+	for _, c := range []struct {
+		fail  bool
+		waits int
+	}{{false, 2}, {true, 0}} {
+		g, fs := fakes(t, 2, Options{})
+		for range 2 {
+			if err := g.Start(nil, nil, kernels.Fetch{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.fail {
+			fs[1].fail = errors.New("broken")
+			if g.Start(nil, nil, kernels.Fetch{}) == nil {
+				t.Error("a list started on a broken rank")
+			}
+			fs[1].fail = nil
+		}
+		if err := g.Close(); err != nil || fs[0].waits != c.waits || fs[1].waits != c.waits {
+			t.Errorf("%+v: waited for %d and %d lists, %v", c, fs[0].waits, fs[1].waits, err)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	if _, err := New(nil, Options{}); err == nil {
 		t.Error("a group of no devices")

@@ -20,10 +20,10 @@ type asides struct {
 
 // marks are the times of one list, in the order of the stream.
 type marks struct {
-	events          [4]cu.Event // copies to the list begin, its launch, its end, copies from it end
-	made, copied    bool        // events exist; the first was recorded
-	timed           bool
-	launch, launch2 int64 // ns of [kernels.Now]: the launch began, and ended
+	events       [4]cu.Event // copies to the list begin, its launch, its end, copies from it end
+	made, copied bool        // events exist; the first was recorded
+	timed        bool
+	from, to     int64 // of the launch, ns of [kernels.Now]
 }
 
 func (m *marks) make() error {
@@ -49,8 +49,8 @@ func (m *marks) close() {
 	*m = marks{}
 }
 
-// copying is called before a copy to the GPU: the first for a list is marked.
-func (d *device) copying() {
+// markCopies is called before a copy to the GPU: the first for a list is marked.
+func (d *device) markCopies() {
 	if !d.asides.watch || d.flights.started-d.flights.over >= len(d.flights.ring) {
 		return
 	}
@@ -60,22 +60,22 @@ func (d *device) copying() {
 	}
 }
 
-// launching is called before a list is launched, launched after it.
-func (d *device) launching(x *flight, timed bool) {
+// markLaunch is called before a list is launched, markLaunched after it.
+func (d *device) markLaunch(x *flight, timed bool) {
 	m := &x.marks
 	m.timed = timed && m.make() == nil && m.events[1].Record(d.stream) == nil
 	d.asides.watch = d.asides.watch || timed
-	m.launch = kernels.Now()
+	m.from = kernels.Now()
 }
 
-func (d *device) launchedAll(x *flight) {
+func (d *device) markLaunched(x *flight) {
 	m := &x.marks
-	m.launch2 = kernels.Now()
+	m.to = kernels.Now()
 	m.timed = m.timed && m.events[2].Record(d.stream) == nil
 }
 
-// departed is called when all copies from a list have been enqueued.
-func (d *device) departed(x *flight) {
+// markFetched is called when all copies from a list have been enqueued.
+func (d *device) markFetched(x *flight) {
 	x.marks.timed = x.marks.timed && x.marks.events[3].Record(d.stream) == nil
 }
 
@@ -94,7 +94,7 @@ func (d *device) settle(x *flight) {
 			d.asides.last = append(d.asides.last, kernels.Aside{Name: name, Start: start, End: end})
 		}
 	}
-	add(kernels.AsideLaunch, m.launch, m.launch2)
+	add(kernels.AsideLaunch, m.from, m.to)
 	var end int64
 	for i := range x.spans {
 		end = max(end, x.spans[i].End)

@@ -83,7 +83,7 @@ func (d *device) depart(x *flight, spans []kernels.Span, f kernels.Fetch) error 
 	if n := len(spans) * stampBytes; n > 0 {
 		errs = append(errs, driver.ToHost(x.memory[stampsAt(len(f.To)):][:n], d.stamps.ptr, d.stream))
 	}
-	d.departed(x)
+	d.markFetched(x)
 	if err := errors.Join(append(errs, x.done.Record(d.stream))...); err != nil {
 		return fmt.Errorf("%w: end of the list: %w", kernels.ErrDevice, err)
 	}

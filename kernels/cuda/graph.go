@@ -92,7 +92,7 @@ func (d *device) Start(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 		return err
 	}
 	d.inject()
-	d.launching(x, spans != nil)
+	d.markLaunch(x, spans != nil)
 	if g == nil {
 		err = d.each(calls)
 	} else {
@@ -104,7 +104,7 @@ func (d *device) Start(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	if err != nil { // the other ranks' kernels would wait for what is missing
 		return d.group.fail(err)
 	}
-	d.launchedAll(x)
+	d.markLaunched(x)
 	d.profile(x, calls, g != nil)
 	return d.depart(x, spans, f)
 }

@@ -66,7 +66,7 @@ func (p *pipe) room(s cu.Stream) ([]byte, error) {
 
 // copyIn copies to the GPU, in the order of the stream. src is free when it returns.
 func (d *device) copyIn(ptr uintptr, src []byte) error {
-	d.copying()
+	d.markCopies()
 	for len(src) > 0 {
 		room, err := d.pipe.room(d.stream)
 		n := spread(room, src)

@@ -20,10 +20,11 @@ type asides struct {
 
 // marks are the times of one list, in the order of the stream.
 type marks struct {
-	events       [4]cu.Event // copies to the list begin, its launch, its end, copies from it end
-	made, copied bool        // events exist; the first was recorded
-	timed        bool
-	from, to     int64 // of the launch, ns of [kernels.Now]
+	events   [4]cu.Event // copies to the list begin, and are over; the list has ended, and what it brings back is there
+	made     bool        // the events
+	copies   int         // of the first two events that were recorded
+	timed    bool        // the list has spans
+	from, to int64       // of the launch, ns of [kernels.Now]
 }
 
 func (m *marks) make() error {
@@ -49,23 +50,34 @@ func (m *marks) close() {
 	*m = marks{}
 }
 
-// markCopies is called before a copy to the GPU: the first for a list is marked.
+// markCopies is called before a copy to the GPU: the first for a list counts.
 func (d *device) markCopies() {
-	if !d.asides.watch || d.flights.started-d.flights.over >= len(d.flights.ring) {
-		return
+	if m := d.nextMarks(); m != nil && m.copies == 0 && m.make() == nil && m.events[0].Record(d.stream) == nil {
+		m.copies = 1
 	}
-	m := &d.flights.ring[d.flights.started%len(d.flights.ring)].marks
-	if !m.copied && m.make() == nil {
-		m.copied = m.events[0].Record(d.stream) == nil
+}
+
+// markCopied is called when all copies to a list have been enqueued.
+func (d *device) markCopied() {
+	if m := d.nextMarks(); m != nil && m.copies == 1 && m.events[1].Record(d.stream) == nil {
+		m.copies = 2
 	}
+}
+
+// nextMarks are those of the list that starts next; nil: it is not timed.
+func (d *device) nextMarks() *marks {
+	f := &d.flights
+	if !d.asides.watch || f.started-f.over >= len(f.ring) {
+		return nil
+	}
+	return &f.ring[f.started%len(f.ring)].marks
 }
 
 // markLaunch is called before a list is launched, markLaunched after it.
 func (d *device) markLaunch(x *flight, timed bool) {
-	m := &x.marks
-	m.timed = timed && m.make() == nil && m.events[1].Record(d.stream) == nil
 	d.asides.watch = d.asides.watch || timed
-	m.from = kernels.Now()
+	x.marks.timed = timed && x.marks.make() == nil
+	x.marks.from = kernels.Now()
 }
 
 func (d *device) markLaunched(x *flight) {
@@ -84,8 +96,8 @@ func (d *device) markFetched(x *flight) {
 func (d *device) settle(x *flight) {
 	d.asides.last = d.asides.last[:0]
 	m := &x.marks
-	copied := m.copied
-	m.copied = false
+	copied := m.copies == 2
+	m.copies = 0
 	if !m.timed {
 		return
 	}
@@ -107,8 +119,8 @@ func (d *device) settle(x *flight) {
 		return int64(ms * 1e6)
 	}
 	if copied {
-		launch := end - between(1, 2)
-		add(kernels.AsideIn, launch-between(0, 1), launch)
+		there := end - between(1, 2)
+		add(kernels.AsideIn, there-between(0, 1), there)
 	}
 	add(kernels.AsideOut, end, end+between(2, 3))
 }

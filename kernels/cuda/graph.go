@@ -84,6 +84,7 @@ func (d *device) forgetGraphs() {
 // Start launches the list, kernel by kernel the first time, as a graph when it
 // comes again.
 func (d *device) Start(calls []kernels.Call, spans []kernels.Span, f kernels.Fetch) error {
+	d.markCopied()
 	x, g, again, err := d.ready(calls, spans, f)
 	if !again { // what was made may have waited for the whole GPU
 		err = d.group.meet(err)

@@ -16,14 +16,15 @@
 //     one set of threads. Each rank's span is then the whole call, and a
 //     replicated call, which ran once, has its bytes and FLOPs on rank 0 only:
 //     sums over ranks are what the machine did.
-//   - "copies": the copies of a step's inputs to a device of our own, and of what
-//     it gives from there.
 //   - "stream 7": a stream of an import; its spans may overlap each other
 //     (programmatic dependent launch).
 //   - "host": the thread that drives the steps. Its phases (schedule, upload,
 //     sample …) explain gaps of the device.
 //   - "host.launch", "host.read", "host.tokenize", "host.write": goroutines beside
 //     it. They explain no gap.
+//   - "host.copies": between the host and a device of our own: from the start of the
+//     first copy of a step's inputs to the end of the last, which may wait for the
+//     host in between, and what the step brings back. They explain no gap either.
 //   - "host 417": a thread of an import.
 //
 // Classes. Device rows have the class of their kernel, host rows the class

@@ -10,9 +10,9 @@ import (
 const (
 	LaneDevice   = "device"
 	LaneShared   = "device (shared)" // ranks share one memory and one set of threads
-	LaneCopies   = "copies"          // to a rank's device and from it, for a step
 	LaneHost     = "host"            // the thread that drives the steps
 	LaneLaunch   = "host.launch"     // a rank's thread, while it launches a step
+	LaneCopies   = "host.copies"     // between the host and a rank's device
 	LaneRead     = "host.read"
 	LaneTokenize = "host.tokenize"
 	LaneWrite    = "host.write"

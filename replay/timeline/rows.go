@@ -99,7 +99,7 @@ func hostRow(step int64, lane, name, role string, start, end int64) datasets.Spa
 func aside(step int64, rank int, a kernels.Aside, origin int64) datasets.Span {
 	r := hostRow(step, LaneLaunch, a.Name, "", a.Start-origin, a.End-origin)
 	if r.Rank = int32(rank); a.Name != kernels.AsideLaunch {
-		r.Lane, r.Class = LaneCopies, string(kernels.Copy)
+		r.Lane = LaneCopies
 	}
 	return r
 }

@@ -58,14 +58,14 @@ func TestRowsOfLanes(t *testing.T) {
 	}
 }
 
-// Copies are the device's, launches beside the host's own thread.
+// Copies and launches are beside the host's own thread.
 func TestRowsOfAsides(t *testing.T) {
 	tr := trace(4, false)
 	tr.Asides = [][]kernels.Aside{nil, {{Name: kernels.AsideLaunch, Start: 1040, End: 1090}, {Name: kernels.AsideIn, Start: 1050, End: 1060}}}
 	rows := Rows(nil, tr, Step{Origin: 1000}, nil)
 	want := []datasets.Span{
 		{Step: 4, Rank: 1, Lane: "host.launch", Call: -1, Layer: -1, Kernel: "launch", Class: "host", StartNS: 40, EndNS: 90},
-		{Step: 4, Rank: 1, Lane: "copies", Call: -1, Layer: -1, Kernel: "copy in", Class: "copy", StartNS: 50, EndNS: 60},
+		{Step: 4, Rank: 1, Lane: "host.copies", Call: -1, Layer: -1, Kernel: "copy in", Class: "host", StartNS: 50, EndNS: 60},
 	}
 	if d := cmp.Diff(want, rows[:2]); d != "" {
 		t.Error(d)
@@ -75,7 +75,7 @@ func TestRowsOfAsides(t *testing.T) {
 	for _, e := range Events(rows, names)[4][:2] {
 		roles = append(roles, e.Role)
 	}
-	if roles[0] != Beside || roles[1] != Device {
+	if roles[0] != Beside || roles[1] != Beside {
 		t.Errorf("roles %v", roles)
 	}
 }

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"glmbatch/datasets/demo"
 	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
 )
@@ -20,7 +23,8 @@ func newModelCommand() *cobra.Command {
 		Use:   "model",
 		Short: "Look at checkpoints, make them, check them",
 		Long: `Checkpoints are folders as the Hugging Face hub has them: config.json and
-safetensors, in one file or in shards with an index.`,
+safetensors, in one file or in shards with an index. Where there is no folder demo,
+that is the name of the checkpoint in this program.`,
 		Args: noCommand,
 		RunE: showHelp,
 	}
@@ -28,10 +32,14 @@ safetensors, in one file or in shards with an index.`,
 	return c
 }
 
-// openModel opens a folder and reads its config. What is wrong with them is
-// input that cannot be used.
+// openModel opens a folder, or the demo checkpoint by its name, and reads its
+// config. What is wrong with them is input that cannot be used.
 func openModel(dir string) (*checkpoint.Checkpoint, glm5.Config, error) {
-	ck, err := checkpoint.Open(dir)
+	open := func() (*checkpoint.Checkpoint, error) { return checkpoint.Open(dir) }
+	if _, err := os.Stat(dir); dir == demoName && errors.Is(err, fs.ErrNotExist) {
+		open = func() (*checkpoint.Checkpoint, error) { return checkpoint.FromFiles(demo.Files()) }
+	}
+	ck, err := open()
 	if err != nil {
 		return nil, glm5.Config{}, withCode(exitInput, err)
 	}

@@ -83,6 +83,14 @@ func TestModelInspect(t *testing.T) {
 	}
 }
 
+// TestModelInspectDemo finds the checkpoint that is in the program by its name.
+func TestModelInspectDemo(t *testing.T) {
+	text, _ := command(t, exitOK, "model", "inspect", "demo")
+	if !strings.Contains(text, "GlmMoeDsaForCausalLM") || !strings.Contains(text, "11.3 M") {
+		t.Errorf("inspect demo:\n%s", text)
+	}
+}
+
 func TestModelInspectFaults(t *testing.T) {
 	dir := synthesize(t, "--shard-size", "4MB")
 	config := filepath.Join(dir, "config.json")

@@ -25,7 +25,7 @@ var entries = map[string]string{
 	"pack":      "pack_bf16 pack_fp8 pack_fp4",
 	"gemm":      "gemm_bf16_1_1 gemm_bf16_2_1 gemm_bf16_4_1 gemm_bf16_8_1 gemm_bf16_1_2 gemm_bf16_2_2 gemm_bf16_4_2 gemm_bf16_8_2 gemm_bf16_1_4 gemm_bf16_2_4 gemm_bf16_4_4 gemm_bf16_8_4 gemm_bf16_1_8 gemm_bf16_2_8 gemm_bf16_4_8 gemm_bf16_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32",
 	"moe":       "moe_group moe_up_fp4_8 moe_up_fp4_32 moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_fp4 moe_down_bf16 moe_down_f32 moe_down_fp4_8 moe_down_fp4_32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
-	"experts":   "experts_up_fp4 experts_down_fp4_8 experts_down_fp4_16",
+	"experts":   "experts_up_fp4_2 experts_up_fp4_1 experts_down_fp4_2 experts_down_fp4_1",
 	"fp4mma":    "pack_fp4a4 quant_fp4 gemm_fp4a4_8 gemm_fp4a4_32 moe_up_fp4a4_8 moe_up_fp4a4_32 moe_down_fp4a4_8 moe_down_fp4a4_32 combine_fp4a4",
 	"fp4tensor": "pack_fp4t fp4_tensor_16 fp4_tensor_32",
 	"wide":      "wide_split_bf16_64 wide_split_bf16_128 wide_split_fp4_64 wide_split_fp4_128 wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16 few_bf16_32 few_bf16_64 few_fp4_16 few_fp4_32 few_fp4_64",
@@ -42,7 +42,7 @@ var entries = map[string]string{
 const maxSharedOptin cu.DeviceAttribute = 97
 
 // largeShared are the kernels that may need more than 48 KiB of shared memory.
-const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 experts_up_fp4 experts_down_fp4_8 experts_down_fp4_16 " +
+const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 experts_up_fp4_2 experts_up_fp4_1 experts_down_fp4_2 experts_down_fp4_1 " +
 	"wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16 few_bf16_32 few_bf16_64 few_fp4_16 few_fp4_32 few_fp4_64"
 
 // loadImages loads the kernels once for all ranks of the group on a GPU.

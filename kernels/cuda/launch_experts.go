@@ -10,13 +10,9 @@ import (
 	"gorgonia.org/cu"
 )
 
-// The shared memory of src/experts.cu's kernels, and so how many rows a group has
-// and how many stages a ring.
 const (
-	fewPairs  = 0 // (token, choice) pairs that they take
-	upWarps   = 16
-	upStage   = 2 * 2 * 576 // bytes
-	downStage = 4 * 576
+	fewPairs = 512 // (token, choice) pairs that src/experts.cu takes
+	upWarps  = 16
 )
 
 // chip is what the launchers ask of a GPU.
@@ -52,7 +48,7 @@ func align16(n int32) int32 { return (n + 15) / 16 * 16 }
 
 // lists is the bytes of the lists of n groups, made is what making them takes,
 // and staged a row of activations.
-func (a *moeP) lists(n int32) int32 { return align16(128 + n*(3+a.tokens)*4) }
+func (a *moeP) lists(n int32) int32 { return align16(128 + n*(2+a.tokens)*4) }
 func (a *moeP) made() int32 {
 	pairs := a.m * a.topk
 	return 8*pairs + 8*a.groups + (pairs+31)/32*a.groups + 16
@@ -73,17 +69,19 @@ func (d *device) upFew(a moeP, experts kernels.Buffer) (bool, error) {
 		return false, err
 	}
 	a.early = d.follows(experts)
+	name := "experts_up_fp4_1"
+	if a.kt()%(2*upWarps) == 0 {
+		name = "experts_up_fp4_2"
+	}
 	tiles := a.n / 16
 	for a.tokens = min(a.m, 4); a.tokens > 0; a.tokens-- {
 		grid := min(blocks, a.most()*tiles)
 		a.slots = ((a.most()*tiles+grid-1)/grid+tiles-1)/tiles + 1 // groups of a block
-		for a.stages = 3; a.stages > 1; a.stages-- {
-			shared := upWarps*a.stages*(upStage+8) + 2*upWarps*32*4*a.tokens + a.lists(a.slots) + a.staged(a.tokens)
-			if shared <= limit {
-				err = d.do("experts_up_fp4", [3]uint32{uint32(grid), 1, 1}, upWarps*32, uint32(shared), unsafe.Pointer(&a))
-				d.leads(experts)
-				return true, err
-			}
+		shared := 2*upWarps*32*4*a.tokens + a.lists(a.slots) + a.staged(a.tokens)
+		if shared <= limit {
+			err := d.do(name, [3]uint32{uint32(grid), 1, 1}, upWarps*32, uint32(shared), unsafe.Pointer(&a))
+			d.leads(experts)
+			return true, err
 		}
 	}
 	return false, nil
@@ -97,20 +95,16 @@ func (d *device) downFew(a moeP, experts kernels.Buffer) (bool, error) {
 		return false, err
 	}
 	a.early = d.follows(experts)
+	name := "experts_down_fp4_1"
+	if a.kt()%2 == 0 {
+		name = "experts_down_fp4_2"
+	}
 	tiles := int32(ceil(a.n, 16))
 	per := int32(ceil(tiles, blocks))
-	grid := ceil(tiles, per)
-	name, warps := "experts_down_fp4_16", int32(16)
-	if a.m == 1 { // beside moe_up's blocks
-		name, warps = "experts_down_fp4_8", 8
-	}
-	a.tokens = min(a.m, 8)
-	for a.stages = 3; a.stages > 0; a.stages-- {
-		for _, a.slots = range []int32{min(pairs, 40), min(pairs, 16), a.tokens} {
-			shared := warps*a.stages*(downStage+8) + pairs*per*64 + a.lists(a.most()) + a.staged(a.slots)
-			if shared <= limit {
-				return true, d.do(name, [3]uint32{grid, 1, 1}, uint32(warps)*32, uint32(shared), unsafe.Pointer(&a))
-			}
+	for a.tokens = min(a.m, 4); a.tokens > 0; a.tokens-- {
+		shared := pairs*per*64 + a.lists(a.most()) + a.staged(16*a.tokens)
+		if shared <= limit {
+			return true, d.do(name, [3]uint32{ceil(tiles, per), 1, 1}, 512, uint32(shared), unsafe.Pointer(&a))
 		}
 	}
 	return false, nil

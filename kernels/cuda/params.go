@@ -23,7 +23,7 @@ type gemmP struct {
 type moeP struct {
 	w, global, x, experts, weights, y, list, offsets, scratch, at uintptr
 	m, n, k, topk, groups, ldx, ldy, ldw, byPair                  int32
-	tokens, stages, slots, early                                  int32
+	tokens, slots, early                                          int32
 	wexpert                                                       int64
 }
 

@@ -15,8 +15,7 @@ struct MoeP {
   u64* at;
   int m, n, k, topk, groups, ldx, ldy, ldw;
   int by_pair;           // x has a row for each pair even where tokens share one (quantised inputs)
-  int tokens, stages;    // experts.cu: rows of a group; units in flight for each warp
-  int slots;             // up: groups of a block; down: rows of x in shared memory
+  int tokens, slots;     // experts.cu: rows of a group; up: groups of a block, at most
   int early;             // may be read before ready: by up x, by down the experts
   int64_t wexpert;       // bytes from one expert to the next
 };

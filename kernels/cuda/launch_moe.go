@@ -64,6 +64,9 @@ func moeUp(d *device, call *kernels.Call, at uintptr) (err error) {
 	if err := d.byExpert(&a, call.Args[2], at); err != nil {
 		return err
 	}
+	if done, err := d.wideUp(&a, w); done || err != nil {
+		return err
+	}
 	name := "moe_up_" + f + "_8"
 	if pairs > 8*a.groups {
 		name = "moe_up_" + f + "_32"
@@ -100,6 +103,9 @@ func moeDown(d *device, c *kernels.Call, at uintptr) (err error) {
 		return err
 	}
 	a.scratch = d.work(scratchWork, scratch)
+	if done, err := d.wideDown(&a, w); done || err != nil {
+		return err
+	}
 	name := "moe_down_" + f + "_8"
 	if pairs > 8*a.groups {
 		name = "moe_down_" + f + "_32"

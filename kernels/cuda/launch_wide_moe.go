@@ -1,0 +1,66 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"unsafe"
+
+	"glmbatch/kernels"
+)
+
+// Experts' products for many rows, on Hopper: src/wide_moe.cu. They give the bits of
+// src/moe.cu.
+
+const (
+	wideRows = 16     // rows an expert, on average, from which on it pays
+	tileRows = 64     // of an expert in a block
+	upShared = 206336 // bytes of a block of wide_up
+	upSlices = 16     // of k, as kUpSlices
+)
+
+type wideMoeP struct {
+	w, global, x, rows, list, offsets, y, at             uintptr
+	m, n, k, topk, groups, ldx, byPair, per, row0, count int32
+	wexpert                                              int64
+}
+
+// manyRows reports whether a call is one for src/wide_moe.cu.
+func (d *device) manyRows(a *moeP, w *weight) bool {
+	return d.warpgroups && w.format == kernels.FP4 && a.m*a.topk >= wideRows*a.groups && a.x%16 == 0 && a.ldx%4 == 0
+}
+
+func (d *device) wideMoe(a *moeP) wideMoeP {
+	return wideMoeP{w: a.w, global: a.global, x: a.x, list: a.list, offsets: a.offsets, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, topk: a.topk, groups: a.groups,
+		ldx: a.ldx, byPair: a.byPair, wexpert: a.wexpert}
+}
+
+// wideUp launches moe_up, if it is one for src/wide_moe.cu.
+func (d *device) wideUp(a *moeP, w *weight) (bool, error) {
+	if !d.manyRows(a, w) || a.n%128 != 0 || a.k%64 != 0 {
+		return false, nil
+	}
+	p, pairs := d.wideMoe(a), a.m*a.topk
+	if a.byPair != 0 {
+		p.m = pairs
+	}
+	p.per = int32(ceil(int32(w.kt), upSlices))
+	p.rows = d.work(scratchPanels, int64(p.m)*int64(p.k)*4)
+	if err := d.do("moe_split_fp4", [3]uint32{1056, 1, 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
+		return true, err
+	}
+	return true, d.do("wide_up_fp4", [3]uint32{uint32(a.n / 128), uint32(pairs/tileRows + a.groups), 1}, 640, upShared, unsafe.Pointer(&p))
+}
+
+// wideDown launches moe_down, if it is one for src/wide_moe.cu.
+func (d *device) wideDown(a *moeP, w *weight) (bool, error) {
+	if !d.manyRows(a, w) || a.n%64 != 0 || a.k%256 != 0 || a.k > 512 {
+		return false, nil
+	}
+	p, pairs := d.wideMoe(a), a.m*a.topk
+	p.y, p.count = a.scratch, a.n
+	shared := uint32(p.k)*tileRows*4 + 2048
+	if err := d.do("wide_down_fp4", [3]uint32{2, uint32(pairs/tileRows + a.groups), 1}, 256, shared, unsafe.Pointer(&p)); err != nil {
+		return true, err
+	}
+	return true, d.do("moe_combine", [3]uint32{ceil(a.n, 256), uint32(a.m), 1}, 256, 0, unsafe.Pointer(a))
+}

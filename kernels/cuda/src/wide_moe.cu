@@ -1,0 +1,323 @@
+// The experts' products for many rows, on Hopper: NVFP4 weights, and rows gathered
+// by expert. The same sums in the same order as moe.cu's.
+#include "wgmma.cuh"
+
+struct WideMoeP {
+  const char* w;         // of expert 0
+  const float2* global;  // (lower half of the rows, upper half) of each expert
+  const float* x;
+  char* rows;            // of x as moe_split leaves them
+  const int* list;       // (token, choice) pairs ordered by expert
+  const int* offsets;    // [groups+1] into list
+  float* y;              // up: [pairs, n]; down: [pairs, rows of this launch]
+  u64* at;
+  int m, n, k, topk, groups, ldx;
+  int by_pair;           // x has a row for each pair
+  int per;               // up: units of 64 columns in a slice
+  int row0, count;       // down: of the outputs of this launch
+  int64_t wexpert;
+};
+
+constexpr int kRows = 64;  // of an expert, in a block
+
+// split_fp4 is 32 columns as the four chunks that fragments want, see fp4.cuh.
+__device__ __forceinline__ void split_fp4(const float* x, uint4 (&hi)[4], uint4 (&lo)[4]) {
+  const float4* s = reinterpret_cast<const float4*>(x);
+  uint32_t h[4][4], l[4][4];
+#pragma unroll
+  for (int t = 0; t < 4; t++) {
+    float4 u = s[t], v = s[4 + t];
+    Split a = split(u.x, v.x), b = split(u.y, v.y), c = split(u.z, v.z), d = split(u.w, v.w);
+    h[0][t] = a.hi, h[1][t] = b.hi, h[2][t] = c.hi, h[3][t] = d.hi;
+    l[0][t] = a.lo, l[1][t] = b.lo, l[2][t] = c.lo, l[3][t] = d.lo;
+  }
+#pragma unroll
+  for (int j = 0; j < 4; j++) hi[j] = make_uint4(h[j][0], h[j][1], h[j][2], h[j][3]), lo[j] = make_uint4(l[j][0], l[j][1], l[j][2], l[j][3]);
+}
+
+// Rows of x in BF16: [m][k/64][hi, lo][64]. A thread 32 columns.
+__device__ __forceinline__ void moe_split(const WideMoeP& p) {
+  begin();
+  ready(p.at);
+  int chunks = p.k / 32;
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < p.m * chunks; i += gridDim.x * blockDim.x) {
+    int m = i / chunks, c = i % chunks;
+    uint4 hi[4], lo[4];
+    split_fp4(p.x + (size_t)m * p.ldx + c * 32, hi, lo);
+    uint4* o = reinterpret_cast<uint4*>(p.rows + ((size_t)m * chunks + (c & ~1)) * 128) + (c & 1) * 4;
+#pragma unroll
+    for (int j = 0; j < 4; j++) o[j] = hi[j], o[8 + j] = lo[j];
+  }
+}
+
+// Tile is up to kRows rows of one expert.
+struct Tile {
+  int expert, count;  // expert -1: there is no such tile
+  int pairs[kRows];
+};
+// find_tile fills in tile number b; all threads of one warp call it.
+__device__ __forceinline__ void find_tile(const WideMoeP& p, int b, Tile& tile) {
+  int lane = threadIdx.x & 31, each = (p.groups + 31) / 32, lo = min(p.groups, lane * each), hi = min(p.groups, lo + each), n = 0;
+  for (int e = lo; e < hi; e++) n += (p.offsets[e + 1] - p.offsets[e] + kRows - 1) / kRows;
+  int upto = n;
+#pragma unroll
+  for (int o = 1; o < 32; o *= 2) {
+    int v = __shfl_up_sync(~0u, upto, o);
+    if (lane >= o) upto += v;
+  }
+  bool mine = b >= upto - n && b < upto;
+  unsigned has = __ballot_sync(~0u, mine);
+  int expert = -1, first = 0, count = 0;
+  if (mine)
+    for (int e = lo, at = upto - n; e < hi; e++) {
+      int start = p.offsets[e], have = p.offsets[e + 1] - start, tiles = (have + kRows - 1) / kRows;
+      if (b < at + tiles) {
+        expert = e, first = start + (b - at) * kRows, count = min(kRows, have - (b - at) * kRows);
+        break;
+      }
+      at += tiles;
+    }
+  int from = has ? __ffs(has) - 1 : 0;
+  expert = __shfl_sync(~0u, expert, from), first = __shfl_sync(~0u, first, from), count = __shfl_sync(~0u, count, from);
+  for (int i = lane; i < kRows; i += 32) tile.pairs[i] = i < count ? p.list[first + i] : -1;
+  if (lane == 0) tile.expert = expert, tile.count = count;
+}
+
+// with_tokens calls f with count rounded up to a number of tokens that a product has.
+template <typename F>
+__device__ __forceinline__ void with_tokens(int count, F f) {
+  if (count > 48) f(std::integral_constant<int, 64>());
+  else if (count > 32) f(std::integral_constant<int, 48>());
+  else if (count > 16) f(std::integral_constant<int, 32>());
+  else f(std::integral_constant<int, 16>());
+}
+
+// unpack_half is a fragment with rows g (H 0) or g + 8 (H 1) of a gate tile, and the
+// same rows of an up tile 8 rows below: so both meet in one thread's sums.
+template <int H>
+__device__ __forceinline__ void unpack_half(uint32_t (&a)[4], uint32_t gate, uint32_t s, uint32_t up, uint32_t t) {
+  const uint32_t m = 0x81C081C0u;
+  if (H == 0) {
+    a[0] = times(gate & m, s), a[1] = times(up & m, t);
+    a[2] = times((gate << 6) & m, s), a[3] = times((up << 6) & m, t);
+  } else {
+    a[0] = times((gate << 3) & m, s), a[1] = times((up << 3) & m, t);
+    a[2] = times((((gate >> 7) & 0x00D800D8u) * (1 + (1 << 5) + (1 << 11))) & m, s);
+    a[3] = times((((up >> 7) & 0x00D800D8u) * (1 + (1 << 5) + (1 << 11))) & m, t);
+  }
+}
+
+// Up: four warpgroups of products, of 64 outputs each half the rows, and one that
+// fetches: rows by 16-byte copies, weights by bulk copies.
+constexpr int kStages = 8, kPanels = kRows * 256, kUnits = 16 * kFp4Unit, kUpThreads = 512;
+struct UpShared {
+  char panels[kStages][kPanels];
+  char units[kStages][kUnits];  // 8 tiles of gate, 8 of up
+  u64 full[kStages], empty[kStages];
+  Tile tile;
+};
+
+template <int N, int H>
+__device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh) {
+  int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3, tile = (warp >> 3) * 4 + (warp & 3);
+  int kt = p.k / 64, s = 0, phase = 0, step = 0;
+  float acc[N / 2], sum[N / 2] = {};
+  for (int i = 0; i < kt; i++) {
+    mbar_wait(shared_of(&sh.full[s]), phase);
+    const char* gate = sh.units[s] + tile * kFp4Unit;
+    const char* up = gate + 8 * kFp4Unit;
+    uint4 q = *fp4_codes(gate, lane), r = *fp4_codes(up, lane);
+    uint32_t sg = reinterpret_cast<const uint32_t*>(gate + 512)[g * 2 + H], su = reinterpret_cast<const uint32_t*>(up + 512)[g * 2 + H], a[4][4];
+    uint32_t s0 = fp4_scale<0>(sg), t0 = fp4_scale<0>(su), s1 = fp4_scale<1>(sg), t1 = fp4_scale<1>(su);
+    unpack_half<H>(a[0], q.x, s0, r.x, t0);
+    unpack_half<H>(a[1], q.y, s0, r.y, t0);
+    unpack_half<H>(a[2], q.z, s1, r.z, t1);
+    unpack_half<H>(a[3], q.w, s1, r.w, t1);
+    uint64_t hi = operand(shared_of(sh.panels[s])), lo = hi + (kRows * 128 >> 4);
+    wg_fence();
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      wgmma(acc, a[j], lo + j * 2, j ? 1 : step);
+      wgmma(acc, a[j], hi + j * 2, 1);
+    }
+    wg_commit();
+    wg_wait<0>();
+    if (lane == 0) mbar_arrive(shared_of(&sh.empty[s]));
+    if (++s == kStages) s = 0, phase ^= 1;
+    if (++step == p.per) {
+      add_to(sum, acc);
+      step = 0;
+    }
+  }
+  if (step) add_to(sum, acc);
+  float2 global = p.global[sh.tile.expert];
+  int r = (blockIdx.x * 8 + tile) * 16 + H * 8 + g;
+#pragma unroll
+  for (int j = 0; j < N / 8; j++)
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      int row = j * 8 + t * 2 + i;
+      if (row < sh.tile.count) p.y[(size_t)sh.tile.pairs[row] * p.n + r] = silu(sum[j * 4 + i] * global.x) * (sum[j * 4 + 2 + i] * global.y);
+    }
+}
+
+__device__ __forceinline__ void up_fetch(const WideMoeP& p, UpShared& sh) {
+  int id = threadIdx.x - kUpThreads, lane = id & 31, c = id & 7, row0 = id >> 3, kt = p.k / 64, rows = (sh.tile.count + 15) / 16 * 16;
+  // A lane of the first warp a tile.
+  const char* w = p.w + (size_t)sh.tile.expert * p.wexpert + (size_t)(blockIdx.x * 8 + (lane & 7) + (lane & 8 ? p.n / 16 : 0)) * kt * kFp4Unit;
+  const char* src[4];
+  bool on[4];
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    int pair = sh.tile.pairs[row0 + i * 16];
+    on[i] = pair >= 0;
+    src[i] = p.rows + (size_t)(on[i] ? (p.by_pair ? pair : pair / p.topk) : 0) * kt * 256 + c * 16;
+  }
+  constexpr int L = 3;  // stages whose copies are under way
+  for (int i = 0; i < kt + L; i++) {
+    if (i < kt) {
+      int s = i % kStages;
+      uint32_t full = shared_of(&sh.full[s]), panels = shared_of(sh.panels[s]) + panel_at(row0, c);
+      if (i >= kStages) mbar_wait(shared_of(&sh.empty[s]), (i / kStages - 1) & 1);
+      if (id < 32) {
+        if (lane == 0) mbar_expect(full, kUnits);
+        __syncwarp();
+        if (lane < 16) copy_bulk(shared_of(sh.units[s]) + lane * kFp4Unit, w + (size_t)i * kFp4Unit, kFp4Unit, full);
+      }
+#pragma unroll
+      for (int j = 0; j < 4; j++)
+        if (j * 16 < rows) {
+          copy16(panels + j * 16 * 128, src[j] + i * 256, on[j]);
+          copy16(panels + (j * 16 + kRows) * 128, src[j] + i * 256 + 128, on[j]);
+        }
+    }
+    copies_commit();
+    if (i >= L) {
+      copies_wait<L>();
+      written();
+      mbar_arrive(shared_of(&sh.full[(i - L) % kStages]));
+    }
+  }
+}
+
+// y[pair, n] = silu(gate x) * (up x): a block 128 outputs of one tile. grid (n/128, tiles)
+__device__ __forceinline__ void wide_up(const WideMoeP& p) {
+  extern __shared__ __align__(1024) char smem[];
+  UpShared& sh = *reinterpret_cast<UpShared*>(smem + (-(int)shared_of(smem) & 1023));
+  begin();
+  int tid = threadIdx.x, warp = tid >> 5;
+  if (tid == 0) {
+    for (int s = 0; s < kStages; s++) mbar_init(shared_of(&sh.full[s]), 129), mbar_init(shared_of(&sh.empty[s]), kUpThreads / 32);
+    mbar_ready();
+  }
+  ready(p.at);
+  if (warp == 0) find_tile(p, blockIdx.y, sh.tile);
+  __syncthreads();
+  if (sh.tile.expert < 0) return finish(p.at);
+  if (tid >= kUpThreads) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 64;");
+    up_fetch(p, sh);
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 104;");
+    bool half = warp >> 2 & 1;
+    with_tokens(sh.tile.count, [&](auto n) {
+      if (half) up_products<decltype(n)::value, 1>(p, sh);
+      else up_products<decltype(n)::value, 0>(p, sh);
+    });
+  }
+  finish(p.at);
+}
+
+// Down: all of k as panels; then each warpgroup 64 outputs at a time.
+constexpr int kDownThreads = 256;
+
+template <int N>
+__device__ __forceinline__ void down_products(const WideMoeP& p, uint32_t panels, const Tile& tile) {
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, kt = p.k / 64;
+  constexpr int WG = kDownThreads / 128;
+  int first = p.row0 / 64 + blockIdx.x * WG + (warp >> 2), end = (p.row0 + p.count) / 64, by = gridDim.x * WG;
+  float2 global = p.global[tile.expert];
+  const char* w = p.w + (size_t)tile.expert * p.wexpert;
+  auto unit = [&](int block, int i) { return w + ((size_t)(block * 4 + (warp & 3)) * kt + i) * kFp4Unit; };
+  Fp4 q[4];
+#pragma unroll
+  for (int b = 0; b < 4; b++)
+    if (first < end) q[b] = load_fp4(unit(first, b), lane);
+  for (int block = first; block < end; block += by) {
+    float acc[N / 2] = {};
+    uint32_t a[2][4][4];
+    for (int i = 0; i < kt; i += 4)
+#pragma unroll
+      for (int b = 0; b < 4; b++) {
+        uint32_t s0 = fp4_scale<0>(q[b].s.x), t0 = fp4_scale<0>(q[b].s.y), s1 = fp4_scale<1>(q[b].s.x), t1 = fp4_scale<1>(q[b].s.y);
+        unpack_fp4(a[b & 1][0], q[b].q.x, s0, t0);
+        unpack_fp4(a[b & 1][1], q[b].q.y, s0, t0);
+        unpack_fp4(a[b & 1][2], q[b].q.z, s1, t1);
+        unpack_fp4(a[b & 1][3], q[b].q.w, s1, t1);
+        bool here = i + 4 + b < kt;
+        int next = here ? block : block + by;
+        if (next < end) q[b] = load_fp4(unit(next, here ? i + 4 + b : b), lane);
+        uint64_t hi = operand(panels + (i + b) * kPanels), lo = hi + (kRows * 128 >> 4);
+        wg_fence();
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          wgmma(acc, a[b & 1][j], lo + j * 2, 1);
+          wgmma(acc, a[b & 1][j], hi + j * 2, 1);
+        }
+        wg_commit();
+        if (b == 3) wg_wait<0>();
+        else wg_wait<1>();
+      }
+    int r = block * 64 + (warp & 3) * 16 + g;
+    float g0 = r < p.n / 2 ? global.x : global.y, g1 = r + 8 < p.n / 2 ? global.x : global.y;
+    float* y = p.y + r - p.row0;
+#pragma unroll
+    for (int j = 0; j < N / 8; j++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        int row = j * 8 + t * 2 + i;
+        if (row < tile.count) {
+          float* at = y + (size_t)tile.pairs[row] * p.count;
+          at[0] = acc[j * 4 + i] * g0, at[8] = acc[j * 4 + 2 + i] * g1;
+        }
+      }
+  }
+}
+
+// y[pair, r - row0] = down x: a block one tile and every gridDim.x-th group of outputs. grid (any, tiles)
+__device__ __forceinline__ void wide_down(const WideMoeP& p) {
+  extern __shared__ __align__(1024) char smem[];
+  char* panels = smem + (-(int)shared_of(smem) & 1023);
+  Tile& tile = *reinterpret_cast<Tile*>(panels + p.k / 64 * kPanels);
+  begin();
+  ready(p.at);
+  if (threadIdx.x < 32) find_tile(p, blockIdx.y, tile);
+  __syncthreads();
+  if (tile.expert < 0) return finish(p.at);
+  int rows = (tile.count + 15) / 16 * 16;
+  for (int i = threadIdx.x; i < kRows * (p.k / 32); i += kDownThreads) {
+    int row = i % kRows, c = i / kRows;
+    if (row >= rows) continue;
+    uint4 hi[4] = {}, lo[4] = {};
+    if (row < tile.count) split_fp4(p.x + (size_t)tile.pairs[row] * p.ldx + c * 32, hi, lo);
+    char* o = panels + (c >> 1) * kPanels;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      char* at = o + panel_at(row, (c & 1) * 4 + j);
+      *reinterpret_cast<uint4*>(at) = hi[j], *reinterpret_cast<uint4*>(at + kRows * 128) = lo[j];
+    }
+  }
+  written();
+  __syncthreads();
+  with_tokens(tile.count, [&](auto n) { down_products<decltype(n)::value>(p, shared_of(panels), tile); });
+  finish(p.at);
+}
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define HOPPER(...) __VA_ARGS__
+#else
+#define HOPPER(...)  // other GPUs take moe.cu
+#endif
+extern "C" __global__ void __launch_bounds__(256) moe_split_fp4(const __grid_constant__ WideMoeP p) { HOPPER(moe_split(p);) }
+extern "C" __global__ void __launch_bounds__(kUpThreads + 128, 1) wide_up_fp4(const __grid_constant__ WideMoeP p) { HOPPER(wide_up(p);) }
+extern "C" __global__ void __launch_bounds__(kDownThreads, 2) wide_down_fp4(const __grid_constant__ WideMoeP p) { HOPPER(wide_down(p);) }

@@ -111,13 +111,9 @@ __device__ __forceinline__ float block_max(float v, float* s) {
   __syncthreads();
   return warp_max(lane < n ? s[lane] : -INFINITY);
 }
-// Blocks of a cluster share one output tile: each has a slice of k. cluster_sync
-// is for what they keep in shared memory: it is there once the block's own barrier
-// has passed. A releasing barrier would have a fence for global memory, which
-// waits for all that is on its way: it costs more than most kernels.
+// Blocks of a cluster share one output tile: each has a slice of k.
 __device__ __forceinline__ void cluster_sync() {
-  __syncthreads();
-  asm volatile("barrier.cluster.arrive.relaxed.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+  asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 // of_block reads p, an address in this block's shared memory, in block rank's.
 __device__ __forceinline__ float of_block(const float* p, int rank) {

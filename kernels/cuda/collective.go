@@ -13,7 +13,8 @@ const inboxHalf = 16 << 20
 
 // As in src/comm.cu.
 const (
-	rowParts                = 8 // blocks of a row
+	rowParts                = 8 // of a row
+	rowPairs                = rowParts / 2
 	sendPhase, sumPhase     = 1, 2
 	receivePhase, allPhases = 4, 7
 )

@@ -42,8 +42,8 @@ func allReduceNorm(d *device, c *kernels.Call, at uintptr) error {
 	}
 	parts := int64(ceil(rowParts, int32(ranks))) * ranks * int64(p.cols) * 4
 	return p.pieces(inboxHalf/(parts+row), func(p *commP) error {
-		return d.exchange(&piece{kernel: "reduce_rows", threads: threads, units: int(p.m), clumps: 1,
-			phases: []int{sendPhase, sumPhase, receivePhase}, waiting: 256, long: 4}, p)
+		return d.exchange(&piece{kernel: "reduce_rows", threads: rowPairs * threads, units: int(p.m), clumps: 1,
+			phases: []int{sendPhase, sumPhase, receivePhase}, waiting: 128, long: 4}, p)
 	})
 }
 

@@ -78,5 +78,5 @@ func (d *device) reduceByNCCL(p *commP, threads uint32) error {
 	}
 	q := *p
 	q.x, q.ldx, q.ranks, q.phases, q.early = sums, p.n, 1, receivePhase, 1
-	return d.do("reduce_rows", [3]uint32{uint32(p.m), 1, 1}, threads, 0, unsafe.Pointer(&q))
+	return d.do("reduce_rows", [3]uint32{uint32(p.m), 1, 1}, rowPairs*threads, 0, unsafe.Pointer(&q))
 }

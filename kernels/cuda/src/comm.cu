@@ -206,84 +206,87 @@ extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(256,
 }
 
 // Two-shot, for many rows: a block a row. Each part of a row is summed by one
-// rank. With one rank x is the sum already.
-extern "C" __global__ void __launch_bounds__(256, 2) reduce_rows(const __grid_constant__ CommP p) {
+// rank. A thread has columns of two parts, neighbours, of which its rank sums at
+// most one. With one rank x is the sum already.
+constexpr int kPairs = kParts / 2;
+extern "C" __global__ void __launch_bounds__(1024, 1) reduce_rows(const __grid_constant__ CommP p) {
   __shared__ float s[2][kParts][8];  // of a row's parts, by warp; in turn
   __shared__ float squares[2][kParts];
-  const int own = 4 * threadIdx.x, warp = threadIdx.x >> 5, lane = threadIdx.x & 31, warps = blockDim.x >> 5;
+  const int each = blockDim.x / kPairs, pair = threadIdx.x / each, own = 4 * (threadIdx.x % each);
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = each / 32;  // warps of a part
   const bool wide = p.wide;
   if (p.early) begin();
+  auto column = [&](int k) { return (2 * pair + k) * p.cols + own; };
+  auto on = [&](int k) { return own < p.cols && column(k) < p.n; };
   ready(p.at);
   const Half half(p);
   const int mates = Half::mates(p);
   float* inbox = p.inbox[p.rank];
   Patience patience(p);
-  auto on = [&](int part) { return own < p.cols && part * p.cols + own < p.n; };
-  auto owner = [&](int row, int part) { return (row + part) % p.ranks; };
+  auto owner = [&](int row, int k) { return (row + 2 * pair + k) % p.ranks; };
   // Places in every inbox: of a rank's values for the owner, and of a sum.
-  auto place = [&](int row, int part, int rank) { return half.at + ((size_t)(row * mates + part / p.ranks) * p.ranks + rank) * p.cols + own; };
-  auto sum_place = [&](int row, int part) { return half.sums + ((size_t)row * kParts + part) * p.cols + own; };
+  auto place = [&](int row, int k, int rank) { return half.at + ((size_t)(row * mates + (2 * pair + k) / p.ranks) * p.ranks + rank) * p.cols + own; };
+  auto sum_place = [&](int row, int k) { return half.sums + ((size_t)row * kParts + 2 * pair + k) * p.cols + own; };
 
   if (p.phases & kSend) {
     for (int row = blockIdx.x; row < p.m; row += gridDim.x) {
-      float4 v[kParts];
+      float4 v[2];
 #pragma unroll
-      for (int k = 0; k < kParts; k++)
-        if (on(k) && owner(row, k) != p.rank) v[k] = read(p.x + (size_t)row * p.ldx, k * p.cols + own, p.n, wide);
+      for (int k = 0; k < 2; k++)
+        if (on(k)) v[k] = read(p.x + (size_t)row * p.ldx, column(k), p.n, wide);
 #pragma unroll
-      for (int k = 0; k < kParts; k++)
+      for (int k = 0; k < 2; k++)
         if (on(k) && owner(row, k) != p.rank) put(p.inbox[owner(row, k)] + place(row, k, p.rank), sendable(v[k]));
     }
   }
   if (p.phases & kSum) {
     for (int row = blockIdx.x; row < p.m; row += gridDim.x) {
-      for (int k = 0; k < kParts; k++) {
-        if (!on(k) || owner(row, k) != p.rank) continue;
-        float4 mine = read(p.x + (size_t)row * p.ldx, k * p.cols + own, p.n, wide);
-        float4 v = sendable(total(inbox + place(row, k, 0), p.cols, mine, p, patience));
-        for (int d = 1; d <= p.ranks; d++) put(p.inbox[after(p, d)] + sum_place(row, k), v);
-      }
+      int k = owner(row, 0) == p.rank ? 0 : 1;
+      if (!on(k) || owner(row, k) != p.rank) continue;
+      float4 mine = read(p.x + (size_t)row * p.ldx, column(k), p.n, wide);
+      float4 v = sendable(total(inbox + place(row, k, 0), p.cols, mine, p, patience));
+      for (int d = 1; d <= p.ranks; d++) put(p.inbox[after(p, d)] + sum_place(row, k), v);
     }
   }
   if (p.phases & kReceive) {
+    float4 w[2];
+#pragma unroll
+    for (int k = 0; k < 2; k++)
+      if (on(k)) w[k] = read(p.w, column(k), p.n, wide);
     for (int row = blockIdx.x, turn = 0; row < p.m; row += gridDim.x, turn ^= 1) {
       float* res = p.res + (size_t)row * p.ldr;
-      float4 v[kParts], t[kParts];  // t: what was there, later the weights
+      float4 v[2], old[2];
 #pragma unroll
-      for (int k = 0; k < kParts; k++)
-        if (on(k)) t[k] = read(res, k * p.cols + own, p.n, wide);
-#pragma unroll
-      for (int k = 0; k < kParts; k++) {
+      for (int k = 0; k < 2; k++) {
         v[k] = {0, 0, 0, 0};
-        if (on(k)) v[k] = p.ranks == 1 ? read(p.x + (size_t)row * p.ldx, k * p.cols + own, p.n, wide) : look(inbox + sum_place(row, k));
+        if (!on(k)) continue;
+        old[k] = read(res, column(k), p.n, wide);
+        v[k] = p.ranks == 1 ? read(p.x + (size_t)row * p.ldx, column(k), p.n, wide) : look(inbox + sum_place(row, k));
       }
 #pragma unroll
-      for (int k = 0; k < kParts; k++) {
+      for (int k = 0; k < 2; k++) {
         if (on(k)) {
           if (p.ranks > 1) {
             while (!there(v[k]) && !patience.gone(owner(row, k))) v[k] = look(inbox + sum_place(row, k));
             empty(inbox + sum_place(row, k));
           }
-          v[k] = add(t[k], v[k]);
-          write(res, k * p.cols + own, p.n, wide, v[k]);
+          v[k] = add(old[k], v[k]);
+          write(res, column(k), p.n, wide, v[k]);
         }
         float ss = warp_sum(square(v[k]));
-        if (lane == 0) s[turn][k][warp] = ss;
+        if (lane == 0) s[turn][2 * pair + k][warp % warps] = ss;
       }
-#pragma unroll
-      for (int k = 0; k < kParts; k++)
-        if (on(k)) t[k] = read(p.w, k * p.cols + own, p.n, wide);
       // As block_sum of a part, then over the parts.
       __syncthreads();
-      for (int k = warp; k < kParts; k += warps) {
+      for (int k = warp; k < kParts; k += blockDim.x / 32) {
         float ss = warp_sum(lane < warps ? s[turn][k][lane] : 0);
         if (lane == 0) squares[turn][k] = ss;
       }
       __syncthreads();
       float r = rsqrtf(warp_sum(lane < kParts ? squares[turn][lane] : 0) / p.n + p.eps);
 #pragma unroll
-      for (int k = 0; k < kParts; k++)
-        if (on(k)) write(p.y + (size_t)row * p.ldy, k * p.cols + own, p.n, wide, normed(v[k], r, t[k]));
+      for (int k = 0; k < 2; k++)
+        if (on(k)) write(p.y + (size_t)row * p.ldy, column(k), p.n, wide, normed(v[k], r, w[k]));
     }
     if (p.ranks > 1) {
       __syncthreads();

@@ -106,6 +106,6 @@ func kvCast(d *device, c *kernels.Call, at uintptr) error {
 		return fmt.Errorf("%w: %d entries of %d values do not fit %d and %d bytes", kernels.ErrKernel, x.Slots, wide, c.Args[0].Len, c.Args[1].Len)
 	}
 	a := castP{cache: d.ptr(c.Args[0]), out: d.ptr(c.Args[1]), at: at, slots: x.Slots, k: x.K, nrope: x.Rope}
-	blocks := min((x.Slots*wide/8+255)/256, 1<<16)
+	blocks := min((x.Slots*wide/8+255)/256, 132*8) // as many as run at once: each stamps the call's end
 	return d.do("kv_cast", [3]uint32{uint32(blocks), 1, 1}, 256, 0, unsafe.Pointer(&a))
 }

@@ -292,9 +292,9 @@ extern "C" __global__ void __launch_bounds__(256) kv_cast(const __grid_constant_
   begin();
   ready(p.at);
   int blocks = (p.k + 127) / 128, entry = p.k + 4 * blocks + 2 * p.nrope, width = p.k + p.nrope, chunks = width / 8;
-  for (int64_t i = blockIdx.x * (int64_t)blockDim.x + threadIdx.x; i < p.slots * chunks; i += (int64_t)gridDim.x * blockDim.x) {
-    int64_t slot = i / chunks;
-    int c = i % chunks;
+  int step = gridDim.x * blockDim.x, i = blockIdx.x * blockDim.x + threadIdx.x, c = i % chunks;
+#pragma unroll 4
+  for (int64_t slot = i / chunks; slot < p.slots;) {
     const uint8_t* e = p.cache + slot * entry;
     uint4 v;
     if (c * 8 < p.k) {
@@ -307,6 +307,8 @@ extern "C" __global__ void __launch_bounds__(256) kv_cast(const __grid_constant_
       v = make_uint4(r[0], r[1], r[2], r[3]);
     }
     *reinterpret_cast<uint4*>(p.out + slot * width + c * 8) = v;
+    slot += step / chunks, c += step % chunks;
+    if (c >= chunks) c -= chunks, slot++;
   }
   finish(p.at);
 }

@@ -15,6 +15,22 @@
 // ends after [Options.StepTimeout], or at once when another rank has failed; the
 // group is over then. [Options.Fault] makes a rank fail, to try it.
 //
+// # Kernels
+//
+// There is code for compute capability 9.0, 10.0 and 12.0, and PTX of 9.0 for later
+// ones; all of it was compiled, and what an H200 takes was run. Every GPU has all of
+// the table. A row's bits are the same on each path of a line:
+//
+//   - dense products: src/gemm.cu; more than 16 rows on 9.0: src/wide.cu (warpgroups)
+//   - experts: src/experts.cu for few rows of FP4; src/moe.cu for other formats and
+//     more rows; many rows of FP4 on 9.0: src/wide_moe.cu
+//   - attention and indexer: src/attend.cu, src/indexer.cu; prefill as decode
+//   - 4-bit activations: 12.0 src/fp4mma.cu, 10.0 src/fp4tensor.cu; else they are
+//     rounded to 4 bits and go through the kernels above
+//   - exact products: src/exact.cu
+//   - routing, rows, sampling, collectives: src/route.cu, src/rows.cu, src/sample.cu,
+//     src/comm.cu; weights are packed at load by src/pack.cu
+//
 // # Times
 //
 // Every kernel can stamp its own start and end from the GPU's clock (%globaltimer,

@@ -24,9 +24,10 @@ type clock struct {
 	gpu      int64   // GPU time of the last reading
 	offset   int64   // kernels.Now - GPU time, then
 	drift    float64 // of the offset, ns a ns
+	used     bool    // since that reading
 	first    reading
 	worst    int64 // residual so far
-	residual int64 // ns: half of the reading's width, or by how far the prediction missed it if that is more
+	residual int64 // ns: half of the reading's width, or by how far the prediction missed it if that is more and spans went by it
 }
 
 // reading is one look at both clocks.
@@ -131,7 +132,11 @@ func (c *clock) again(d *device, gpu int64) error {
 // take goes by a new reading from here on.
 func (c *clock) take(r reading) {
 	missed := r.gpu + r.offset - c.now(r.gpu)
-	c.residual = max(r.width/2, missed, -missed)
+	c.residual = r.width / 2
+	if c.used {
+		c.residual = max(c.residual, missed, -missed)
+	}
+	c.used = false
 	c.worst = max(c.worst, c.residual)
 	c.gpu, c.offset = r.gpu, r.offset
 	if d := r.gpu - c.first.gpu; d >= int64(clockBase) || c.drift == 0 {

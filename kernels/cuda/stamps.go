@@ -54,13 +54,18 @@ func (s *stamps) clear(d *device) error {
 // decode turns stamps that were brought back into spans. lanes is nil where calls
 // ran one after the other.
 func (d *device) decode(b []byte, spans []kernels.Span, lanes []int8) error {
+	stamp := func(i, j int) int64 { return int64(binary.LittleEndian.Uint64(b[i*stampBytes+8*j:])) }
 	var last int64
 	for i := range spans {
-		start, end := int64(binary.LittleEndian.Uint64(b[i*stampBytes:])), int64(binary.LittleEndian.Uint64(b[i*stampBytes+8:]))
-		spans[i] = kernels.Span{Groups: int32(binary.LittleEndian.Uint64(b[i*stampBytes+16:]))}
-		if end != 0 {
-			spans[i].Start, spans[i].End = d.clock.now(start), d.clock.now(end)
-			last = max(last, end)
+		last = max(last, stamp(i, 1))
+	}
+	if err := d.clock.again(d, last); err != nil {
+		return err
+	}
+	for i := range spans {
+		spans[i] = kernels.Span{Groups: int32(stamp(i, 2))}
+		if end := stamp(i, 1); end != 0 {
+			spans[i].Start, spans[i].End = d.clock.now(stamp(i, 0)), d.clock.now(end)
 		} else if i > 0 { // no rows: nothing ran
 			spans[i].Start, spans[i].End = spans[i-1].End, spans[i-1].End
 		}
@@ -70,7 +75,7 @@ func (d *device) decode(b []byte, spans []kernels.Span, lanes []int8) error {
 			spans[i].Lane = l
 		}
 	}
-	return d.clock.again(d, last)
+	return nil
 }
 
 func (s *stamps) close() {

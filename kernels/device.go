@@ -37,6 +37,19 @@ type Matrix struct {
 	Input    float32 // FP4: the input scale for 4-bit activations; 0: none stored
 }
 
+// Alloc gives memory for the parts of a matrix that are not at hand in one piece:
+// WeightBytes of the matrix at most, and the device's again once it has used the
+// matrix. nil: memory is made.
+type Alloc func(bytes int) []byte
+
+// Bytes returns memory of some contents.
+func (a Alloc) Bytes(n int) []byte {
+	if a == nil {
+		return make([]byte, n)
+	}
+	return a(n)
+}
+
 // Weights are Count matrices of one shape and format (experts or heads, else
 // one), which a device packs into one buffer. Read is called once for each
 // index, for several at once, and its result is not kept: a rank's share is streamed.
@@ -46,7 +59,7 @@ type Weights struct {
 	Use        Use
 	Count      int
 	Rows, Cols int
-	Read       func(i int) (Matrix, error)
+	Read       func(i int, a Alloc) (Matrix, error)
 }
 
 // Fetch is bytes to copy from a device at the end of a list. The zero Fetch is none.

@@ -14,6 +14,11 @@ import (
 // contiguous there (whole rows of BF16, F32 or NVFP4), else a copy. Columns of
 // NVFP4 are sliced at multiples of 16.
 func (l *Linear) Slice(rowLo, rowHi, colLo, colHi int) (kernels.Matrix, error) {
+	return l.SliceTo(nil, rowLo, rowHi, colLo, colHi)
+}
+
+// SliceTo is Slice with memory for copies.
+func (l *Linear) SliceTo(a kernels.Alloc, rowLo, rowHi, colLo, colHi int) (kernels.Matrix, error) {
 	if err := l.inside(rowLo, rowHi, colLo, colHi); err != nil {
 		return kernels.Matrix{}, err
 	}
@@ -24,9 +29,10 @@ func (l *Linear) Slice(rowLo, rowHi, colLo, colHi int) (kernels.Matrix, error) {
 		if lo == 0 && hi == perRow {
 			return b[rowLo*perRow : rowHi*perRow]
 		}
-		out := make([]byte, 0, (rowHi-rowLo)*(hi-lo))
+		out := a.Bytes((rowHi - rowLo) * (hi - lo))
+		at := 0
 		for r := rowLo; r < rowHi; r++ {
-			out = append(out, b[r*perRow+lo:r*perRow+hi]...)
+			at += copy(out[at:], b[r*perRow+lo:r*perRow+hi])
 		}
 		return out
 	}

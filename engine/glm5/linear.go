@@ -2,7 +2,6 @@ package glm5
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"glmbatch/engine/checkpoint"
@@ -96,17 +95,17 @@ func (s *source) shape(n int) (rows, cols int) {
 }
 
 // share returns the rank's share in format f, the stored one or float32.
-func (s *source) share(f kernels.Format, rank, n int) (kernels.Matrix, error) {
+func (s *source) share(a kernels.Alloc, f kernels.Format, rank, n int) (kernels.Matrix, error) {
 	rows, cols := s.shape(n)
 	var m kernels.Matrix
 	var err error
 	switch s.split {
 	case Rows:
-		m, err = s.Slice(rank*rows, (rank+1)*rows, 0, cols)
+		m, err = s.SliceTo(a, rank*rows, (rank+1)*rows, 0, cols)
 	case Cols:
-		m, err = s.Slice(0, rows, rank*cols, (rank+1)*cols)
+		m, err = s.SliceTo(a, 0, rows, rank*cols, (rank+1)*cols)
 	default:
-		m, err = s.Slice(0, rows, 0, cols)
+		m, err = s.SliceTo(a, 0, rows, 0, cols)
 	}
 	if err != nil {
 		return m, err
@@ -175,11 +174,11 @@ func (l *loader) part(name string, all []source) (part, error) {
 	format := all[0].runs
 	buf, err := l.g.Load(all[0].split.sharing(), func(rank int) kernels.Weights {
 		return kernels.Weights{Name: name, Format: format, Count: 1, Rows: p.rows, Cols: cols,
-			Read: func(int) (kernels.Matrix, error) {
+			Read: func(_ int, a kernels.Alloc) (kernels.Matrix, error) {
 				if format == kernels.FP8 {
-					return l.rounded.stack(all, rank, n)
+					return l.rounded.stack(a, all, rank, n)
 				}
-				return stack(all, format, rank, n)
+				return stack(a, all, format, rank, n)
 			}}
 	})
 	p.packed = packed{buf, kernels.With("gemm", format)}
@@ -188,25 +187,44 @@ func (l *loader) part(name string, all []source) (part, error) {
 
 // stack puts a rank's shares one above the other, in a format that is theirs or
 // float32.
-func stack(all []source, f kernels.Format, rank, n int) (kernels.Matrix, error) {
-	m, err := all[0].share(f, rank, n)
-	if err != nil || len(all) == 1 {
-		return m, err
+func stack(a kernels.Alloc, all []source, f kernels.Format, rank, n int) (kernels.Matrix, error) {
+	if len(all) == 1 {
+		return all[0].share(a, f, rank, n)
 	}
-	data, scales := [][]byte{m.Data}, [][]byte{m.Scales}
-	for i := range all[1:] {
-		t, err := all[1+i].share(f, rank, n)
+	var m kernels.Matrix
+	var data, scales [][]byte
+	for i := range all {
+		t, err := all[i].share(nil, f, rank, n)
 		if err != nil {
 			return kernels.Matrix{}, err
 		}
 		data, scales = append(data, t.Data), append(scales, t.Scales)
 		m.Input = max(m.Input, t.Input) // the parts have one input
-		if t.Global != m.Global {
+		if i == 0 {
+			m.Global, m.GlobalUp = t.Global, t.GlobalUp
+		} else if t.Global != m.Global {
 			m.GlobalUp = t.Global
 		}
 	}
-	m.Data, m.Scales = slices.Concat(data...), slices.Concat(scales...)
+	m.Data, m.Scales = concat(a, data), concat(a, scales)
 	return m, nil
+}
+
+// concat is slices.Concat in memory of a.
+func concat(a kernels.Alloc, parts [][]byte) []byte {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	if n == 0 {
+		return nil
+	}
+	out := a.Bytes(n)
+	at := 0
+	for _, p := range parts {
+		at += copy(out[at:], p)
+	}
+	return out
 }
 
 // vector loads a norm's weight or a bias, as float32, whole on every rank.

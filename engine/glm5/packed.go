@@ -17,7 +17,7 @@ func (l *loader) embedding() (packed, error) {
 	}
 	buf, err := l.g.Load(kernels.Replicated, func(int) kernels.Weights {
 		return kernels.Weights{Name: s.Name, Format: s.Format, Use: kernels.Gather, Count: 1, Rows: s.Rows, Cols: s.Cols,
-			Read: func(int) (kernels.Matrix, error) { return s.Slice(0, s.Rows, 0, s.Cols) }}
+			Read: func(_ int, a kernels.Alloc) (kernels.Matrix, error) { return s.SliceTo(a, 0, s.Rows, 0, s.Cols) }}
 	})
 	return packed{buf, kernels.With("embed", s.Format)}, err
 }
@@ -29,9 +29,9 @@ func (l *loader) embedding() (packed, error) {
 // absorb loads each head's key rows, transposed.
 func (l *loader) absorb(module string) (packed, error) {
 	c := l.c
-	return l.perHead("q_absorb", module, c.KVLoRA, c.QKNope, func(s *source, f kernels.Format, row int) (kernels.Matrix, error) {
+	return l.perHead("q_absorb", module, c.KVLoRA, c.QKNope, func(s *source, a kernels.Alloc, f kernels.Format, row int) (kernels.Matrix, error) {
 		m, err := s.as(f, row, row+c.QKNope)
-		m.Data = transpose(m.Data, c.QKNope, c.KVLoRA, width(f))
+		m.Data = transpose(a, m.Data, c.QKNope, c.KVLoRA, width(f))
 		return m, err
 	})
 }
@@ -39,14 +39,14 @@ func (l *loader) absorb(module string) (packed, error) {
 // valuesUp loads each head's value rows.
 func (l *loader) valuesUp(module string) (packed, error) {
 	c := l.c
-	return l.perHead("v_up", module, c.VHead, c.KVLoRA, func(s *source, f kernels.Format, row int) (kernels.Matrix, error) {
+	return l.perHead("v_up", module, c.VHead, c.KVLoRA, func(s *source, _ kernels.Alloc, f kernels.Format, row int) (kernels.Matrix, error) {
 		return s.as(f, row+c.QKNope, row+c.QKNope+c.VHead)
 	})
 }
 
 // perHead loads a matrix [rows, cols] for each head of a rank; read gets the
 // head's first row of the module. BF16 stays BF16, all else becomes float32.
-func (l *loader) perHead(kernel kernels.Name, module string, rows, cols int, read func(s *source, f kernels.Format, row int) (kernels.Matrix, error)) (packed, error) {
+func (l *loader) perHead(kernel kernels.Name, module string, rows, cols int, read func(s *source, a kernels.Alloc, f kernels.Format, row int) (kernels.Matrix, error)) (packed, error) {
 	s, err := l.source(module)
 	if err != nil {
 		return packed{}, err
@@ -58,7 +58,7 @@ func (l *loader) perHead(kernel kernels.Name, module string, rows, cols int, rea
 	heads, each := l.c.Heads/l.shards, l.c.QKNope+l.c.VHead
 	buf, err := l.g.Load(kernels.Sharded, func(rank int) kernels.Weights {
 		return kernels.Weights{Name: string(kernel) + " of " + module, Format: format, Count: heads, Rows: rows, Cols: cols,
-			Read: func(i int) (kernels.Matrix, error) { return read(&s, format, (rank*heads+i)*each) }}
+			Read: func(i int, a kernels.Alloc) (kernels.Matrix, error) { return read(&s, a, format, (rank*heads+i)*each) }}
 	})
 	return packed{buf, kernels.With(kernel, format)}, err
 }
@@ -90,11 +90,11 @@ func decoded(m kernels.Matrix, have, want kernels.Format, n int) kernels.Matrix 
 }
 
 // transpose returns [rows, cols] values of size bytes, 2 or 4, as [cols, rows].
-func transpose(b []byte, rows, cols, size int) []byte {
+func transpose(a kernels.Alloc, b []byte, rows, cols, size int) []byte {
 	if len(b) < rows*cols*size {
 		return nil // the slice failed
 	}
-	out := make([]byte, rows*cols*size)
+	out := a.Bytes(rows * cols * size)
 	for r := range rows {
 		to, line := out[r*size:], b[r*cols*size:][:cols*size]
 		for c := range cols {
@@ -151,8 +151,8 @@ func (l *loader) expertsOf(i int, kernel kernels.Name, names ...string) (packed,
 	}
 	buf, err := l.g.Load(all[0].split.sharing(), func(rank int) kernels.Weights {
 		return kernels.Weights{Name: name, Format: format, Use: use, Count: l.c.Experts, Rows: rows, Cols: cols,
-			Read: func(e int) (kernels.Matrix, error) {
-				return stack(all[e*len(names):(e+1)*len(names)], format, rank, n)
+			Read: func(e int, a kernels.Alloc) (kernels.Matrix, error) {
+				return stack(a, all[e*len(names):(e+1)*len(names)], format, rank, n)
 			}}
 	})
 	return packed{buf, kernels.With(kernel, suffix)}, err

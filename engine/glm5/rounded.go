@@ -63,11 +63,11 @@ type table8 struct {
 }
 
 // stack is a rank's shares one above the other in FP8.
-func (r *rounded) stack(all []source, rank, n int) (kernels.Matrix, error) {
+func (r *rounded) stack(a kernels.Alloc, all []source, rank, n int) (kernels.Matrix, error) {
 	shares := make([][]byte, len(all))
 	total, most := 0, uint16(0)
 	for i := range all {
-		m, err := all[i].share(kernels.BF16, rank, n)
+		m, err := all[i].share(nil, kernels.BF16, rank, n)
 		if err != nil {
 			return m, err
 		}
@@ -77,7 +77,7 @@ func (r *rounded) stack(all []source, rank, n int) (kernels.Matrix, error) {
 	}
 	e := scale8(most)
 	t := r.table(e)
-	codes := make([]byte, total)
+	codes := a.Bytes(total)
 	at := 0
 	for i, b := range shares {
 		counts := t.encode(codes[at:at+len(b)/2], b)

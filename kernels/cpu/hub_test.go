@@ -74,7 +74,7 @@ func TestReplicatedOnce(t *testing.T) {
 	load := func(s kernels.Sharing) {
 		t.Helper()
 		if _, err := g.Load(s, func(int) kernels.Weights {
-			return kernels.Weights{Name: "w", Format: kernels.F32, Count: 1, Rows: 16, Cols: 16, Read: func(int) (kernels.Matrix, error) {
+			return kernels.Weights{Name: "w", Format: kernels.F32, Count: 1, Rows: 16, Cols: 16, Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
 				reads.Add(1)
 				return kernels.Matrix{Data: make([]byte, 1024)}, nil
 			}}
@@ -99,14 +99,14 @@ func TestReadErrors(t *testing.T) {
 	g := group(t, 1, Options{})
 	broken := errors.New("disk on fire")
 	for _, w := range []kernels.Weights{
-		{Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{}, broken }, Count: 1, Rows: 2, Cols: 2, Format: kernels.F32},
-		{Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 0, Rows: 2, Cols: 2, Format: kernels.F32},
-		{Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: "int3"},
-		{Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP4},
-		{Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP8},
-		{Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP8, Use: kernels.Gather},
-		{Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.BF16, Use: kernels.Gather},
-		{Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: maxDim, Rows: maxDim, Cols: maxDim, Format: kernels.F32},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, broken }, Count: 1, Rows: 2, Cols: 2, Format: kernels.F32},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 0, Rows: 2, Cols: 2, Format: kernels.F32},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: "int3"},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP4},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP8},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP8, Use: kernels.Gather},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.BF16, Use: kernels.Gather},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: maxDim, Rows: maxDim, Cols: maxDim, Format: kernels.F32},
 		{Count: 1, Rows: 2, Cols: 2, Format: kernels.F32},
 	} {
 		w.Name = "model.some.weight"
@@ -129,14 +129,16 @@ func TestHostileBatches(t *testing.T) {
 	cache := alloc(t, g, int64(2*kernels.PageTokens*kernels.LatentEntry(kernels.F32, latent, rope)), kernels.Sharded)
 	table, err := g.Load(kernels.Sharded, func(int) kernels.Weights {
 		return kernels.Weights{Name: "t", Format: kernels.F32, Use: kernels.Gather, Count: 1, Rows: 8, Cols: 4,
-			Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{Data: make([]byte, 128)}, nil }}
+			Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{Data: make([]byte, 128)}, nil }}
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	experts, err := g.Load(kernels.Sharded, func(int) kernels.Weights {
 		return kernels.Weights{Name: "e", Format: kernels.F32, Count: 4, Rows: 32, Cols: 16,
-			Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{Data: make([]byte, 4*32*16)}, nil }}
+			Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+				return kernels.Matrix{Data: make([]byte, 4*32*16)}, nil
+			}}
 	})
 	if err != nil {
 		t.Fatal(err)

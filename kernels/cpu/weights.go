@@ -117,7 +117,7 @@ func pack(dst []byte, w kernels.Weights, threads int) ([]matrix, error) {
 					return
 				}
 				next++
-				m, err := w.Read(i)
+				m, err := w.Read(i, nil)
 				first = err
 				reading.Unlock()
 				if err != nil {
@@ -138,7 +138,7 @@ func pack(dst []byte, w kernels.Weights, threads int) ([]matrix, error) {
 // copyTables copies matrices whose rows are looked up.
 func copyTables(dst []byte, w kernels.Weights) error {
 	for i := range w.Count {
-		m, err := w.Read(i)
+		m, err := w.Read(i, nil)
 		if err != nil {
 			return err
 		}

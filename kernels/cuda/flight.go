@@ -120,7 +120,7 @@ func (d *device) Wait() error {
 // arrived looks without a pause for as long as decode steps take, then now and
 // then: the runtime's sleep is of a millisecond where nothing else is to be done.
 func (d *device) arrived(x *flight) error {
-	const short, nap = 30 * time.Millisecond, time.Millisecond
+	const short, nap = 100 * time.Millisecond, time.Millisecond
 	start := time.Now()
 	for spins := 1; ; spins++ {
 		err := driver.Arrived(x.done)

@@ -16,7 +16,7 @@ func TestReader(t *testing.T) {
 	broken := errors.New("broken")
 	for _, ranks := range []int{1, 64} {
 		for _, taken := range []int{0, 3, 100} {
-			w := kernels.Weights{Count: 100, Read: func(i int) (kernels.Matrix, error) {
+			w := kernels.Weights{Count: 100, Read: func(i int, a kernels.Alloc) (kernels.Matrix, error) {
 				if i == 99 {
 					return kernels.Matrix{}, broken
 				}

@@ -125,7 +125,7 @@ type weights struct {
 func newWeights(seed uint64, f kernels.Format, use kernels.Use, count, rows, cols int) *weights {
 	w := &weights{seed: seed, halves: f == kernels.FP4 && rows%2 == 0 && seed%2 == 0}
 	w.Weights = kernels.Weights{Name: "test.weight", Format: f, Use: use, Count: count, Rows: rows, Cols: cols}
-	w.Read = func(i int) (kernels.Matrix, error) { return w.matrix(i), nil }
+	w.Read = func(i int, _ kernels.Alloc) (kernels.Matrix, error) { return w.matrix(i), nil }
 	return w
 }
 

@@ -256,7 +256,7 @@ func testMemory(t *testing.T, open Open) {
 	}
 	if _, err := b.g.Load(kernels.Sharded, func(int) kernels.Weights {
 		return kernels.Weights{Name: "bad.weight", Format: kernels.F32, Count: 1, Rows: 16, Cols: 16,
-			Read: func(int) (kernels.Matrix, error) { return kernels.Matrix{Data: make([]byte, 8)}, nil }}
+			Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{Data: make([]byte, 8)}, nil }}
 	}); err == nil {
 		t.Error("loading a weight with too few bytes succeeded")
 	}

@@ -24,7 +24,7 @@ type clock struct {
 	gpu      int64   // GPU time of the last reading
 	offset   int64   // kernels.Now - GPU time, then
 	drift    float64 // of the offset, ns a ns
-	used     bool    // since that reading
+	used     bool    // for spans since that reading
 	first    reading
 	worst    int64 // residual so far
 	residual int64 // ns: half of the reading's width, or by how far the prediction missed it if that is more and spans went by it

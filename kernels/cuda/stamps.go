@@ -70,7 +70,7 @@ func (d *device) decode(b []byte, spans []kernels.Span, lanes []int8) error {
 			spans[i].Start, spans[i].End = spans[i-1].End, spans[i-1].End
 		}
 	}
-	d.clock.used = last > d.clock.gpu
+	d.clock.used = d.clock.used || last > d.clock.gpu
 	for i, l := range lanes {
 		if i < len(spans) {
 			spans[i].Lane = l

@@ -78,7 +78,8 @@ type Stats struct{ Launches, Graphs, Nodes, GraphLaunches int }
 
 const stageBytes = 4 << 20
 
-func newDevice(g *group, rank, gpu int) (d *device, err error) {
+// newDevice opens a rank; mates are the group's ranks on that GPU so far.
+func newDevice(g *group, rank, gpu int, mates []*device) (d *device, err error) {
 	d = &device{group: g, rank: rank, gpu: gpu, funcs: map[string]cu.Function{}, tables: map[string]uintptr{}}
 	dev := cu.Device(gpu)
 	if d.ctx, err = dev.RetainPrimaryCtx(); err != nil {
@@ -92,7 +93,7 @@ func newDevice(g *group, rank, gpu int) (d *device, err error) {
 	}
 	d.warpgroups = warpgroups(dev)
 	d.units4 = max(g.options.units4, units4Of(dev))
-	if err = d.loadImages(); err != nil {
+	if err = d.loadImages(mates); err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", d.info.Name, d.info.Detail, err)
 	}
 	if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {

@@ -47,8 +47,8 @@ const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 experts_up_fp
 	"wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16 few_bf16_32 few_bf16_64 few_fp4_16 few_fp4_32 few_fp4_64 wide_up_fp4 wide_down_fp4"
 
 // loadImages loads the kernels once for all ranks of the group on a GPU.
-func (d *device) loadImages() error {
-	loaded := slices.Clone(d.group.ranks)
+func (d *device) loadImages(mates []*device) error {
+	loaded := slices.Clone(mates)
 	for _, l := range d.group.options.like {
 		if r, ok := l.(*device); ok {
 			loaded = append(loaded, r)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"sync"
 	"time"
 
 	"glmbatch/kernels"
@@ -42,13 +44,9 @@ func Open(ranks int, o Options) ([]kernels.Device, error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	g := &group{options: o}
-	for r, gpu := range at {
-		d, err := newDevice(g, r, gpu)
-		if err != nil {
-			g.closeAll()
-			return nil, fmt.Errorf("rank %d on GPU %d: %w", r, gpu, err)
-		}
-		g.ranks = append(g.ranks, d)
+	if g.ranks, err = g.openRanks(at); err != nil {
+		g.closeAll()
+		return nil, err
 	}
 	if err := g.link(); err != nil {
 		g.closeAll()
@@ -59,6 +57,35 @@ func Open(ranks int, o Options) ([]kernels.Device, error) {
 		out[i] = d
 	}
 	return out, nil
+}
+
+// openRanks opens the ranks on their GPUs, all GPUs at once. With an error it
+// returns those that it opened.
+func (g *group) openRanks(at []int) ([]*device, error) {
+	ranks, errs := make([]*device, len(at)), make([]error, len(at))
+	var wg sync.WaitGroup
+	for first, gpu := range at {
+		if first > 0 && at[first-1] == gpu {
+			continue // the first rank's goroutine opens all of the GPU
+		}
+		wg.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			for r := first; r < len(at) && at[r] == gpu; r++ {
+				if ranks[r], errs[r] = newDevice(g, r, gpu, ranks[first:r]); errs[r] != nil {
+					ranks[r] = nil
+					errs[r] = fmt.Errorf("rank %d on GPU %d: %w", r, gpu, errs[r])
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	i := slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	if i < 0 {
+		return ranks, nil
+	}
+	return slices.DeleteFunc(ranks, func(d *device) bool { return d == nil }), errs[i]
 }
 
 // placement returns each rank's GPU: per ranks on each, from the first on; 0: as

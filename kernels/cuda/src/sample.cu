@@ -43,20 +43,60 @@ __device__ __forceinline__ uint32_t order(float f) {
   return u & 0x80000000u ? ~u : u | 0x80000000u;
 }
 
-// The largest value's index, the lowest of equals; skip hides what was chosen.
-__device__ int argmax(const float* x, int n, const int* skip, int skips, u64* s) {
-  u64 best = 0;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) {
-    bool hidden = false;
-    for (int j = 0; j < skips; j++) hidden |= skip[j] == i;
-    if (!hidden) best = max(best, (u64)order(x[i]) << 32 | (0xffffffffu - i));
-  }
+__device__ __forceinline__ u64 rank_of(float v, int i) { return (u64)order(v) << 32 | (0xffffffffu - i); }
+
+// The best of the block's ranks, as an index.
+__device__ int best_of(u64 best, u64* s) {
   for (int o = 16; o; o >>= 1) best = max(best, __shfl_xor_sync(~0u, best, o));
   __syncthreads();
   if ((threadIdx.x & 31) == 0) s[threadIdx.x >> 5] = best;
   __syncthreads();
   for (int i = 0; i < (blockDim.x + 31) / 32; i++) best = max(best, s[i]);
   return (int)(0xffffffffu - (uint32_t)best);
+}
+
+// The largest value's index, the lowest of equals.
+__device__ int argmax(const float* x, int n, u64* s) {
+  float top = -INFINITY;
+  int at = -1, whole = (uintptr_t)x & 15 ? 0 : n / 4;
+  const float4* x4 = reinterpret_cast<const float4*>(x);
+  // A thread's indices ascend, so that > keeps the lowest of equals.
+  auto take = [&](float v, int i) {
+    if (v > top) top = v, at = i;
+  };
+  constexpr int kLoads = 8;  // on their way at once
+  int i = threadIdx.x, step = blockDim.x;
+  for (; i + (kLoads - 1) * step < whole; i += kLoads * step) {
+    float4 v[kLoads];
+#pragma unroll
+    for (int j = 0; j < kLoads; j++) v[j] = x4[i + j * step];
+#pragma unroll
+    for (int j = 0; j < kLoads; j++) {
+      int k = 4 * (i + j * step);
+      take(v[j].x, k), take(v[j].y, k + 1), take(v[j].z, k + 2), take(v[j].w, k + 3);
+    }
+  }
+  for (; i < whole; i += step) {
+    float4 v = x4[i];
+    take(v.x, 4 * i), take(v.y, 4 * i + 1), take(v.z, 4 * i + 2), take(v.w, 4 * i + 3);
+  }
+  for (i = 4 * whole + threadIdx.x; i < n; i += step) take(x[i], i);
+  u64 best = at < 0 ? 0 : rank_of(top, at);
+  if (__syncthreads_or(at >= 0)) return best_of(best, s);
+  // Nothing is above -Inf: the first of -Inf, else the first of all.
+  for (i = threadIdx.x; i < n; i += step) best = max(best, rank_of(x[i], i));
+  return best_of(best, s);
+}
+
+// The same but for the indices in skip.
+__device__ int argmax(const float* x, int n, const int* skip, int skips, u64* s) {
+  u64 best = 0;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    bool hidden = false;
+    for (int j = 0; j < skips; j++) hidden |= skip[j] == i;
+    if (!hidden) best = max(best, rank_of(x[i], i));
+  }
+  return best_of(best, s);
 }
 
 // A likelihood relative to the best token's, in 2^-40.
@@ -132,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const __grid_constant_
     x = w;
     __syncthreads();
   }
-  int best = argmax(x, n, nullptr, 0, red), token = best;
+  int best = argmax(x, n, red), token = best;
   float top = x[best];
   if (!(top > -INFINITY)) {  // nothing to choose from
     if (tid == 0) {
@@ -223,7 +263,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const __grid_constant_
   Sampled* y = p.y + m;
   if (q.logprobs >= 0) {
     int wanted = min(min(q.logprobs, n), kAlternatives);
-    int first = argmax(raw, n, nullptr, 0, red);
+    int first = argmax(raw, n, red);
     float hi = raw[first];
     double sum = 0;
     for (int i = tid; i < n; i += blockDim.x) {

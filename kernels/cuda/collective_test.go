@@ -166,3 +166,36 @@ func TestWay(t *testing.T) {
 		}
 	}
 }
+
+// What a rank's kernels say of their waits, and the host's word to stop.
+func TestVerdict(t *testing.T) {
+	fresh := func() *group {
+		return &group{ranks: make([]*device, 4), words: make([]byte, 4096), options: Options{StepTimeout: 4 * time.Second}}
+	}
+	g := fresh()
+	if err := g.verdict(1); err != nil || g.ended() != nil {
+		t.Errorf("without a word: %v", err)
+	}
+	if !g.halt() || g.halt() || *g.word(0) != 1 {
+		t.Error("the second to tell is the first")
+	}
+	*g.word(1 + 1) = 0xFFFFFFFF
+	if err := g.verdict(1); !errors.Is(err, kernels.ErrPeer) || !errors.Is(err, kernels.ErrDevice) {
+		t.Errorf("a rank that was told to stop: %v", err)
+	}
+	broken := errors.New("broken")
+	if err := g.fail(broken); err != broken {
+		t.Errorf("the rank that failed has %v", err)
+	}
+	if err := g.verdict(1); !errors.Is(err, kernels.ErrPeer) || !errors.Is(err, broken) {
+		t.Errorf("a rank that was stopped by another's error: %v", err)
+	}
+	g = fresh()
+	*g.word(1 + 3) = 1 + 2
+	if err := g.verdict(3); !errors.Is(err, kernels.ErrDevice) || errors.Is(err, kernels.ErrPeer) || !strings.Contains(err.Error(), "rank 3 waited for rank 2") {
+		t.Errorf("a rank that waited too long: %v", err)
+	}
+	if *g.word(0) != 1 || g.ended() == nil {
+		t.Error("the others go on")
+	}
+}

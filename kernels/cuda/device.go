@@ -43,7 +43,7 @@ type device struct {
 	flights flights  // lists on their way
 	epoch   uintptr  // counts of the rank's barriers and collectives, for kernels
 	scratch [scratches]region
-	tables  map[string]uintptr // device arrays of the ranks' pointers
+	tables  map[string]uintptr // device arrays that launches refer to
 	graphs  []*graph           // the last used first
 	stamps  stamps
 	clock   clock

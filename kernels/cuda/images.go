@@ -31,7 +31,7 @@ var entries = map[string]string{
 	"wide":      "wide_split_bf16_64 wide_split_bf16_128 wide_split_fp4_64 wide_split_fp4_128 wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16 few_bf16_32 few_bf16_64 few_fp4_16 few_fp4_32 few_fp4_64",
 	"wide_moe":  "moe_split_fp4 wide_up_fp4 wide_down_fp4",
 	"exact":     "exact_gemm_bf16 exact_gemm_fp4 exact_up_bf16 exact_up_fp4 exact_down_bf16 exact_down_fp4",
-	"rows":      "rms_norm add_norm latent_write index_write silu_mul gather_rows embed all_gather quant_pairs",
+	"rows":      "rms_norm add_norm latent_write index_write silu_mul gather_rows embed quant_pairs",
 	"route":     "moe_route moe_route_many",
 	"attend":    "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
 	"indexer":   "index_logits_f32 index_logits_bf16 index_logits_fp8 index_topk",

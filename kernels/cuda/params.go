@@ -41,10 +41,10 @@ type groupP struct {
 }
 
 type rowsP struct {
-	x, y, w, b, rope, pos, idx, res, cache, parts, at uintptr
-	m, n, k, ldx, ldy, ldr                            int32
-	nrope, heads, ranks, format                       int32
-	eps                                               float32
+	x, y, w, b, rope, pos, idx, res, cache, at uintptr
+	m, n, k, ldx, ldy, ldr                     int32
+	nrope, heads, format                       int32
+	eps                                        float32
 }
 
 type routeP struct {

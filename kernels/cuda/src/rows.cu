@@ -11,10 +11,9 @@ struct RowsP {
   const int* idx;      // slots (cache writes), rows (gather), tokens (embed)
   float* res;          // residual, updated in place
   void* cache;
-  const float* const* parts;  // all_reduce_norm, all_gather: each rank's part
   u64* at;
   int m, n, k, ldx, ldy, ldr;  // ldr: of res
-  int nrope, heads, ranks, format;  // format: 0 float32, 1 BF16, 2 FP8
+  int nrope, heads, format;  // format: 0 float32, 1 BF16, 2 FP8
   float eps;
 };
 
@@ -38,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(512) rms_norm(const __grid_constant
   finish(p.at);
 }
 
-// res += part (of this rank, or of all ranks in rank order); y = norm of res.
+// res += part; y = norm of res.
 extern "C" __global__ void __launch_bounds__(1024) add_norm(const __grid_constant__ RowsP p) {
   __shared__ float s[32];
   begin();
@@ -47,20 +46,18 @@ extern "C" __global__ void __launch_bounds__(1024) add_norm(const __grid_constan
   for (int j = 0; j < 8; j++) w[j] = threadIdx.x + j * blockDim.x < p.n ? p.w[threadIdx.x + j * blockDim.x] : 0;
   ready(p.at);
   float* res = p.res + (size_t)blockIdx.x * p.ldr;
-  float ss = 0, keep[8];
+  float ss = 0, keep[8], part[8];
+#pragma unroll
+  for (int j = 0; j < 8; j++) {  // all loads before the first store, which they do not have to wait for
+    int i = threadIdx.x + j * blockDim.x;
+    keep[j] = i < p.n ? res[i] : 0;
+    part[j] = i < p.n ? p.x[(size_t)blockIdx.x * p.ldx + i] : 0;
+  }
 #pragma unroll
   for (int j = 0; j < 8; j++) {
     int i = threadIdx.x + j * blockDim.x;
-    keep[j] = 0;
     if (i < p.n) {
-      float part;
-      if (p.parts) {
-        part = 0;
-        for (int r = 0; r < p.ranks; r++) part += p.parts[r][(size_t)blockIdx.x * p.ldx + i];
-      } else {
-        part = p.x[(size_t)blockIdx.x * p.ldx + i];
-      }
-      keep[j] = res[i] + part;
+      keep[j] += part[j];
       res[i] = keep[j];
       ss = fmaf(keep[j], keep[j], ss);
     }
@@ -179,16 +176,6 @@ extern "C" __global__ void __launch_bounds__(256) embed(const __grid_constant__ 
   float* y = p.y + (size_t)blockIdx.x * p.ldy;
   for (int i = threadIdx.x; i < p.n; i += blockDim.x)
     y[i] = p.format == 0 ? static_cast<const float*>(p.cache)[row + i] : __bfloat162float(static_cast<const __nv_bfloat16*>(p.cache)[row + i]);
-  finish(p.at);
-}
-
-// y[m] = the ranks' columns side by side.
-extern "C" __global__ void __launch_bounds__(256) all_gather(const __grid_constant__ RowsP p) {
-  begin();
-  ready(p.at);
-  int per = p.n / p.ranks;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < p.n; i += gridDim.x * blockDim.x)
-    p.y[(size_t)blockIdx.y * p.ldy + i] = p.parts[i / per][(size_t)blockIdx.y * p.ldx + i % per];
   finish(p.at);
 }
 

@@ -1,0 +1,90 @@
+package engine_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"glmbatch/engine"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+)
+
+// Whatever is asked, and whenever it comes or is cancelled, steps that are launched
+// ahead give each request the tokens of steps in lockstep, to the last bit.
+func TestAheadIsLockstep(t *testing.T) {
+	m := load(t, 1, 1, glm5.Options{MaxRows: 40, MaxSeqs: 6, Context: 200, Pages: 8})
+	type arrival struct {
+		engine.Request
+		after  int // tokens that were seen before it comes
+		cancel int // after so many tokens; 0: never
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var list []arrival
+		for i := range rapid.IntRange(1, 4).Draw(t, "requests") {
+			s := engine.Sampling{MaxTokens: rapid.IntRange(1, 7).Draw(t, "max"), Seed: uint64(i), IgnoreEOS: rapid.Bool().Draw(t, "ignore"), Logprobs: rapid.IntRange(0, 2).Draw(t, "logprobs")}
+			if rapid.Bool().Draw(t, "random") {
+				s.Temperature, s.TopP = 1.2, .97
+			}
+			if rapid.Bool().Draw(t, "penalty") {
+				s.Repetition = 1.4
+			}
+			if rapid.Bool().Draw(t, "stop") {
+				s.StopTokens = rapid.SliceOfN(rapid.Int32Range(0, 40), 1, 20).Draw(t, "stops")
+			}
+			prompt := make([]int32, rapid.SampledFrom([]int{1, 3, 20, 62, 66}).Draw(t, "prompt"))
+			for j := range prompt {
+				prompt[j] = int32((j*j + 17*i) % 2000)
+			}
+			list = append(list, arrival{engine.Request{ID: int64(i), Prompt: prompt, Sampling: s}, rapid.IntRange(0, 12).Draw(t, "after"), rapid.IntRange(0, 8).Draw(t, "cancel") / 2})
+		}
+		o := engine.Options{
+			MaxBatchTokens: rapid.IntRange(1, 40).Draw(t, "rows"), MaxSeqs: rapid.IntRange(1, 6).Draw(t, "seqs"),
+			KVTokens: rapid.IntRange(2, 6).Draw(t, "pages") * kernels.PageTokens,
+		}
+		run := func(ahead int) map[int64]answer {
+			o := o
+			o.Ahead = ahead
+			e, err := engine.New(m, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := map[int64]answer{}
+			next, seen := 0, 0
+			for next < len(list) || !e.Idle() {
+				for next < len(list) && (seen >= list[next].after || e.Idle()) {
+					if err := e.Add(list[next].Request); err != nil {
+						t.Fatal(err)
+					}
+					next++
+				}
+				tokens, err := e.Step()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, k := range tokens {
+					seen++
+					a := got[k.ID]
+					if a.reason != engine.Going {
+						t.Fatalf("request %d goes on after its end", k.ID)
+					}
+					a.tokens, a.logprobs, a.top, a.reason = append(a.tokens, k.Token), append(a.logprobs, k.Logprob), append(a.top, k.Top...), k.Reason
+					got[k.ID] = a
+					if a.reason == engine.Going && len(a.tokens) == list[k.ID].cancel {
+						e.Cancel(k.ID)
+					}
+				}
+			}
+			if s := e.Stats(); s.Pages != 0 || s.Running+s.Waiting != 0 {
+				t.Fatalf("idle with %+v", s)
+			}
+			return got
+		}
+		want, got := run(1), run(2)
+		for _, a := range list {
+			if got[a.ID].String() != want[a.ID].String() {
+				t.Errorf("request %d:\nahead    %v\nlockstep %v", a.ID, got[a.ID], want[a.ID])
+			}
+		}
+	})
+}

@@ -1,125 +1,22 @@
 // The experts of each token.
-#include "device.cuh"
+#include "route.cuh"
 
-struct RouteP {
-  const float* x;     // logits [m, n]
-  const float* bias;  // [n]
-  int* experts;       // [m, topk]
-  float* weights;     // [m, topk]
-  u64* at;
-  int m, n, topk, ldx, ldw;
-  int groups, keep, norm;  // groups of experts, those that stay
-  float scale;
-};
-
-constexpr int kOfLane = 8;     // experts of a lane, where all are in registers
-constexpr int kMaxRouted = 64;  // largest topk and number of groups
-
-// order_of maps values to integers of the same order; NaN comes last. 0 is none.
-__device__ __forceinline__ uint32_t order_of(float v) {
-  if (v != v) return 1;
-  uint32_t u = __float_as_uint(v + 0.0f);
-  return u ^ (u >> 31 ? 0xFFFFFFFFu : 0x80000000u);
-}
-__device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
-
-// limit zeroes the choices outside the `keep` groups whose two best are largest.
-__device__ __forceinline__ void limit(const RouteP& p, float* choice, float* best) {
-  int lane = threadIdx.x, per = p.n / p.groups;
-  for (int g = lane; g < p.groups; g += 32) {
-    float a = -INFINITY, b = -INFINITY;
-    for (int i = g * per; i < (g + 1) * per; i++) {
-      float v = choice[i];
-      if (v > a) b = a, a = v;
-      else if (v > b) b = v;
-    }
-    best[g] = per == 1 ? a : a + b;
-  }
-  __syncwarp();
-  for (int g = lane; g < p.groups; g += 32) {
-    int before = 0;
-    for (int o = 0; o < p.groups; o++) before += best[o] > best[g] || (best[o] == best[g] && o < g);
-    if (before >= p.keep)
-      for (int i = g * per; i < (g + 1) * per; i++) choice[i] = 0;
-  }
-  __syncwarp();
-}
-
-// write_row writes a row: picked ascends, score is theirs.
-__device__ __forceinline__ void write_row(const RouteP& p, int m, const int* picked, const float* score) {
-  float sum = 0;
-  for (int j = 0; j < p.topk; j++) sum += score[j];
-  float f = p.norm ? p.scale / (sum + 1e-20f) : p.scale;
-  for (int j = threadIdx.x; j < p.topk; j += 32) {
-    p.experts[(size_t)m * p.topk + j] = picked[j];
-    p.weights[(size_t)m * p.ldw + j] = score[j] * f;
-  }
-}
-
-// A warp a token. Lane l has experts per*l and on, so that ties go to the lower
-// lane and there to the lower place.
 extern "C" __global__ void __launch_bounds__(32) moe_route(const __grid_constant__ RouteP p) {
-  __shared__ float choice[32 * kOfLane], best[kMaxRouted], score[kMaxRouted];
-  __shared__ int picked[kMaxRouted];
-  int lane = threadIdx.x, m = blockIdx.x, per = (p.n + 31) / 32;
-  float b[kOfLane], s[kOfLane];
-  uint32_t key[kOfLane];
-#pragma unroll
-  for (int i = 0; i < kOfLane; i++) b[i] = i < per && lane * per + i < p.n ? p.bias[lane * per + i] : 0;
-  ready(p.at);
-  begin();
-#pragma unroll
-  for (int i = 0; i < kOfLane; i++) s[i] = i < per && lane * per + i < p.n ? p.x[(size_t)m * p.ldx + lane * per + i] : 0;
-#pragma unroll
-  for (int i = 0; i < kOfLane; i++) s[i] = sigmoid(s[i]), b[i] += s[i];
-  if (p.keep < p.groups) {
-#pragma unroll
-    for (int i = 0; i < kOfLane; i++)
-      if (i < per) choice[lane * per + i] = b[i];
-    __syncwarp();
-    limit(p, choice, best);
-#pragma unroll
-    for (int i = 0; i < kOfLane; i++)
-      if (i < per) b[i] = choice[lane * per + i];
-  }
-#pragma unroll
-  for (int i = 0; i < kOfLane; i++) key[i] = i < per && lane * per + i < p.n ? order_of(b[i]) : 0;
-  unsigned mine = 0;  // which of the lane's are chosen
-  for (int j = 0; j < p.topk; j++) {
-    uint32_t top = 0;
-#pragma unroll
-    for (int i = 0; i < kOfLane; i++) top = max(top, key[i]);
-    uint32_t all = __reduce_max_sync(~0u, top);
-    if (lane == __ffs(__ballot_sync(~0u, top == all)) - 1) {
-      bool done = false;
-#pragma unroll
-      for (int i = 0; i < kOfLane; i++)
-        if (!done && key[i] == all) done = true, key[i] = 0, mine |= 1u << i;
-    }
-  }
-  int at = 0;
-#pragma unroll
-  for (int i = 0; i < kOfLane; i++) at += __popc(__ballot_sync(~0u, mine >> i & 1) & ((1u << lane) - 1));
-#pragma unroll
-  for (int i = 0; i < kOfLane; i++)
-    if (mine >> i & 1) picked[at] = lane * per + i, score[at++] = s[i];
-  __syncwarp();
-  write_row(p, m, picked, score);
-  finish(p.at);
+  __shared__ RouteMemory mem;
+  route(p, blockIdx.x, reinterpret_cast<char*>(&mem));
 }
 
 // More experts than registers hold.
 extern "C" __global__ void __launch_bounds__(32) moe_route_many(const __grid_constant__ RouteP p) {
   extern __shared__ float choice[];  // [n]
-  __shared__ float best[kMaxRouted], score[kMaxRouted];
-  __shared__ int picked[kMaxRouted];
+  __shared__ Chosen chosen;
   int lane = threadIdx.x, m = blockIdx.x;
   ready(p.at);
   begin();
   const float* x = p.x + (size_t)m * p.ldx;
   for (int e = lane; e < p.n; e += 32) choice[e] = sigmoid(x[e]) + p.bias[e];
   __syncwarp();
-  if (p.keep < p.groups) limit(p, choice, best);
+  if (p.keep < p.groups) limit(p, choice, chosen.best);
   uint32_t* key = reinterpret_cast<uint32_t*>(choice);
   for (int e = lane; e < p.n; e += 32) key[e] = order_of(choice[e]);
   for (int j = 0; j < p.topk; j++) {
@@ -132,13 +29,13 @@ extern "C" __global__ void __launch_bounds__(32) moe_route_many(const __grid_con
     if (lane == 0) key[at] = 0;
     int place = j;  // ascending: larger ones make room
     if (lane == 0) {
-      for (; place > 0 && picked[place - 1] > at; place--) picked[place] = picked[place - 1];
-      picked[place] = at;
+      for (; place > 0 && chosen.expert[place - 1] > at; place--) chosen.expert[place] = chosen.expert[place - 1];
+      chosen.expert[place] = at;
     }
     __syncwarp();
   }
-  for (int j = lane; j < p.topk; j += 32) score[j] = sigmoid(x[picked[j]]);
+  for (int j = lane; j < p.topk; j += 32) chosen.score[j] = sigmoid(x[chosen.expert[j]]);
   __syncwarp();
-  write_row(p, m, picked, score);
+  write_row(p, m, chosen);
   finish(p.at);
 }

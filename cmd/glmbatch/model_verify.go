@@ -17,6 +17,7 @@ type modelVerifyOptions struct {
 	tp      int
 	kvCache string
 	act     string
+	dense   string
 	split   bool
 	json    bool
 	device  deviceFlags
@@ -39,7 +40,7 @@ are there for this; --split-inputs takes those of jobs, which split each input i
 two BF16 values (16 bits). With bf16, the cache's rounding may move logits by 3e-2
 in the rows before the first differing choice. Choices are jumps: small models
 have near ties, and a row beyond one is reported, not judged. With fp8 and with
---act int8 the errors are reported only.
+--act int8 or --dense-weights fp8 the errors are reported only.
 
 Greedy tokens must be the same wherever the reference's margin is larger than the
 largest difference of logits. A * says that one differed within it, and that what
@@ -55,6 +56,7 @@ Exits 1 when something is out of tolerance.`,
 	f.IntVar(&o.tp, "tp", 8, "ranks: 1, 2, 4 or 8")
 	f.StringVar(&o.kvCache, "kv-cache", "f32", "format of the caches: f32, bf16 or fp8")
 	f.StringVar(&o.act, "act", "", "inputs of NVFP4 experts: w4a16, w4a4 or int8 (default: w4a16, and w4a4 if the file has its logits)")
+	f.StringVar(&o.dense, "dense-weights", "bf16", "bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at load")
 	f.BoolVar(&o.split, "split-inputs", false, "with --kv-cache f32: the products of jobs, on a GPU")
 	f.BoolVar(&o.json, "json", false, "print JSON")
 	o.device.add(f)
@@ -65,7 +67,7 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 	if err := errors.Join(
 		o.device.validate(),
 		oneOf("kv-cache", o.kvCache, "f32", "bf16", "fp8"),
-		oneOf("act", o.act, "w4a16", "w4a4", "int8", ""),
+		oneOf("act", o.act, "w4a16", "w4a4", "int8", ""), oneOf("dense-weights", o.dense, "bf16", "fp8"),
 	); err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 	var reports []*verify.Report
 	failed := 0
 	for _, act := range acts {
-		r, err := verify.Run(ck, want, open, verify.Options{KVCache: kernels.Format(o.kvCache), Act: act, SplitInputs: o.split})
+		r, err := verify.Run(ck, want, open, verify.Options{KVCache: kernels.Format(o.kvCache), Act: act, Dense: kernels.Format(o.dense), SplitInputs: o.split})
 		if err != nil {
 			return fmt.Errorf("verifying %s: %w", dir, err)
 		}

@@ -15,6 +15,7 @@ type Report struct {
 	Ranks     int            `json:"ranks"`
 	KVCache   kernels.Format `json:"kv_cache"`
 	Act       glm5.Act       `json:"act"`
+	Dense     kernels.Format `json:"dense_weights,omitempty"`
 	Reference string         `json:"reference"` // the key that logits are compared with
 	Tolerance float64        `json:"tolerance"` // of settled logits, absolute, and hidden states, relative; 0: none
 	Exact     bool           `json:"exact"`     // choices must be the reference's
@@ -137,6 +138,9 @@ func (r *Report) judge(p *Prompt) {
 func (r *Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "tp %d, cache %s, activations %s, against %s", r.Ranks, r.KVCache, r.Act, r.Reference)
+	if r.Dense == kernels.FP8 {
+		fmt.Fprintf(&b, ", dense weights %s", r.Dense)
+	}
 	if r.Tolerance > 0 {
 		fmt.Fprintf(&b, ", tolerance %g", r.Tolerance)
 	}

@@ -15,6 +15,7 @@ import (
 type Options struct {
 	KVCache kernels.Format // "": F32
 	Act     glm5.Act       // "": W4A16
+	Dense   kernels.Format // see glm5.Options
 	// SplitInputs: with a float32 cache, the products of jobs.
 	SplitInputs bool
 }
@@ -64,7 +65,7 @@ func with(ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, 
 		return err
 	}
 	m, err := glm5.Load(ck, g, glm5.Options{
-		KVCache: o.KVCache, Act: o.Act, SplitInputs: o.SplitInputs, MTP: want.Has(0, "mtp_logits") && c.MTPLayers > 0,
+		KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, SplitInputs: o.SplitInputs, MTP: want.Has(0, "mtp_logits") && c.MTPLayers > 0,
 		MaxRows: longest, MaxLogits: longest, MaxSeqs: 1, Context: longest, Pages: longest/kernels.PageTokens + 1,
 	})
 	if err == nil {
@@ -74,11 +75,14 @@ func with(ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, 
 }
 
 func newReport(want *Expected, o Options) *Report {
-	r := &Report{KVCache: o.KVCache, Act: o.Act, Reference: "logits", Tolerance: tolerances[o.KVCache], Exact: o.KVCache == kernels.F32}
+	r := &Report{KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, Reference: "logits", Tolerance: tolerances[o.KVCache], Exact: o.KVCache == kernels.F32}
 	switch {
 	case o.Act == glm5.W4A4 && want.Has(0, "logits_w4a4"):
 		r.Reference = "logits_w4a4"
 	case o.Act != glm5.W4A16: // the reference's activations are not rounded
+		r.Tolerance, r.Exact = 0, false
+	}
+	if o.Dense == kernels.FP8 { // the reference's weights are not rounded
 		r.Tolerance, r.Exact = 0, false
 	}
 	return r

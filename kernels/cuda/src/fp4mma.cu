@@ -55,7 +55,12 @@ extern "C" __global__ void __launch_bounds__(256) quant_fp4(const __grid_constan
 
 // C[16,8] += A[16,64] B[64,8]: row g's scales in lanes t = 0, row g + 8's in t = 1,
 // column g's in t = 0.
-__device__ __forceinline__ void mma4(float (&c)[4], const uint4& a, uint32_t sa, uint32_t b0, uint32_t b1, uint32_t sb) {
+#if defined(__CUDA_ARCH_FEAT_SM120_ALL)
+__device__ __forceinline__
+#else
+__device__ __noinline__
+#endif
+void mma4(float (&c)[4], const uint4& a, uint32_t sa, uint32_t b0, uint32_t b1, uint32_t sb) {
 #if defined(__CUDA_ARCH_FEAT_SM120_ALL)
   asm volatile(
       "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3 "

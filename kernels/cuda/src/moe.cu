@@ -169,16 +169,17 @@ __device__ __forceinline__ float scale_of(const MoeP& p, int e, int r) {
   return r < p.n / 2 ? g.x : g.y;
 }
 
-// touched counts the experts of a few pairs.
+// touched counts the experts of a few pairs: all threads of the first block do.
 __device__ __forceinline__ void touched(const MoeP& p) {
-  if (!p.at || p.list || blockIdx.x || blockIdx.y || threadIdx.x) return;
+  if (!p.at || p.list || blockIdx.x || blockIdx.y) return;
   int n = 0;
-  for (int i = 0; i < p.m * p.topk; i++) {
-    bool seen = false;
-    for (int j = 0; j < i && !seen; j++) seen = p.experts[j] == p.experts[i];
-    n += !seen;
+  for (int at = 0; at < p.m * p.topk; at += blockDim.x) {
+    int i = at + threadIdx.x;
+    bool first = i < p.m * p.topk;
+    for (int j = 0; j < i && first; j++) first = p.experts[j] != p.experts[i];
+    n += __syncthreads_count(first);
   }
-  p.at[2] = n;
+  if (threadIdx.x == 0) p.at[2] = n;
 }
 
 // y[m, n] += Σ weight (down x), few rows: a block 16 outputs of one token; a

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -32,7 +33,8 @@ func newChain(t testing.TB) *chain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ds[0].Close() })
+	runtime.LockOSThread() // what is captured is the thread's
+	t.Cleanup(func() { ds[0].Close(); runtime.UnlockOSThread() })
 	c := &chain{d: ds[0].(*device)}
 	for _, b := range []*kernels.Buffer{&c.x, &c.y, &c.part} {
 		if *b, err = c.d.Alloc(64*256*4, kernels.Sharded); err != nil {
@@ -179,6 +181,11 @@ func BenchmarkStart(b *testing.B) {
 		}},
 	} {
 		b.Run(m.name, func(b *testing.B) {
+			runtime.LockOSThread() // each runs on a goroutine of its own
+			defer runtime.UnlockOSThread()
+			if err := c.d.use(); err != nil {
+				b.Fatal(err)
+			}
 			var sum, steps float64
 			for b.Loop() {
 				sum += m.ran()

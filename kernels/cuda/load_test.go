@@ -8,6 +8,8 @@ import (
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
+
+	"gorgonia.org/cu"
 )
 
 // BenchmarkLoad is the rate at which weights come to the GPU: the experts of a
@@ -23,6 +25,30 @@ func BenchmarkLoad(b *testing.B) {
 			block[i+j] = byte(v)
 		}
 	}
+	b.Run("link", func(b *testing.B) { // alone: what a rank's copies could reach
+		ds, err := Open(1, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer ds[0].Close()
+		d := ds[0].(*device)
+		ptr, err := d.malloc(int64(len(d.pipe.memory)))
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer cu.MemFree(cu.DevicePtr(ptr))
+		b.SetBytes(16 * int64(len(d.pipe.memory)))
+		for b.Loop() {
+			for range 16 {
+				if err := driver.ToDevice(ptr, d.pipe.memory, d.stream); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := driver.Sync(d.stream); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 	for _, w := range []struct {
 		name string
 		kernels.Weights

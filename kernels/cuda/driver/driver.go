@@ -145,7 +145,7 @@ func Capture(s cu.Stream, f func() error) (*Graph, error) {
 		C.x_exec_destroy(x)
 		return nil, fmt.Errorf("upload a graph of %d nodes: %w", n, err)
 	}
-	return &Graph{exec: x, Nodes: int(n)}, Sync(s)
+	return &Graph{exec: x, Nodes: int(n)}, nil // the upload is in order with its launches
 }
 
 func (g *Graph) Launch(s cu.Stream) error { return result(C.x_graph_launch(g.exec, stream(s))) }

@@ -193,7 +193,10 @@ func (g *group) link() error {
 	if n < 2 {
 		return nil
 	}
-	var err error
+	err := g.ranks[0].use() // the ranks were opened on other threads
+	if err != nil {
+		return err
+	}
 	if g.words, err = driver.Pinned(4096); err != nil {
 		return fmt.Errorf("%w: pinned host memory: %w", kernels.ErrMemory, err)
 	}

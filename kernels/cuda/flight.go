@@ -100,6 +100,9 @@ func (d *device) Wait() error {
 	if d.flights.over == d.flights.started {
 		return fmt.Errorf("%w: no list is on its way", kernels.ErrKernel)
 	}
+	if err := d.use(); err != nil { // a caller's goroutine may be on another thread by now
+		return err
+	}
 	x := &d.flights.ring[d.flights.over%len(d.flights.ring)]
 	d.flights.over++
 	if err := d.arrived(x); err != nil {

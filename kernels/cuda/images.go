@@ -22,28 +22,30 @@ var images embed.FS
 
 // entries lists the kernels of each image.
 var entries = map[string]string{
-	"pack":      "pack_bf16 pack_fp8 pack_fp4",
-	"gemm":      "gemm_bf16_1_1 gemm_bf16_2_1 gemm_bf16_4_1 gemm_bf16_8_1 gemm_bf16_1_2 gemm_bf16_2_2 gemm_bf16_4_2 gemm_bf16_8_2 gemm_bf16_1_4 gemm_bf16_2_4 gemm_bf16_4_4 gemm_bf16_8_4 gemm_bf16_1_8 gemm_bf16_2_8 gemm_bf16_4_8 gemm_bf16_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32",
-	"moe":       "moe_group moe_up_fp4_8 moe_up_fp4_32 moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_fp4 moe_down_bf16 moe_down_f32 moe_down_fp4_8 moe_down_fp4_32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
-	"experts":   "experts_up_fp4_2 experts_up_fp4_1 experts_down_fp4_2 experts_down_fp4_1",
-	"fp4mma":    "pack_fp4a4 quant_fp4 gemm_fp4a4_8 gemm_fp4a4_32 moe_up_fp4a4_8 moe_up_fp4a4_32 moe_down_fp4a4_8 moe_down_fp4a4_32 combine_fp4a4",
-	"fp4tensor": "pack_fp4t fp4_tensor_16 fp4_tensor_32",
-	"wide":      "wide_split_bf16_64 wide_split_bf16_128 wide_split_fp4_64 wide_split_fp4_128 wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16 few_bf16_32 few_bf16_64 few_fp4_16 few_fp4_32 few_fp4_64",
-	"wide_moe":  "moe_split_fp4 wide_up_fp4 wide_down_fp4",
-	"exact":     "exact_gemm_bf16 exact_gemm_fp4 exact_up_bf16 exact_up_fp4 exact_down_bf16 exact_down_fp4",
-	"rows":      "rms_norm add_norm latent_write index_write silu_mul gather_rows embed quant_pairs",
-	"route":     "moe_route moe_route_many",
-	"attend":    "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
-	"indexer":   "index_logits_f32 index_logits_bf16 index_logits_fp8 index_topk",
-	"sample":    "feed sample",
-	"comm":      "reduce_norm reduce_rows gather_columns sum_parts barrier fault stamps_clear clock_read",
+	"pack":       "pack_bf16 pack_fp8 pack_fp4",
+	"gemm":       "gemm_bf16_1_1 gemm_bf16_2_1 gemm_bf16_4_1 gemm_bf16_8_1 gemm_bf16_1_2 gemm_bf16_2_2 gemm_bf16_4_2 gemm_bf16_8_2 gemm_bf16_1_4 gemm_bf16_2_4 gemm_bf16_4_4 gemm_bf16_8_4 gemm_bf16_1_8 gemm_bf16_2_8 gemm_bf16_4_8 gemm_bf16_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32",
+	"moe":        "moe_group moe_up_fp4_8 moe_up_fp4_32 moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_fp4 moe_down_bf16 moe_down_f32 moe_down_fp4_8 moe_down_fp4_32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
+	"experts":    "experts_up_fp4_2 experts_up_fp4_1 experts_down_fp4_2 experts_down_fp4_1",
+	"fp4mma":     "pack_fp4a4 quant_fp4 gemm_fp4a4_8 gemm_fp4a4_32 moe_up_fp4a4_8 moe_up_fp4a4_32 moe_down_fp4a4_8 moe_down_fp4a4_32 combine_fp4a4",
+	"fp4tensor":  "pack_fp4t fp4_tensor_16 fp4_tensor_32",
+	"wide":       "wide_split_bf16_64 wide_split_bf16_128 wide_split_fp4_64 wide_split_fp4_128 wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16 few_bf16_32 few_bf16_64 few_fp4_16 few_fp4_32 few_fp4_64",
+	"wide_moe":   "moe_split_fp4 wide_up_fp4 wide_down_fp4",
+	"exact":      "exact_gemm_bf16 exact_gemm_fp4 exact_up_bf16 exact_up_fp4 exact_down_bf16 exact_down_fp4",
+	"rows":       "rms_norm add_norm latent_write index_write silu_mul gather_rows embed quant_pairs",
+	"route":      "moe_route moe_route_many",
+	"attend":     "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
+	"attend_glm": "mla_attend_glm_bf16 mla_attend_glm_fp8",
+	"indexer":    "index_logits_f32_1_4_0 index_logits_bf16_1_8_0 index_logits_bf16_2_4_0 index_logits_bf16_2_8_0 index_logits_bf16_4_4_1 index_logits_fp8_1_8_0 index_logits_fp8_2_4_0 index_logits_fp8_2_8_0 index_logits_fp8_4_4_1",
+	"topk":       "index_topk_1_8 index_topk_1_16 index_topk_8_16 index_topk_8_32",
+	"sample":     "feed sample",
+	"comm":       "reduce_norm reduce_rows gather_columns sum_parts barrier fault stamps_clear clock_read",
 }
 
 // maxSharedOptin is CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, which cu lacks.
 const maxSharedOptin cu.DeviceAttribute = 97
 
 // largeShared are the kernels that may need more than 48 KiB of shared memory.
-const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 experts_up_fp4_2 experts_up_fp4_1 experts_down_fp4_2 experts_down_fp4_1 " +
+const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_attend_glm_bf16 mla_attend_glm_fp8 experts_up_fp4_2 experts_up_fp4_1 experts_down_fp4_2 experts_down_fp4_1 " +
 	"wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16 few_bf16_32 few_bf16_64 few_fp4_16 few_fp4_32 few_fp4_64 wide_up_fp4 wide_down_fp4"
 
 // loadImages loads the kernels once for all ranks of the group on a GPU.
@@ -86,6 +88,14 @@ func (d *device) loadImages(mates []*device) error {
 	for n := range strings.FieldsSeq(largeShared) {
 		if err := driver.MaxShared(d.funcs[n], limit); err != nil {
 			return fmt.Errorf("%w: shared memory for %s: %w", kernels.ErrDevice, n, err)
+		}
+	}
+	for f, bytes := range glmShared {
+		n := "mla_attend_glm_" + f
+		if int(bytes) > limit { // nor has such a GPU clusters of 16 blocks
+			delete(d.funcs, n)
+		} else if err := driver.LargeClusters(d.funcs[n]); err != nil {
+			return fmt.Errorf("%w: clusters of %s: %w", kernels.ErrDevice, n, err)
 		}
 	}
 	return nil

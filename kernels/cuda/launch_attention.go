@@ -34,22 +34,59 @@ func pageRow(b kernels.Buffer) int32 {
 	return int32(b.Len / 4)
 }
 
+// indexShape is a block of index_logits: tiles of 16 positions a warp, warps, and
+// how often a block has that many positions of its row; or, with many, of how many
+// rows it has them.
+type indexShape struct{ tiles, warps, span, many int32 }
+
+func indexShapeOf(f string, rows, width int32) indexShape {
+	switch {
+	case f == "f32":
+		return indexShape{1, 4, 1, 0}
+	case rows >= 128:
+		return indexShape{4, 4, 32, 1}
+	case rows*width <= 16384:
+		return indexShape{1, 8, 1, 0}
+	case rows*width <= 262144:
+		return indexShape{2, 8, 2, 0}
+	}
+	return indexShape{2, 4, 4, 0}
+}
+
 func indexLogits(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
-	if x.K%32 != 0 || x.K > 128 || x.Rope > x.K || x.Rope%2 != 0 {
-		return fmt.Errorf("%w: indexer keys of %d values, %d of them rotary: a multiple of 32, at most 128", kernels.ErrKernel, x.K, x.Rope)
+	if x.K%32 != 0 || x.K > 128 || x.Rope > x.K || x.Rope%4 != 0 {
+		return fmt.Errorf("%w: indexer keys of %d values, %d of them rotary: a multiple of 32, at most 128, and one of 4", kernels.ErrKernel, x.K, x.Rope)
 	}
+	_, f := format(c.Kernel)
+	s := indexShapeOf(f, x.M, x.N)
 	a := indexP{q: d.ptr(c.Args[0]), hw: d.ptr(c.Args[1]), rope: d.ptr(c.Args[2]), cache: d.ptr(c.Args[3]), pages: d.ptr(c.Args[4]), seq: d.ptr(c.Args[5]), pos: d.ptr(c.Args[6]), scores: d.ptr(c.Args[7]), at: at,
-		m: x.M, n: x.N, k: x.K, heads: x.Heads, nrope: x.Rope, pagesLd: pageRow(c.Args[4]), ldq: ld(c.Args[0], x.Heads*x.K), ldhw: ld(c.Args[1], x.Heads), lds: ld(c.Args[7], x.N), scale: c.Scalars[0]}
-	tiles := ceil(x.Heads, 8)
-	return d.do(string(c.Kernel), [3]uint32{ceil(x.N, 128), uint32(x.M), 1}, 256, tiles*uint32(x.K/32)*1024+tiles*32, unsafe.Pointer(&a))
+		m: x.M, k: x.K, heads: x.Heads, nrope: x.Rope, span: s.span, pagesLd: pageRow(c.Args[4]), ldq: ld(c.Args[0], x.Heads*x.K), ldhw: ld(c.Args[1], x.Heads), lds: ld(c.Args[7], x.N), scale: c.Scalars[0]}
+	tiles := 4 * ceil(x.Heads, 32)
+	grid := [3]uint32{ceil(x.N, 16*s.tiles*s.warps*s.span), uint32(x.M), 1}
+	if s.many == 1 {
+		grid = [3]uint32{ceil(x.N, 16*s.tiles*s.warps), ceil(x.M, s.span), 1}
+	}
+	shared := uint32(1+s.many) * tiles * (uint32(x.K/32)*1024 + 32)
+	return d.do(fmt.Sprintf("%s_%d_%d_%d", c.Kernel, s.tiles, s.warps, s.many), grid, uint32(32*s.warps), shared, unsafe.Pointer(&a))
 }
+
+// topShapes are index_topk's: blocks a row, scores of each of a block's 1024 threads.
+var topShapes = []struct{ blocks, scores int32 }{{1, 8}, {1, 16}, {8, 16}, {8, 32}}
 
 func indexTopK(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
-	a := indexP{scores: d.ptr(c.Args[0]), pos: d.ptr(c.Args[1]), sel: d.ptr(c.Args[2]), at: at, m: x.M, n: x.N, topk: x.TopK, lds: ld(c.Args[0], x.N)}
-	return d.do("index_topk", [3]uint32{uint32(x.M), 1, 1}, 1024, 0, unsafe.Pointer(&a))
+	a := topP{scores: d.ptr(c.Args[0]), pos: d.ptr(c.Args[1]), sel: d.ptr(c.Args[2]), at: at, topk: x.TopK, lds: ld(c.Args[0], x.N)}
+	for _, s := range topShapes {
+		if int64(x.N) <= int64(s.blocks)*1024*int64(s.scores) {
+			return d.do(fmt.Sprintf("index_topk_%d_%d", s.blocks, s.scores), [3]uint32{uint32(s.blocks), uint32(x.M), 1}, 1024, 0, unsafe.Pointer(&a))
+		}
+	}
+	return fmt.Errorf("%w: rows of %d scores to choose from: at most %d", kernels.ErrKernel, x.N, 8*1024*32)
 }
+
+// glmShared is the shared memory of a block of mla_attend_glm, by the cache's format.
+var glmShared = map[string]uint32{"bf16": 23168 + 128*1168, "fp8": 23168 + 128*656}
 
 // attendRows bounds the rows whose splits are in scratch memory at once; attendTile
 // is the positions of a split, as in src/attend.cu.
@@ -66,6 +103,14 @@ func attend(d *device, c *kernels.Call, at uintptr) error {
 	}
 	a := attendP{cache: d.ptr(c.Args[1]), pages: d.ptr(c.Args[2]), at: at, k: x.K, nrope: x.Rope, heads: x.Heads, pagesLd: pageRow(c.Args[2]),
 		ldq: ld(c.Args[0], x.Heads*(x.K+x.Rope)), ldy: ld(c.Args[6], x.Heads*x.K), scale: c.Scalars[0]}
+	n := "mla_attend_glm_" + f
+	if _, ok := d.funcs[n]; ok && x.K == 512 && x.Rope == 64 {
+		a.q, a.y, a.seq, a.pos, a.m = d.ptr(c.Args[0]), d.ptr(c.Args[6]), d.ptr(c.Args[3]), d.ptr(c.Args[4]), x.M
+		if x.TopK > 0 {
+			a.topk, a.sel = x.TopK, d.ptr(c.Args[5])
+		}
+		return d.do(n, [3]uint32{16, uint32(x.M), ceil(x.Heads, 8)}, 256, glmShared[f], unsafe.Pointer(&a))
+	}
 	reach := a.pagesLd * kernels.PageTokens // positions a row can attend to
 	if x.TopK > 0 {
 		a.topk, reach = x.TopK, x.TopK

@@ -72,9 +72,14 @@ type castP struct {
 }
 
 type indexP struct {
-	q, hw, rope, cache, pages, seq, pos, scores, sel, at uintptr
-	m, n, k, heads, nrope, topk, pagesLd, ldq, ldhw, lds int32
-	scale                                                float32
+	q, hw, rope, cache, pages, seq, pos, scores, at   uintptr
+	m, k, heads, nrope, span, pagesLd, ldq, ldhw, lds int32
+	scale                                             float32
+}
+
+type topP struct {
+	scores, pos, sel, at uintptr
+	topk, lds            int32
 }
 
 type sampleP struct {

@@ -115,6 +115,11 @@ func MaxShared(f cu.Function, bytes int) error {
 	return result(C.x_attribute(function(f), C.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, C.int(bytes)))
 }
 
+// LargeClusters allows a function clusters of more than eight blocks.
+func LargeClusters(f cu.Function) error {
+	return result(C.x_attribute(function(f), C.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1))
+}
+
 // Graph is a captured and instantiated list of launches.
 type Graph struct {
 	exec  C.CUgraphExec

@@ -2,28 +2,9 @@
 // one row for up to 8 heads; the heads are the columns of the products, so each
 // cache entry is read once for all of them. Splits of 32 positions follow from
 // the row's own selection, and are combined in order.
-#include "device.cuh"
+#include "attend.cuh"
 
-struct AttendP {
-  const float* q;      // [m, heads, k+nrope]
-  const void* cache;
-  const int* pages;    // [sequences, pages_ld]
-  const int* seq;
-  const int* pos;
-  const int* sel;      // [m, topk] ascending, -1 past the end; null: 0..pos
-  float* part;         // [m, splits, heads, k+2]: sums, then max and weight
-  float* y;            // [m, heads, k]
-  u64* at;
-  int m, k, nrope, heads, topk, splits, pages_ld, ldq, ldy;
-  float scale;
-};
-
-constexpr int kTile = 32, kPage = 64;
-
-__device__ __forceinline__ int positions(const AttendP& p, int m) {
-  int n = p.pos[m] + 1;
-  return p.sel ? min(n, p.topk) : n;
-}
+constexpr int kTile = 32;
 
 __device__ __forceinline__ void ldmatrix(uint32_t (&a)[4], const void* row) {
   uint32_t s = __cvta_generic_to_shared(row);

@@ -1,4 +1,4 @@
-// The sparse-attention indexer: scores of all positions, and the best of them.
+// The sparse-attention indexer: scores of all positions.
 #include "device.cuh"
 
 struct IndexP {
@@ -9,232 +9,303 @@ struct IndexP {
   const int* pages;
   const int* seq;
   const int* pos;
-  float* scores;     // [m, n]
-  int* sel;          // [m, topk]
+  float* scores;     // [m, lds]
   u64* at;
-  int m, n, k, heads, nrope, topk, pages_ld, ldq, ldhw, lds;
+  int m, k, heads, nrope, span, pages_ld, ldq, ldhw, lds;
   float scale;
 };
 
-constexpr int kPage = 64;
+constexpr int kPage = 64, kBlocks = 4;  // a key has at most four blocks of 32 values
 
-// Eight key values, at the positions that k32-permuted fragments want, as BF16.
-template <int F>
-__device__ __forceinline__ void load_key(uint32_t (&hi)[4], uint32_t (&lo)[4], const void* cache, int slot, int dim, int k) {
-  if (F == 1) {
-    uint4 v = *reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(cache) + (size_t)slot * dim + k);
-    hi[0] = v.x, hi[1] = v.y, hi[2] = v.z, hi[3] = v.w;
-  } else if (F == 2) {
-    const uint8_t* page = static_cast<const uint8_t*>(cache) + (size_t)(slot / kPage) * kPage * (dim + 4);
-    uint2 q = *reinterpret_cast<const uint2*>(page + (slot % kPage) * dim + k);
-    float2 a = e4m3x2(q.x & 0xffff), b = e4m3x2(q.x >> 16), c = e4m3x2(q.y & 0xffff), d = e4m3x2(q.y >> 16);
-    hi[0] = bf16x2(a.x, a.y), hi[1] = bf16x2(b.x, b.y), hi[2] = bf16x2(c.x, c.y), hi[3] = bf16x2(d.x, d.y);
-  } else {
-    const float4* v = reinterpret_cast<const float4*>(static_cast<const float*>(cache) + (size_t)slot * dim + k);
-    float4 a = v[0], b = v[1];
-    Split s0 = split(a.x, a.y), s1 = split(a.z, a.w), s2 = split(b.x, b.y), s3 = split(b.z, b.w);
-    hi[0] = s0.hi, hi[1] = s1.hi, hi[2] = s2.hi, hi[3] = s3.hi;
-    lo[0] = s0.lo, lo[1] = s1.lo, lo[2] = s2.lo, lo[3] = s3.lo;
-  }
+__device__ __forceinline__ void mma_f16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-
-// turn rotates the first n of four values, two pairs, by (cos, sin) pairs.
-__device__ __forceinline__ float4 turn(float4 v, const float* cs, int n) {
-  float4 r = {v.x * cs[0] - v.y * cs[1], v.y * cs[0] + v.x * cs[1], v.z, v.w};
-  if (n > 2) r.z = v.z * cs[2] - v.w * cs[3], r.w = v.w * cs[2] + v.z * cs[3];
+__device__ __forceinline__ Split split_f16(float a, float b) {
+  __half2 h = __floats2half2_rn(a, b);
+  float2 f = __half22float2(h);
+  __half2 l = __floats2half2_rn(a - f.x, b - f.y);
+  return {*reinterpret_cast<uint32_t*>(&h), *reinterpret_cast<uint32_t*>(&l)};
+}
+__device__ __forceinline__ uint32_t half_of(uint32_t two) {
+  uint32_t r;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(r) : "h"((uint16_t)two));
   return r;
 }
 
-// scores[m, s] = Σ heads hw relu(q · key_s). A block: 128 positions of a row; a
-// warp: 16. Columns are permuted within 32 so that a lane reads its eight values
-// at once; q is laid out alike. grid (n/128, m)
+// warm makes the way to an address short: before the values are there.
+__device__ __forceinline__ void warm(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
+// A lane's keys of 16 positions as they are in the cache, eight values at a time:
+// of positions lane/4 and that + 8. F: 0 float32, 1 BF16, 2 FP8, its scales apart.
 template <int F>
+struct Loaded {
+  uint4 v[kBlocks][2][F == 0 ? 2 : 1];
+  float scale[2];
+
+  __device__ __forceinline__ void load(const IndexP& p, const int* pages, int p0, int last, int lane) {
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      int pos = min(p0 + (lane >> 2) + 8 * r, last);
+      const int width = F == 0 ? 4 : F == 1 ? 2 : 1;  // bytes of a value
+      const char* c = static_cast<const char*>(p.cache) + (size_t)pages[pos / kPage] * kPage * (p.k * width + (F == 2 ? 4 : 0));
+      scale[r] = 1;
+      if (F == 2) scale[r] = reinterpret_cast<const float*>(c + kPage * p.k)[pos % kPage];
+      c += (pos % kPage) * p.k * width;
+#pragma unroll
+      for (int b = 0; b < kBlocks; b++) {
+        if (b * 32 >= p.k) break;
+        int at = b * 32 + (lane & 3) * 8;
+        if (F == 2) {
+          uint2 x = *reinterpret_cast<const uint2*>(c + at);
+          v[b][r][0].x = x.x, v[b][r][0].y = x.y;
+        } else if (F == 1) {
+          v[b][r][0] = *reinterpret_cast<const uint4*>(c + at * 2);
+        } else {
+          v[b][r][0] = *reinterpret_cast<const uint4*>(c + at * 4), v[b][r][F == 0] = *reinterpret_cast<const uint4*>(c + at * 4 + 16);
+        }
+      }
+    }
+  }
+};
+
+// The same as A fragments: FP8 as float16, float32 as BF16 and what that leaves.
+template <int F>
+struct Keys {
+  uint32_t high[kBlocks][2][4], low[F == 0 ? kBlocks : 1][2][4];
+  float scale[2];
+
+  __device__ __forceinline__ void from(const Loaded<F>& l) {
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      scale[r] = l.scale[r];
+#pragma unroll
+      for (int b = 0; b < kBlocks; b++) {
+        uint4 x = l.v[b][r][0];
+        uint32_t* h = high[b][r];
+        if (F == 2) {
+          h[0] = half_of(x.x), h[1] = half_of(x.x >> 16), h[2] = half_of(x.y), h[3] = half_of(x.y >> 16);
+        } else if (F == 1) {
+          h[0] = x.x, h[1] = x.y, h[2] = x.z, h[3] = x.w;
+        } else {
+          uint4 y = l.v[b][r][F == 0];
+          Split s[4] = {split(__uint_as_float(x.x), __uint_as_float(x.y)), split(__uint_as_float(x.z), __uint_as_float(x.w)),
+                        split(__uint_as_float(y.x), __uint_as_float(y.y)), split(__uint_as_float(y.z), __uint_as_float(y.w))};
+#pragma unroll
+          for (int i = 0; i < 4; i++) h[i] = s[i].hi, low[F == 0 ? b : 0][r][i] = s[i].lo;
+        }
+      }
+    }
+  }
+  // times adds the products with q's high and low parts to sums of their own.
+  __device__ __forceinline__ void times(float (&ch)[4], float (&cl)[4], int b, const uint4& qh, const uint4& ql) const {
+    const auto& h = high[b];
+    uint32_t x[4] = {h[0][0], h[1][0], h[0][1], h[1][1]}, y[4] = {h[0][2], h[1][2], h[0][3], h[1][3]};
+    if (F == 2) {
+      mma_f16(ch, x, qh.x, qh.y), mma_f16(cl, x, ql.x, ql.y), mma_f16(ch, y, qh.z, qh.w), mma_f16(cl, y, ql.z, ql.w);
+    } else {
+      mma(ch, x, qh.x, qh.y), mma(cl, x, ql.x, ql.y), mma(ch, y, qh.z, qh.w), mma(cl, y, ql.z, ql.w);
+    }
+    if (F == 0) {
+      const auto& l = low[F == 0 ? b : 0];
+      uint32_t u[4] = {l[0][0], l[1][0], l[0][1], l[1][1]}, v[4] = {l[0][2], l[1][2], l[0][3], l[1][3]};
+      mma(cl, u, qh.x, qh.y), mma(cl, v, qh.z, qh.w);
+    }
+  }
+};
+
+// turn rotates two pairs by (cos, sin) pairs.
+__device__ __forceinline__ float4 turn(float4 v, float4 cs) { return {v.x * cs.x - v.y * cs.y, v.y * cs.x + v.x * cs.y, v.z * cs.z - v.w * cs.w, v.w * cs.z + v.z * cs.w}; }
+
+__device__ __forceinline__ float most_of(float m, float4 v) { return fmaxf(fmaxf(m, fmaxf(fabsf(v.x), fabsf(v.y))), fmaxf(fabsf(v.z), fabsf(v.w))); }
+
+// A warp's eight queries of a row: read, rotated, and written as B fragments of
+// high parts, then low ones. For FP8 keys they are float16, scaled by a power of
+// two that the head's weight takes back.
+template <int F, bool kLate>
+struct Queries {
+  float4 v[kBlocks][2], cs[kBlocks][2];  // cs: read when stored if kLate
+  const float* angles;
+  float w;
+
+  __device__ __forceinline__ float4 cosines(int at, int nrope) const { return at < nrope ? *reinterpret_cast<const float4*>(angles + at) : make_float4(1, 0, 1, 0); }
+  __device__ __forceinline__ void load(const IndexP& p, int m, int tile, int lane) {
+    int h = tile * 8 + (lane >> 2), t = lane & 3;
+    const float* q = p.q + (size_t)m * p.ldq + (size_t)h * p.k;
+    angles = p.rope + (size_t)p.pos[m] * p.nrope;
+    w = h < p.heads ? p.hw[(size_t)m * p.ldhw + h] * p.scale : 0;
+#pragma unroll
+    for (int b = 0; b < kBlocks; b++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        int at = b * 32 + t * 8 + i * 4;
+        v[b][i] = h < p.heads && at < p.k ? *reinterpret_cast<const float4*>(q + at) : make_float4(0, 0, 0, 0);
+        if (!kLate) cs[b][i] = cosines(at, p.nrope);
+      }
+  }
+  __device__ __forceinline__ void store(const IndexP& p, uint4* qs, float* hw, int tile, int kb, int lane) {
+    float up = 1, down = 1, most = 0;
+#pragma unroll
+    for (int b = 0; b < kBlocks; b++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) v[b][i] = turn(v[b][i], kLate ? cosines(b * 32 + (lane & 3) * 8 + i * 4, p.nrope) : cs[b][i]), most = most_of(most, v[b][i]);
+    if (F == 2) {
+      most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
+      most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
+      int e = max(24, min(250, (int)(__float_as_uint(most) >> 23)));
+      up = __uint_as_float((uint32_t)(264 - e) << 23), down = __uint_as_float((uint32_t)(e - 10) << 23);  // at most 2^11
+    }
+#pragma unroll
+    for (int b = 0; b < kBlocks; b++) {
+      if (b >= kb) break;
+      float4 x = v[b][0], y = v[b][1];
+      Split s[4];
+      if (F == 2) s[0] = split_f16(x.x * up, x.y * up), s[1] = split_f16(x.z * up, x.w * up), s[2] = split_f16(y.x * up, y.y * up), s[3] = split_f16(y.z * up, y.w * up);
+      else s[0] = split(x.x, x.y), s[1] = split(x.z, x.w), s[2] = split(y.x, y.y), s[3] = split(y.z, y.w);
+      uint4* o = qs + ((tile * kb + b) * 32 + lane) * 2;
+      o[0] = make_uint4(s[0].hi, s[1].hi, s[2].hi, s[3].hi);
+      o[1] = make_uint4(s[0].lo, s[1].lo, s[2].lo, s[3].lo);
+    }
+    if ((lane & 3) == 0) hw[tile * 8 + (lane >> 2)] = w * down;
+  }
+};
+
+// score leaves a lane's sums over heads of its positions, lane/4 and that + 8 of
+// each of T tiles; N tiles of heads at a time, which changes no sum.
+template <int F, int T, int N>
+__device__ __forceinline__ void score(float (&sum)[T][2], const Keys<F> (&keys)[T], const uint4* q, const float* w, int tiles, int kb, int lane) {
+#pragma unroll
+  for (int j = 0; j < T; j++) sum[j][0] = sum[j][1] = 0;
+  for (int i = 0; i < tiles; i += N) {
+    float ch[N][T][4] = {}, cl[N][T][4] = {};
+#pragma unroll
+    for (int b = 0; b < kBlocks; b++) {
+      if (b >= kb) break;
+#pragma unroll
+      for (int n = 0; n < N; n++) {
+        const uint4* x = q + (((i + n) * kb + b) * 32 + lane) * 2;
+        uint4 high = x[0], low = x[1];
+#pragma unroll
+        for (int j = 0; j < T; j++) keys[j].times(ch[n][j], cl[n][j], b, high, low);
+      }
+    }
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+      float2 u = *reinterpret_cast<const float2*>(w + (i + n) * 8 + (lane & 3) * 2);
+#pragma unroll
+      for (int j = 0; j < T; j++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+          sum[j][r] = fmaf(fmaxf(ch[n][j][2 * r] + cl[n][j][2 * r], 0), u.x, sum[j][r]);
+          sum[j][r] = fmaf(fmaxf(ch[n][j][2 * r + 1] + cl[n][j][2 * r + 1], 0), u.y, sum[j][r]);
+        }
+    }
+  }
+#pragma unroll
+  for (int j = 0; j < T; j++)
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      sum[j][r] += __shfl_xor_sync(~0u, sum[j][r], 1);
+      sum[j][r] += __shfl_xor_sync(~0u, sum[j][r], 2);
+      sum[j][r] *= keys[j].scale[r];
+    }
+}
+
+// scores[m, s] = Σ heads hw relu(q · key_s), q rotated. A warp has 16·T positions
+// at a time. Columns are permuted within 32 so that a lane reads its eight values
+// at once; q is laid out alike.
+//
+// A block has p.span times 16·T·W positions of a row (kMany: once, of p.span rows
+// one after the other, whose keys it keeps while they are of one sequence).
+template <int F, int T, int N, int W, bool kMany>
 __device__ __forceinline__ void index_logits(const IndexP& p) {
   extern __shared__ __align__(16) char smem[];
   begin();
+  int kb = p.k / 32, tiles = (p.heads + 31) / 32 * 4, warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  const int room = tiles * kb * 64, step = 16 * T * W;
+  uint4* qs = reinterpret_cast<uint4*>(smem);                      // [tiles][kb][lane] of high, then low; twice if kMany
+  float* hw = reinterpret_cast<float*>(qs + (kMany ? 2 : 1) * room);  // [tiles*8]
+  int m = blockIdx.y * (kMany ? p.span : 1), end = kMany ? min(p.m, m + p.span) : m + 1;
+  int base = blockIdx.x * (kMany ? 1 : p.span) * step, p0 = base + warp * 16 * T;
+  if (threadIdx.x == 0) warm(p.pos + m), warm(p.seq + m), warm(p.hw + (size_t)m * p.ldhw);
+  if (threadIdx.x * 32 < p.heads * p.k) warm(p.q + (size_t)m * p.ldq + threadIdx.x * 32);
   ready(p.at);
-  int m = blockIdx.y, n = p.pos[m] + 1, base = blockIdx.x * 128;
-  if (n <= p.topk || base >= n) return finish(p.at);
-  int kb = p.k / 32, nts = (p.heads + 7) / 8, tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3;
-  uint4* qs = reinterpret_cast<uint4*>(smem);  // [nts][kb][lane] of hi, then lo
-  float* hw = reinterpret_cast<float*>(qs + nts * kb * 64);
-  for (int i = tid; i < nts * kb * 32; i += blockDim.x) {
-    int l = i & 31, b = (i >> 5) % kb, h = (i >> 5) / kb * 8 + (l >> 2);
-    float4 u = {0, 0, 0, 0}, v = {0, 0, 0, 0};
-    if (h < p.heads) {
-      const float4* q = reinterpret_cast<const float4*>(p.q + (size_t)m * p.ldq + (size_t)h * p.k + b * 32 + (l & 3) * 8);
-      u = q[0], v = q[1];
-      const float* cs = p.rope + (size_t)(n - 1) * p.nrope + b * 32 + (l & 3) * 8;
-      int rot = p.nrope - b * 32 - (l & 3) * 8;  // values left to rotate
-      if (rot > 0) u = turn(u, cs, rot);
-      if (rot > 4) v = turn(v, cs + 4, rot - 4);
-    }
-    Split a = split(u.x, u.y), c = split(u.z, u.w), d = split(v.x, v.y), e = split(v.z, v.w);
-    qs[i * 2] = make_uint4(a.hi, c.hi, d.hi, e.hi);
-    qs[i * 2 + 1] = make_uint4(a.lo, c.lo, d.lo, e.lo);
-  }
-  for (int i = tid; i < nts * 8; i += blockDim.x) hw[i] = i < p.heads ? p.hw[(size_t)m * p.ldhw + i] * p.scale : 0;
-  __syncthreads();
-  int p0 = base + warp * 16;
-  if (p0 >= n) return finish(p.at);
-  const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
-  int a0 = min(p0 + g, n - 1), a1 = min(p0 + g + 8, n - 1);
-  int s0 = pages[a0 / kPage] * kPage + a0 % kPage, s1 = pages[a1 / kPage] * kPage + a1 % kPage;
-  float sum0 = 0, sum1 = 0, k0 = 1, k1 = 1;
-  if (F == 2) {
-    const char* c = static_cast<const char*>(p.cache);
-    size_t page = (size_t)kPage * (p.k + 4);
-    k0 = reinterpret_cast<const float*>(c + (s0 / kPage) * page + kPage * p.k)[s0 % kPage];
-    k1 = reinterpret_cast<const float*>(c + (s1 / kPage) * page + kPage * p.k)[s1 % kPage];
-  }
-  constexpr int kMax = 4;  // dim <= 128
-  uint32_t hi0[kMax][4], hi1[kMax][4], lo0[kMax][4], lo1[kMax][4];
+  auto past = [&](int i) {  // the next row that has positions here
+    while (i < end && p.pos[i] < base) i++;
+    return i;
+  };
+  auto write = [&](const float (&sum)[T][2], int m, int p0, int n) {
+    float* out = p.scores + (size_t)m * p.lds + p0;
 #pragma unroll
-  for (int b = 0; b < kMax; b++)
-    if (b < kb) {
-      load_key<F>(hi0[b], lo0[b], p.cache, s0, p.k, b * 32 + t * 8);
-      load_key<F>(hi1[b], lo1[b], p.cache, s1, p.k, b * 32 + t * 8);
-    }
-  for (int nt = 0; nt < nts; nt++) {
-    float c[4] = {};
+    for (int j = 0; j < T; j++)
 #pragma unroll
-    for (int b = 0; b < kMax; b++)
-      if (b < kb) {
-        uint4 qh = qs[((nt * kb + b) * 32 + lane) * 2], ql = qs[((nt * kb + b) * 32 + lane) * 2 + 1];
-        uint32_t x[4] = {hi0[b][0], hi1[b][0], hi0[b][1], hi1[b][1]}, y[4] = {hi0[b][2], hi1[b][2], hi0[b][3], hi1[b][3]};
-        if (F == 0) {
-          uint32_t u[4] = {lo0[b][0], lo1[b][0], lo0[b][1], lo1[b][1]}, v[4] = {lo0[b][2], lo1[b][2], lo0[b][3], lo1[b][3]};
-          mma(c, u, qh.x, qh.y);
-          mma(c, v, qh.z, qh.w);
-        }
-        mma(c, x, ql.x, ql.y);
-        mma(c, x, qh.x, qh.y);
-        mma(c, y, ql.z, ql.w);
-        mma(c, y, qh.z, qh.w);
+      for (int r = 0; r < 2; r++) {
+        int i = 16 * j + 8 * r + (lane >> 2);
+        if ((lane & 3) == 0 && p0 + i < n) out[i] = sum[j][r];
       }
-    float w0 = hw[nt * 8 + t * 2], w1 = hw[nt * 8 + t * 2 + 1];
-    sum0 += fmaxf(c[0] * k0, 0) * w0 + fmaxf(c[1] * k0, 0) * w1;
-    sum1 += fmaxf(c[2] * k1, 0) * w0 + fmaxf(c[3] * k1, 0) * w1;
-  }
-#pragma unroll
-  for (int o = 1; o < 4; o <<= 1) sum0 += __shfl_xor_sync(~0u, sum0, o), sum1 += __shfl_xor_sync(~0u, sum1, o);
-  if (t == 0) {
-    float* out = p.scores + (size_t)m * p.lds;
-    if (p0 + g < n) out[p0 + g] = sum0;
-    if (p0 + g + 8 < n) out[p0 + g + 8] = sum1;
-  }
-  finish(p.at);
-}
-
-extern "C" __global__ void __launch_bounds__(256) index_logits_f32(const __grid_constant__ IndexP p) { index_logits<0>(p); }
-extern "C" __global__ void __launch_bounds__(256) index_logits_bf16(const __grid_constant__ IndexP p) { index_logits<1>(p); }
-extern "C" __global__ void __launch_bounds__(256) index_logits_fp8(const __grid_constant__ IndexP p) { index_logits<2>(p); }
-
-// order maps a float to an unsigned that sorts alike (NaN last).
-__device__ __forceinline__ uint32_t order(float f) {
-  uint32_t u = __float_as_uint(f);
-  if (f != f) return 0;
-  if (f == 0) u = 0;  // -0 ties with 0
-  return u & 0x80000000u ? ~u : u | 0x80000000u;
-}
-
-// block_scan: exclusive prefix of v over the block; total in all threads.
-__device__ __forceinline__ int block_scan(int v, int* s, int& total) {
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, in = v;
-#pragma unroll
-  for (int o = 1; o < 32; o <<= 1) {
-    int u = __shfl_up_sync(~0u, in, o);
-    if (lane >= o) in += u;
-  }
-  __syncthreads();
-  if (lane == 31) s[warp] = in;
-  __syncthreads();
-  int before = 0;
-  total = 0;
-  for (int i = 0; i < 32; i++) {
-    if (i < warp) before += s[i];
-    total += s[i];
-  }
-  return before + in - v;
-}
-
-// narrow finds the digit of BITS bits at shift at which the count from above
-// reaches need, among keys that agree with prefix above it. count: 2048 values.
-template <int BITS, typename F>
-__device__ __forceinline__ void narrow(int shift, uint32_t& prefix, int& need, int* count, int* scan, int* found, F keys) {
-  int tid = threadIdx.x;
-  count[tid] = 0, count[tid + 1024] = 0;
-  __syncthreads();
-  keys([&](uint32_t u) {
-    if (shift + BITS == 32 || u >> (shift + BITS) == prefix >> (shift + BITS)) atomicAdd(&count[(u >> shift) & ((1 << BITS) - 1)], 1);
-  });
-  __syncthreads();
-  // Thread t has the digits 2047-2t and 2046-2t: counts from above ascend with t.
-  int a = count[2047 - 2 * tid], b = count[2046 - 2 * tid], total, above = block_scan(a + b, scan, total);
-  if (above < need && need <= above + a) found[0] = 2047 - 2 * tid, found[1] = need - above;
-  else if (above + a < need && need <= above + a + b) found[0] = 2046 - 2 * tid, found[1] = need - above - a;
-  __syncthreads();
-  prefix |= (uint32_t)found[0] << shift, need = found[1];
-  __syncthreads();
-}
-
-// The topk best of scores[0..pos], positions ascending, ties to the lower. A
-// block a row: the threshold by radix, eleven bits at a time, then one ordered
-// pass. Rows no longer than topk select everything. Each thread has a run of
-// positions, kept in registers where it is short.
-constexpr int kRun = 8;
-template <bool kShort>
-__device__ __forceinline__ void select(const IndexP& p, const float* x, int n, int* sel, int* count, int* scan, int* found) {
-  int tid = threadIdx.x, per = (n + 1023) / 1024, lo = min(n, tid * per), hi = min(n, lo + per);
-  uint32_t run[kRun];
-  if (kShort) {
-#pragma unroll
-    for (int i = 0; i < kRun; i++) run[i] = lo + i < hi ? order(x[lo + i]) : 0;
-  }
-  auto each = [&](auto f) {
-    if (kShort) {
-#pragma unroll
-      for (int i = 0; i < kRun; i++)
-        if (lo + i < hi) f(run[i], lo + i);
-    } else {
-      for (int i = lo; i < hi; i++) f(order(x[i]), i);
+  };
+  Loaded<F> loaded[T];
+  Keys<F> keys[T];
+  Queries<F, kMany> mine;
+  auto stage = [&](uint4* q, float* w) {
+    if (warp < tiles) mine.store(p, q, w, warp, kb, lane);
+    for (int i = warp + W; i < tiles; i += W) {
+      Queries<F, true> more;
+      more.load(p, m, i, lane), more.store(p, q, w, i, kb, lane);
     }
+    __syncthreads();
   };
-  auto keys = [&](auto f) {
-    if (kShort) each([&](uint32_t u, int) { f(u); });
-    else
-      for (int i = tid; i < n; i += 1024) f(order(x[i]));
-  };
-  uint32_t prefix = 0;
-  int need = p.topk;
-  narrow<11>(21, prefix, need, count, scan, found, keys);
-  narrow<11>(10, prefix, need, count, scan, found, keys);
-  narrow<10>(0, prefix, need, count, scan, found, keys);
-  int above = 0, equal = 0, total;
-  each([&](uint32_t u, int) { above += u > prefix, equal += u == prefix; });
-  int eq = block_scan(equal, scan, total);
-  __syncthreads();
-  int at = block_scan(above + max(0, min(equal, need - eq)), scan, total);
-  each([&](uint32_t u, int i) {
-    if (u > prefix || (u == prefix && eq++ < need)) sel[at++] = i;
-  });
-}
-
-extern "C" __global__ void __launch_bounds__(1024) index_topk(const __grid_constant__ IndexP p) {
-  __shared__ int count[2048];
-  __shared__ int scan[32];
-  __shared__ int found[2];
-  begin();
-  ready(p.at);
-  int m = blockIdx.x, n = p.pos[m] + 1;
-  int* sel = p.sel + (size_t)m * p.topk;
-  const float* x = p.scores + (size_t)m * p.lds;
-  if (n <= p.topk) {
-    for (int i = threadIdx.x; i < p.topk; i += blockDim.x) sel[i] = i < n ? i : -1;
-  } else if (n <= 1024 * kRun) {
-    select<true>(p, x, n, sel, count, scan, found);
+  float sum[T][2];
+  m = past(m);
+  if (m >= end) return finish(p.at);
+  if (warp < tiles) mine.load(p, m, warp, lane);
+  if (!kMany) {
+    int n = p.pos[m] + 1, last = min(n, base + p.span * step);
+    const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
+#pragma unroll
+    for (int i = 0; i < T; i++) loaded[i].load(p, pages, p0 + 16 * i, n - 1, lane);
+    stage(qs, hw);
+    for (; p0 < last; p0 += step) {
+#pragma unroll
+      for (int i = 0; i < T; i++) keys[i].from(loaded[i]);
+      if (p0 + step < last)
+#pragma unroll
+        for (int i = 0; i < T; i++) loaded[i].load(p, pages, p0 + step + 16 * i, n - 1, lane);
+      score<F, T, N>(sum, keys, qs, hw, tiles, kb, lane);
+      write(sum, m, p0, n);
+    }
   } else {
-    select<false>(p, x, n, sel, count, scan, found);
+    for (int turn = 0, seq = -1, next; m < end; m = next, turn ^= 1) {
+      int n = p.pos[m] + 1;
+      next = past(m + 1);
+      if (p.seq[m] != seq) {
+        seq = p.seq[m];
+        int last = n - 1;
+        for (int i = next; i < end; i++)
+          if (p.seq[i] == seq) last = max(last, p.pos[i]);
+#pragma unroll
+        for (int i = 0; i < T; i++) loaded[i].load(p, p.pages + (size_t)seq * p.pages_ld, p0 + 16 * i, last, lane), keys[i].from(loaded[i]);
+      }
+      stage(qs + turn * room, hw + turn * tiles * 8);
+      if (next < end && warp < tiles) mine.load(p, next, warp, lane);
+      if (p0 >= n) continue;
+      score<F, T, N>(sum, keys, qs + turn * room, hw + turn * tiles * 8, tiles, kb, lane);
+      write(sum, m, p0, n);
+    }
   }
   finish(p.at);
 }
+
+// A block's shape is in the name: tiles of a warp, warps, whether it has many rows.
+#define INDEX_LOGITS(NAME, F, T, N, W, MANY, MIN) \
+  extern "C" __global__ void __launch_bounds__(32 * W, MIN) index_logits_##NAME##_##T##_##W##_##MANY(const __grid_constant__ IndexP p) { index_logits<F, T, N, W, MANY>(p); }
+INDEX_LOGITS(f32, 0, 1, 2, 4, 0, 1)
+INDEX_LOGITS(bf16, 1, 1, 4, 8, 0, 1)
+INDEX_LOGITS(bf16, 1, 2, 2, 4, 0, 1)
+INDEX_LOGITS(bf16, 1, 2, 2, 8, 0, 1)
+INDEX_LOGITS(bf16, 1, 4, 1, 4, 1, 2)
+INDEX_LOGITS(fp8, 2, 1, 4, 8, 0, 1)
+INDEX_LOGITS(fp8, 2, 2, 2, 4, 0, 1)
+INDEX_LOGITS(fp8, 2, 2, 2, 8, 0, 1)
+INDEX_LOGITS(fp8, 2, 4, 1, 4, 1, 2)

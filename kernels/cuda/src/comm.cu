@@ -15,9 +15,10 @@ constexpr int kMaxRanks = 8;
 constexpr int kParts = 8;  // blocks of a row: one cluster
 constexpr uint32_t kEmpty = 0xFFFFFFFFu;
 
-// What a launch does. Ranks on GPUs of their own do all in one; ranks that share
-// a GPU must not wait in many blocks, which could keep others from starting: there
-// each phase is a launch and only the barrier between them waits.
+// What a launch does. Few blocks do all in one; each sends before it waits, and all
+// of them run at once. For many rows on a GPU that ranks share, each phase is a
+// launch and a barrier stands between them: there blocks that wait could keep
+// another rank's kernels from starting.
 constexpr int kSend = 1, kSum = 2, kReceive = 4;
 
 struct CommP {

@@ -55,14 +55,16 @@ __device__ int best_of(u64 best, u64* s) {
   return (int)(0xffffffffu - (uint32_t)best);
 }
 
-// The largest value's index, the lowest of equals.
-__device__ int argmax(const float* x, int n, u64* s) {
-  float top = -INFINITY;
+// The index of the largest value that comes after that of index last in the order
+// of values from the top, the lowest of equals; of all values if last is -1. -1: no
+// such value is above -Inf.
+__device__ int largest(const float* x, int n, int last, u64* s) {
+  float top = -INFINITY, limit = last < 0 ? INFINITY : x[last];
   int at = -1, whole = (uintptr_t)x & 15 ? 0 : n / 4;
   const float4* x4 = reinterpret_cast<const float4*>(x);
   // A thread's indices ascend, so that > keeps the lowest of equals.
   auto take = [&](float v, int i) {
-    if (v > top) top = v, at = i;
+    if (v > top && (v < limit || (v == limit && i > last))) top = v, at = i;
   };
   constexpr int kLoads = 8;  // on their way at once
   int i = threadIdx.x, step = blockDim.x;
@@ -81,15 +83,15 @@ __device__ int argmax(const float* x, int n, u64* s) {
     take(v.x, 4 * i), take(v.y, 4 * i + 1), take(v.z, 4 * i + 2), take(v.w, 4 * i + 3);
   }
   for (i = 4 * whole + threadIdx.x; i < n; i += step) take(x[i], i);
-  u64 best = at < 0 ? 0 : rank_of(top, at);
-  if (__syncthreads_or(at >= 0)) return best_of(best, s);
-  // Nothing is above -Inf: the first of -Inf, else the first of all.
-  for (i = threadIdx.x; i < n; i += step) best = max(best, rank_of(x[i], i));
-  return best_of(best, s);
+  int any = __syncthreads_or(at >= 0);
+  return any ? best_of(at < 0 ? 0 : rank_of(top, at), s) : -1;
 }
 
-// The same but for the indices in skip.
+// The best value's index, the lowest of equals; skip hides what was chosen, best
+// first. -Inf comes before what is no number.
 __device__ int argmax(const float* x, int n, const int* skip, int skips, u64* s) {
+  int found = largest(x, n, skips ? skip[skips - 1] : -1, s);
+  if (found >= 0) return found;
   u64 best = 0;
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
     bool hidden = false;
@@ -172,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const __grid_constant_
     x = w;
     __syncthreads();
   }
-  int best = argmax(x, n, red), token = best;
+  int best = argmax(x, n, nullptr, 0, red), token = best;
   float top = x[best];
   if (!(top > -INFINITY)) {  // nothing to choose from
     if (tid == 0) {
@@ -263,7 +265,7 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const __grid_constant_
   Sampled* y = p.y + m;
   if (q.logprobs >= 0) {
     int wanted = min(min(q.logprobs, n), kAlternatives);
-    int first = argmax(raw, n, red);
+    int first = argmax(raw, n, nullptr, 0, red);
     float hi = raw[first];
     double sum = 0;
     for (int i = tid; i < n; i += blockDim.x) {

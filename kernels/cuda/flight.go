@@ -81,7 +81,7 @@ func (d *device) depart(x *flight, spans []kernels.Span, f kernels.Fetch) error 
 		errs = append(errs, driver.ToHost(x.memory[:len(f.To)], d.ptr(f.From), d.stream))
 	}
 	if n := len(spans) * stampBytes; n > 0 {
-		errs = append(errs, driver.ToHost(x.memory[stampsAt(len(f.To)):][:n], d.stamps.ptr, d.stream))
+		errs = append(errs, d.stamps.take(d, len(spans)), driver.ToHost(x.memory[stampsAt(len(f.To)):][:n], d.stamps.out, d.stream))
 	}
 	d.markFetched(x)
 	if err := errors.Join(append(errs, x.done.Record(d.stream))...); err != nil {
@@ -89,9 +89,6 @@ func (d *device) depart(x *flight, spans []kernels.Span, f kernels.Fetch) error 
 	}
 	x.fetch, x.spans = f.To, spans
 	d.flights.started++
-	if len(spans) > 0 {
-		return d.stamps.clear(d)
-	}
 	return nil
 }
 

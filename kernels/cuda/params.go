@@ -124,6 +124,6 @@ type clockP struct {
 type faultP struct{ hang uint64 }
 
 type stampP struct {
-	at    uintptr
-	calls int32
+	at, out uintptr
+	calls   int32
 }

@@ -140,7 +140,7 @@ func (p *Profiler) collect(x *profiled) {
 // attribute gives each call its kernels; list has the launches in their order.
 func attribute(list []launched, seen []cupti.Kernel, calls int, after func(i int) []int) ([]ProfiledCall, error) {
 	own := map[string]bool{} // of the device
-	for _, n := range []string{"stamps_clear", "clock_read"} {
+	for _, n := range []string{"stamps_take", "clock_read"} {
 		own[n] = true
 	}
 	seen = slices.DeleteFunc(slices.Clone(seen), func(k cupti.Kernel) bool { return own[k.Name] })

@@ -4,22 +4,31 @@ package cuda
 
 import (
 	"encoding/binary"
+	"fmt"
 	"unsafe"
 
 	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/driver"
 
 	"gorgonia.org/cu"
 )
 
-// stamps is the buffer in which calls leave start, end and experts touched. It
-// is cleared behind the copy that brings them back, so that no step waits for it.
+// stamps is where calls leave start, end and experts touched. The end is kept in
+// several places, as src/device.cuh says; a kernel behind the list brings them
+// together and makes their places ready for the next list.
 type stamps struct {
-	ptr   uintptr
+	ptr   uintptr // of the first places, [maxStamped][3] words; the others follow
+	out   uintptr // [calls][3]
 	calls int
 	on    bool
 }
 
-const stampBytes = 24
+// Sizes as in src/device.cuh.
+const (
+	stampBytes = 24
+	stampEnds  = 8
+	maxStamped = 1 << 14 // calls of a list
+)
 
 // at is where call i leaves its stamps; 0: nowhere.
 func (s *stamps) at(i int) uintptr {
@@ -30,25 +39,33 @@ func (s *stamps) at(i int) uintptr {
 }
 
 // start makes room for the stamps of a list that is about to be launched.
-func (s *stamps) start(d *device, calls int, on bool) error {
+func (s *stamps) start(d *device, calls int, on bool) (err error) {
 	s.on = on
 	if !on || calls <= s.calls {
 		return nil
 	}
+	if calls > maxStamped {
+		return fmt.Errorf("%w: spans of %d calls, a list with spans has at most %d", kernels.ErrKernel, calls, maxStamped)
+	}
 	s.close()
-	p, err := d.malloc(int64(calls) * stampBytes)
+	if s.ptr, err = d.malloc(stampEnds * maxStamped * stampBytes); err == nil {
+		s.out, err = d.malloc(int64(calls) * stampBytes)
+	}
+	if err == nil {
+		err = driver.Set(s.ptr, 0, stampEnds*maxStamped*stampBytes, d.stream)
+	}
 	if err != nil {
 		return err
 	}
-	s.ptr, s.calls = p, calls
+	s.calls = calls
 	d.forgetGraphs()
-	return s.clear(d)
+	return s.take(d, calls)
 }
 
-// clear follows what is on the stream.
-func (s *stamps) clear(d *device) error {
-	p := stampP{at: s.ptr, calls: int32(s.calls)}
-	return d.do("stamps_clear", [3]uint32{uint32(s.calls+255) / 256, 1, 1}, 256, 0, unsafe.Pointer(&p))
+// take lets the stamps of n calls, brought together, follow what is on the stream.
+func (s *stamps) take(d *device, n int) error {
+	p := stampP{at: s.ptr, out: s.out, calls: int32(n)}
+	return d.do("stamps_take", [3]uint32{uint32(n+255) / 256, 1, 1}, 256, 0, unsafe.Pointer(&p))
 }
 
 // decode turns stamps that were brought back into spans. lanes is nil where calls
@@ -80,8 +97,10 @@ func (d *device) decode(b []byte, spans []kernels.Span, lanes []int8) error {
 }
 
 func (s *stamps) close() {
-	if s.ptr != 0 {
-		cu.MemFree(cu.DevicePtr(s.ptr))
-		s.ptr, s.calls = 0, 0
+	for _, p := range []uintptr{s.ptr, s.out} {
+		if p != 0 {
+			cu.MemFree(cu.DevicePtr(p))
+		}
 	}
+	*s = stamps{on: s.on}
 }

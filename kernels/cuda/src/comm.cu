@@ -404,17 +404,25 @@ extern "C" __global__ void fault(const __grid_constant__ FaultP p) {
   if (!p.hang) *(volatile int*)16 = 1;
 }
 
-// Start and end of a step's stamps, and the clock for the host.
+// stamps_take copies a list's stamps to out, one start and one end a call, and makes
+// their places ready for the next list.
 struct StampP {
-  u64* at;  // [calls][3]
+  u64* at;   // [kEnds][kStampPlane]: (start, end, experts) a call; of the others than the first only the end
+  u64* out;  // [calls][3]
   int calls;
 };
-extern "C" __global__ void stamps_clear(const __grid_constant__ StampP p) {
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < p.calls; i += gridDim.x * blockDim.x) {
-    p.at[3 * i] = ~0ull;
-    p.at[3 * i + 1] = 0;
-    p.at[3 * i + 2] = 0;
-  }
+extern "C" __global__ void stamps_take(const __grid_constant__ StampP p) {
+  ready(nullptr);
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= p.calls) return;
+  u64* at = p.at + 3 * i;
+  u64 end = 0;
+#pragma unroll
+  for (int s = 0; s < kEnds; s++) end = max(end, at[s * kStampPlane + 1]);
+  p.out[3 * i] = at[0], p.out[3 * i + 1] = end, p.out[3 * i + 2] = at[2];
+  at[0] = ~0ull, at[2] = 0;
+#pragma unroll
+  for (int s = 0; s < kEnds; s++) at[s * kStampPlane + 1] = 0;
 }
 
 // The host asks for the time, round by round, and sees when the answer comes. The

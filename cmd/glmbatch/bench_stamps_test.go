@@ -52,3 +52,20 @@ func TestStampCheck(t *testing.T) {
 		t.Error("calls that CUPTI did not see pass")
 	}
 }
+
+// Calls of other lanes that run meanwhile share the GPU; one that ends as another
+// begins does not.
+func TestShares(t *testing.T) {
+	seen := []cuda.ProfiledCall{
+		{Kernels: 1, Ready: 0, End: 100},
+		{Kernels: 1, Ready: 100, End: 200},
+		{Kernels: 0, Ready: 200, End: 200},
+		{Kernels: 1, Ready: 150, End: 250},
+		{Kernels: 1, Ready: 250, End: 260},
+	}
+	for i, want := range []bool{false, true, false, true, false} {
+		if got := shares(seen, i); got != want {
+			t.Errorf("call %d: %v", i, got)
+		}
+	}
+}

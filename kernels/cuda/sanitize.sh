@@ -21,7 +21,9 @@ mla_attend|index_|latent_write|kv_cast'
 named=$(tr '\n' '|' <<<"$parts" | sed 's/|$//')
 part() { # tool, part
   local log=$out/$1.$(tr -c 'a-z0-9\n' _ <<<"$2") only=(-test.run "TestDevice/($2)")
-  [ "$2" = rest ] && only=(-test.run 'TestDevice' -test.skip "TestDevice/($named)")
+  export CUDA_MODULE_LOADING=LAZY # else every process waits until all kernels have been instrumented
+  # Ranks wait for each other, and must not wait for a kernel to be loaded.
+  [ "$2" = rest ] && only=(-test.run 'TestDevice' -test.skip "TestDevice/($named)") CUDA_MODULE_LOADING=EAGER
   local api=() from=$SECONDS
   [ "$1" = memcheck ] && api=(--report-api-errors no) # the suite asks for more memory than there is
   timeout -k 2 "$limit" "$sanitizer" --tool "$1" "${api[@]}" --print-limit 10 --error-exitcode 86 --log-file "$log.log" \

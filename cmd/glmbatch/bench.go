@@ -80,6 +80,8 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-cache fp8 --kv-slots 494976 --what-if kv=cast-pool
   # sums over eight ranks, from a row to 64 MB, in every way
   glmbatch bench --collectives --ranks 8 --device cuda
+  # are the kernels' own stamps right? NVIDIA's CUPTI times the same steps
+  glmbatch bench --config glm-5 --layers 8 --tp 8 --batch 1,8 --check-stamps
   # keep the spans, for report, diff and export, and a step for replay
   glmbatch bench --config glm-5 --tp 8 --timeline bench.parquet --capture steps --format json > bench.json`,
 		Args: exactArgs(0, "no arguments"),

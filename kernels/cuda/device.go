@@ -40,6 +40,7 @@ type device struct {
 	bufs    []buffer // index is Buffer.Index-1
 	stage   []byte   // pinned, for copies that are waited for
 	pipe    pipe     // for copies to the GPU
+	loading loading  // of weights
 	flights flights  // lists on their way
 	epoch   uintptr  // counts of the rank's barriers and collectives, for kernels
 	scratch [scratches]region
@@ -259,6 +260,7 @@ func (d *device) Close() error {
 	d.clock.close()
 	d.flights.close()
 	d.pipe.close()
+	d.loading.end()
 	driver.FreePinned(d.stage)
 	d.bufs, d.tables, d.stage = nil, nil, nil
 	for i := range d.lanes {

@@ -123,6 +123,7 @@ func (d *device) ready(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	if err = d.use(); err != nil {
 		return nil, nil, false, err
 	}
+	loaded := d.loading.end()
 	if spans != nil && len(spans) != len(calls) {
 		return nil, nil, false, fmt.Errorf("%w: %d spans for %d calls", kernels.ErrKernel, len(spans), len(calls))
 	}
@@ -146,7 +147,7 @@ func (d *device) ready(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	k, seen := d.graph(calls, d.mode(spans != nil))
 	if k.Graph != nil {
 		d.launched, x.lanes = k.launched, k.lanes
-		return x, k.Graph, true, nil
+		return x, k.Graph, !loaded, nil
 	}
 	if err = d.prepare(calls); err != nil {
 		return nil, nil, false, err

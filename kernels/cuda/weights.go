@@ -101,12 +101,15 @@ func (d *device) fill(ptr uintptr, w *weight, ws *kernels.Weights) error {
 	var stage uintptr
 	var err error
 	if !plain {
-		if stage, err = d.malloc(raw); err != nil {
+		if stage, err = d.stageFor(raw); err != nil {
 			return err
 		}
-		defer cu.MemFree(cu.DevicePtr(stage))
 	}
-	r := newReader(ws, len(d.group.ranks))
+	slots, err := d.loading.slots(int(raw))
+	if err != nil {
+		return err
+	}
+	r := newReader(ws, len(d.group.ranks), slots)
 	defer r.close()
 	globals, ins := make([]byte, 16*w.count), make([]byte, 4*w.count)
 	for i := range w.count {
@@ -119,17 +122,14 @@ func (d *device) fill(ptr uintptr, w *weight, ws *kernels.Weights) error {
 		}
 		dst := ptr + uintptr(int64(i)*w.each)
 		if plain {
-			if err := d.copyIn(dst, m.Data[:raw]); err != nil {
+			if err := errors.Join(d.bring(dst, m.Data[:raw], m.slot), m.slot.used(d.stream)); err != nil {
 				return err
 			}
 			continue
 		}
 		p := packP{data: stage, scales: stage + uintptr(len(m.Data)), out: dst,
 			rows: int32(w.rows), cols: int32(w.cols), tiles: int32(w.tiles), kt: int32(w.kt)}
-		if err := d.copyIn(stage, m.Data); err != nil {
-			return err
-		}
-		if err := d.copyIn(p.scales, m.Scales); err != nil {
+		if err := errors.Join(d.bring(stage, m.Data, m.slot), d.bring(p.scales, m.Scales, m.slot), m.slot.used(d.stream)); err != nil {
 			return err
 		}
 		name := "pack_" + string(w.format)

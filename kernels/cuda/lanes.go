@@ -80,9 +80,6 @@ func accesses(i int, c *kernels.Call) map[uint32][]access {
 	case kernels.Attention, kernels.Route, kernels.MoEF32, kernels.MoEBF16, kernels.MoEFP4, kernels.GemmFP4, kernels.Sample, kernels.CacheCast:
 		m[0] = []access{{0, 1, i, true}} // they share the scratch memory
 	}
-	if c.Dims.M > splitRows && (row.Class == kernels.GemmBF16 || row.Class == kernels.GemmFP8) {
-		m[0] = []access{{0, 1, i, true}} // as do products of many rows
-	}
 	return m
 }
 

@@ -23,27 +23,24 @@ func warpgroups(dev cu.Device) bool {
 }
 
 const (
-	fewRows     = 256       // up to here, the blocks of a cluster share k
-	splitRows   = 64        // from here on, products may have their inputs split beforehand
-	maxUnits    = 8         // groups of 64 outputs times slices, of a block
-	blockShared = 227 << 10 // bytes
+	fewRows = 256 // up to here, blocks share k
 )
 
 type wideP struct {
-	w, x, panels, y, at uintptr
-	m, n, k, ldx, ldy   int32
-	per, blocks, groups int32
-	global, globalUp    float32
-	heads, xhead, yhead int32
-	whead, panelHead    int64
-	rope, pos           uintptr
-	nrope               int32
+	w, x, sums, panels, y, at  uintptr
+	m, n, k, ldx, ldy          int32
+	per, blocks, groups, parts int32
+	global, globalUp           float32
+	heads, xhead, yhead        int32
+	whead, panelHead           int64
+	rope, pos                  uintptr
+	nrope                      int32
 }
 
 // wide launches a product, if it is one for src/wide.cu. blocks: of 8 slices each
 // that k has.
 func (d *device) wide(a *gemmP, w *weight, blocks int32) (bool, error) {
-	if !d.warpgroups || a.m <= 16 || a.heads > 1 && a.m <= splitRows || a.k%64 != 0 || a.x%16 != 0 || a.ldx%4 != 0 || a.xhead%4 != 0 {
+	if !d.warpgroups || a.m <= 8 || a.heads > 1 && a.m <= 32 || a.k%64 != 0 || a.x%16 != 0 || a.ldx%4 != 0 || a.xhead%4 != 0 {
 		return false, nil
 	}
 	p := wideP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, blocks: blocks, global: a.global, globalUp: a.globalUp,
@@ -53,20 +50,17 @@ func (d *device) wide(a *gemmP, w *weight, blocks int32) (bool, error) {
 	if w.format == kernels.FP4 {
 		f, p.per = "fp4", 4*p.per
 	}
-	if a.heads == 1 && a.m <= fewRows || p.per%2 != 0 {
+	if a.m <= fewRows || p.per%2 != 0 {
 		return d.few(&p, f)
 	}
 	tokens, stages := uint32(128), uint32(4)
-	if a.m <= fewRows {
-		tokens, stages = 64, 8
-	}
 	extra := uint32(0)
 	if p.rope != 0 {
 		extra = 1
 	}
 	tiles := ceil(p.m, int32(tokens))
 	p.panelHead = int64(tiles) * int64(tokens) * int64(p.k) * 4
-	p.panels = d.work(scratchPanels, p.panelHead*int64(p.heads))
+	p.panels = d.laneWork(scratchPanels, p.panelHead*int64(p.heads))
 	if err := d.do(fmt.Sprintf("wide_split_%s_%d", f, tokens), [3]uint32{1056, uint32(p.heads), 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
 		return true, err
 	}
@@ -77,31 +71,91 @@ func (d *device) wide(a *gemmP, w *weight, blocks int32) (bool, error) {
 	return true, d.do(fmt.Sprintf("wide_%s_%d", f, tokens), [3]uint32{ceil(p.n, 128) + extra, tiles, uint32(p.heads)}, 384, shared, unsafe.Pointer(&p))
 }
 
-// few shares k among the blocks of clusters, so that all of the GPU reads weights.
+// few lets blocks share k, so that all of the GPU reads weights.
 func (d *device) few(p *wideP, f string) (bool, error) {
-	tokens := int32(16)
-	for tokens < 64 && tokens < p.m {
-		tokens *= 2
-	}
-	room := func() int32 { return int32(ceil(p.blocks*p.per, 4)) * tokens * 256 }
-	for tokens > 16 && room() > blockShared-1024 {
-		tokens /= 2
-	}
-	if room() > blockShared-1024 {
+	if p.per%2 != 0 || p.n%4 != 0 {
 		return false, nil
 	}
-	all := int32(ceil(p.n, 64))
-	tiles := ceil(p.m, tokens)
-	best := int32(0)
-	for g := int32(1); g*p.blocks <= maxUnits; g++ { // rounds of 16 clusters, each as long as its groups are many
-		if cost := int32(ceil(int32(ceil(all, g)*tiles)*p.heads, 16)) * (g*p.blocks + 2); p.groups == 0 || cost < best {
-			best, p.groups = cost, g
+	sms, limit, err := d.chip()
+	if err != nil {
+		return true, err
+	}
+	stage := int32(1024) // bytes of a stage of a warp's ring
+	if f == "fp4" {
+		stage = 576
+	}
+	var best fewWay
+	for tokens := int32(16); tokens == 16 || tokens <= 64 && tokens < 2*p.m; tokens *= 2 {
+		for parts := int32(1); parts <= 8; parts *= 2 {
+			for groups := int32(1); groups <= fewGroups(parts); groups++ {
+				if w := p.way(parts, groups, tokens, stage, sms); w.shared <= limit && (best.shared == 0 || w.time < best.time) {
+					best = w
+				}
+			}
 		}
 	}
-	extra := uint32(0)
-	if p.rope != 0 {
-		extra = 8
+	if best.shared == 0 {
+		return false, nil
 	}
-	shared := uint32(max(room(), p.groups*p.blocks*tokens*68*4)) + 1024
-	return true, d.do(fmt.Sprintf("few_%s_%d", f, tokens), [3]uint32{8*ceil(all, p.groups) + extra, tiles, uint32(p.heads)}, 512, shared, unsafe.Pointer(p))
+	p.parts, p.groups = best.parts, best.groups
+	all := p.blocks * p.parts
+	if all > 1 {
+		p.sums = d.laneWork(scratchPanels, best.sums)
+	}
+	grid := [3]uint32{uint32(best.blocks), ceil(p.m, best.tokens), uint32(p.heads)}
+	if p.rope != 0 {
+		grid[0] += uint32(all)
+	}
+	warpgroups := uint32(fewGroups(p.parts))
+	if err := d.do(fmt.Sprintf("few_%s_%d_%d", f, best.tokens, warpgroups), grid, warpgroups*128, uint32(best.shared), unsafe.Pointer(p)); err != nil || all == 1 {
+		return true, err
+	}
+	return true, d.do("few_sum", [3]uint32{min(8*uint32(sms), ceil(p.heads*p.m*p.n/4, 256)), 1, 1}, 256, 0, unsafe.Pointer(p))
+}
+
+// fewGroups is the most groups of 64 outputs of a block: it has as many warpgroups.
+func fewGroups(parts int32) int32 {
+	if parts == 8 { // no slices to add
+		return 6
+	}
+	return 4
+}
+
+// fewWay is a way to share a product among blocks.
+type fewWay struct {
+	tokens, parts, groups, shared, blocks int32
+	sums                                  int64 // bytes of what the parts leave
+	time                                  int64 // ns, roughly
+}
+
+// way estimates one.
+func (p *wideP) way(parts, groups, tokens, stage, sms int32) (w fewWay) {
+	steps := 8 / parts * p.per // of a block
+	panels := int32(ceil(steps, 4)) * tokens * 256
+	stages := int32(6) // as few_stages
+	if parts == 8 {
+		stages = 5
+	}
+	w = fewWay{tokens: tokens, parts: parts, groups: groups, shared: 1024 + panels + stages*groups*4*stage}
+	w.blocks = int32(ceil(int32(ceil(p.n, 64)), groups)) * p.blocks * parts
+	rounds := int64(ceil(w.blocks*p.heads*int32(ceil(p.m, tokens)), sms))
+	weights := int64(groups) * int64(steps) * 2048 / 33
+	products := int64(steps) * max(75, int64(groups)*int64(tokens)*10/16)
+	w.time = rounds * (2500 + int64(panels)/40 + max(weights, products))
+	if p.blocks*parts > 1 {
+		w.sums = int64(p.blocks) * int64(1+(parts-1)*(8/parts)) * int64(p.heads) * int64(p.m) * int64(p.n) * 4
+		w.time += 1200 + w.sums/3500
+	}
+	return w
+}
+
+// laneWork is scratch memory that each lane has its own of.
+func (d *device) laneWork(region int, bytes int64) uintptr {
+	p := d.work(region, maxLanes*round(bytes, 256))
+	for i, s := range d.lanes {
+		if d.on == s {
+			p += uintptr(i+1) * uintptr(d.scratch[region].have/maxLanes/256*256)
+		}
+	}
+	return p
 }

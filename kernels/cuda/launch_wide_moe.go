@@ -12,9 +12,9 @@ import (
 // src/moe.cu.
 
 const (
-	wideRows = 16     // rows an expert, on average, from which on it pays
+	wideRows = 3      // rows an expert, on average, from which on it pays
 	tileRows = 64     // of an expert in a block
-	upShared = 206336 // bytes of a block of wide_up
+	upShared = 205952 // bytes of a block of wide_up, besides 4 an expert
 	upSlices = 16     // of k, as kUpSlices
 )
 
@@ -44,11 +44,15 @@ func (d *device) wideUp(a *moeP, w *weight) (bool, error) {
 		p.m = pairs
 	}
 	p.per = int32(ceil(int32(w.kt), upSlices))
-	p.rows = d.work(scratchPanels, int64(p.m)*int64(p.k)*4)
+	p.rows = d.laneWork(scratchPanels, int64(p.m)*int64(p.k)*4)
 	if err := d.do("moe_split_fp4", [3]uint32{1056, 1, 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
 		return true, err
 	}
-	return true, d.do("wide_up_fp4", [3]uint32{uint32(a.n / 128), uint32(pairs/tileRows + a.groups), 1}, 640, upShared, unsafe.Pointer(&p))
+	sms, _, err := d.chip()
+	if err != nil {
+		return true, err
+	}
+	return true, d.do("wide_up_fp4", [3]uint32{uint32(sms), 1, 1}, 640, upShared+4*uint32(a.groups+1), unsafe.Pointer(&p))
 }
 
 // wideDown launches moe_down, if it is one for src/wide_moe.cu.

@@ -43,6 +43,8 @@ __device__ __forceinline__ void copy16(uint32_t dst, const void* src, bool on) {
   int n = on ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(n) : "memory");
 }
+// copies_arrive arrives at a barrier when this thread's copies so far are there.
+__device__ __forceinline__ void copies_arrive(uint32_t bar) { asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory"); }
 __device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>
 __device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
@@ -63,6 +65,22 @@ struct Chunk {
   Split a, b, c, d;
 };
 __device__ __forceinline__ Chunk chunk_of(float4 u, float4 v) { return {split(u.x, u.y), split(u.z, u.w), split(v.x, v.y), split(v.z, v.w)}; }
+
+// quarter swaps words among the four lanes of a group: lane t, which has word t of
+// each of four chunks, gets all of chunk t.
+__device__ __forceinline__ uint4 quarter(uint32_t (&v)[4]) {
+  int t = threadIdx.x & 3;
+#pragma unroll
+  for (int o = 1; o < 4; o *= 2)
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+      if (!(j & o)) {
+        uint32_t give = t & o ? v[j] : v[j | o], got = __shfl_xor_sync(~0u, give, o);
+        if (t & o) v[j] = got;
+        else v[j | o] = got;
+      }
+  return make_uint4(v[0], v[1], v[2], v[3]);
+}
 
 __device__ __forceinline__ void wg_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wg_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }

@@ -8,12 +8,14 @@
 struct WideP {
   const void* w;
   const float* x;  // few_*
+  float* sums;     // few_*: what parts leave
   const char* panels;  // wide_*: of x, as wide_split leaves them
   float* y;
   u64* at;
   int m, n, k, ldx, ldy;
   int per, blocks;          // steps of 16 columns in a slice, blocks of 8 slices
-  int groups;               // few_*: of 64 outputs in a cluster
+  int groups;               // few_*: of 64 outputs in a block
+  int parts;                // few_*: of a block of slices: 1, 2, 4 or 8
   float global, global_up;  // as GemmP
   int heads, xhead, yhead;
   int64_t whead, panelhead;  // bytes from one head to the next
@@ -104,8 +106,8 @@ __device__ __forceinline__ void wide_split(const WideP& p) {
   // The call ends with its product.
 }
 
-// Many rows: a block has 64 WG outputs of NT tokens and all of k, a producer warp and
-// a ring of S panels; weights go from memory to registers. grid (outputs, tokens, heads)
+// Many rows: a block has 64 WG outputs of NT tokens and all of k, a warpgroup that
+// fetches panels into a ring of S; weights go from memory to registers. grid (outputs, tokens, heads)
 template <typename W, int NT, int WG, int S>
 __device__ __forceinline__ void wide(const WideP& p) {
   extern __shared__ __align__(1024) char smem[];
@@ -121,21 +123,21 @@ __device__ __forceinline__ void wide(const WideP& p) {
     return finish(p.at);
   }
   if (tid == 0) {
-    for (int s = 0; s < S; s++) mbar_init(full + s * 8, 1), mbar_init(empty + s * 8, WG * 4);
+    for (int s = 0; s < S; s++) mbar_init(full + s * 8, 128), mbar_init(empty + s * 8, WG * 4);
     mbar_ready();
   }
   __syncthreads();
   if (warp >= WG * 4) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-    if (warp == WG * 4 && lane == 0) {
-      ready(nullptr);
-      const char* x = p.panels + head * p.panelhead + (size_t)blockIdx.y * kt * kPanels;
-      for (int i = 0; i < kt; i++) {
-        int s = i % S;
-        if (i >= S) mbar_wait(empty + s * 8, (i / S - 1) & 1);
-        mbar_expect(full + s * 8, kPanels);
-        copy_bulk(shared_of(ring + s * kPanels), x + (size_t)i * kPanels, kPanels, full + s * 8);
-      }
+    ready(nullptr);
+    const char* x = p.panels + head * p.panelhead + (size_t)blockIdx.y * kt * kPanels + (tid - WG * 128) * 16;
+    uint32_t to = shared_of(ring) + (tid - WG * 128) * 16;
+    for (int i = 0; i < kt; i++, x += kPanels) {
+      int s = i % S;
+      if (i >= S) mbar_wait(empty + s * 8, (i / S - 1) & 1);
+#pragma unroll
+      for (int j = 0; j < kPanels; j += 2048) copy16(to + s * kPanels + j, x + j, true);
+      copies_arrive(full + s * 8);
     }
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
@@ -154,6 +156,7 @@ __device__ __forceinline__ void wide(const WideP& p) {
       for (int b = 0; b < 2; b++)
         if (i + b < kt) {
           mbar_wait(full + s * 8, phase);
+          written();  // the panels, by others
           uint64_t hi = operand(shared_of(ring + s * kPanels)), lo = hi + (NT * 128 >> 4);
 #pragma unroll
           for (int h = 0; h < 2; h++) {
@@ -208,176 +211,197 @@ __device__ __forceinline__ void wide(const WideP& p) {
   finish(p.at);
 }
 
-// of_block4 reads four floats at p, an address in this block's shared memory, in block rank's.
-__device__ __forceinline__ float4 of_block4(const float* p, int rank) {
-  uint32_t a = shared_of(p), b;
-  float4 v;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"(a), "r"(rank));
-  asm volatile("ld.shared::cluster.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(b) : "memory");
-  return v;
-}
-__device__ __forceinline__ float4 operator+(float4 a, float4 b) { return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w); }
-
-// P16, P4: what few_* takes at a time of a tile's slice: two steps in BF16 (zeros past
-// the slice), or a unit of four in NVFP4.
-struct P16 {
-  static constexpr int kSteps = 2, kBytes = 512;
+// R16, R4: a stage of few_*, some steps of a tile, in shared memory.
+struct R16 {
+  static constexpr int kSteps = 2, kBytes = 1024;
   static constexpr bool kFp4 = false;
-  uint4 q[2];
-  __device__ __forceinline__ void load(const char* slice, int i, int n, int lane) {
-    const uint4* p = reinterpret_cast<const uint4*>(slice) + i * 32 + lane;
-    q[0] = i < n ? __ldg(p) : make_uint4(0, 0, 0, 0);
-    q[1] = i + 1 < n ? __ldg(p + 32) : make_uint4(0, 0, 0, 0);
+  static __device__ __forceinline__ void fetch(uint32_t stage, const char* w, int lane) {
+    copy16(stage + lane * 16, w + lane * 16, true), copy16(stage + 512 + lane * 16, w + 512 + lane * 16, true);
   }
-  __device__ __forceinline__ void fragment(uint32_t (&a)[4], int j) const { a[0] = q[j].x, a[1] = q[j].y, a[2] = q[j].z, a[3] = q[j].w; }
+  static __device__ __forceinline__ void fragments(uint32_t (&a)[kSteps][4], const char* stage, int lane) {
+#pragma unroll
+    for (int j = 0; j < kSteps; j++) {
+      uint4 q = reinterpret_cast<const uint4*>(stage)[j * 32 + lane];
+      a[j][0] = q.x, a[j][1] = q.y, a[j][2] = q.z, a[j][3] = q.w;
+    }
+  }
 };
-struct P4 : W4 {
-  static constexpr int kSteps = 4, kBytes = kFp4Unit / 4;
-  __device__ __forceinline__ void load(const char* slice, int i, int n, int lane) {
-    if (i < n) W4::load(slice, i / 4, lane);
+struct R4 {
+  static constexpr int kSteps = 4, kBytes = kFp4Unit;
+  static constexpr bool kFp4 = true;
+  static __device__ __forceinline__ void fetch(uint32_t stage, const char* w, int lane) {
+    copy16(stage + lane * 16, w + lane * 16, true);
+    if (lane < 4) copy16(stage + 512 + lane * 16, w + 512 + lane * 16, true);
+  }
+  static __device__ __forceinline__ void fragments(uint32_t (&a)[kSteps][4], const char* stage, int lane) {
+    W4 w{{*fp4_codes(stage, lane), *fp4_scales(stage, lane)}};
+#pragma unroll
+    for (int j = 0; j < kSteps; j++) w.fragment(a[j], j);
   }
 };
 
-// Few rows: a cluster of 8 blocks has groups of 64 outputs and shares k; a unit, one
-// slice of one group, is a warpgroup's. A block keeps its columns of x as panels and
-// then, over them, its units' sums, which the blocks add in order for a share of the
-// outputs each. grid (8 clusters, tokens, heads)
-template <typename W, int NT, int U>
+// Few rows: a block has groups of 64 outputs, a warpgroup each, and the slices of one
+// of the parts of a block of slices: so all of the GPU reads weights. Its columns of x
+// are in shared memory as panels; each warp has a ring of weights. The first part adds
+// its slices, other parts leave each apart, few_sum adds all. A product in one part is
+// done at once. grid (groups of groups x parts of all blocks of slices, tokens, heads)
+__host__ __device__ constexpr int few_stages(int warpgroups) { return warpgroups == 6 ? 5 : 6; }
+template <typename W, int NT, int WG, bool ONE>
 __device__ __forceinline__ void few(const WideP& p) {
   extern __shared__ __align__(1024) char smem[];
-  constexpr int kPanels = NT * 256, kPitch = 68, WG = 4, T = WG * 128, B = W::kSteps == 2 ? 4 : 3;
-  char* panels = smem + (-(int)shared_of(smem) & 1023);
-  float* part = reinterpret_cast<float*>(panels);
+  constexpr int kPanels = NT * 256, T = WG * 128, R = ONE ? 4 : 6, S = few_stages(WG);
   begin();
-  int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3, wg = warp >> 2;
-  int rank = blockIdx.x & 7, group0 = (blockIdx.x >> 3) * p.groups, kt = (p.k + 15) / 16, tiles = (p.n + 15) / 16, head = blockIdx.z;
-  int units = p.groups * p.blocks, m0 = blockIdx.y * NT;
+  int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3, wg = warp >> 2, head = blockIdx.z, m0 = blockIdx.y * NT;
+  int all = p.blocks * p.parts, part = blockIdx.x % all, block = part / p.parts, at = part % p.parts, slices = kWarps / p.parts;
+  int group0 = blockIdx.x / all * p.groups, kt = p.k / 16, tiles = (p.n + 15) / 16;
   if (p.rope && group0 * 4 >= tiles) {
     ready(p.at);
-    if (rank == 0) rotate(p, m0, NT);
+    if (part == 0) rotate(p, m0, NT);
     return finish(p.at);
   }
-  const char* w[U];
-  int n[U];
+  int lo = min(kt, (block * kWarps + at * slices) * p.per), n = min(kt, lo + slices * p.per) - lo;
+  char* panels = smem + (-(int)shared_of(smem) & 1023);
+  char* ring = panels + (slices * p.per + 3) / 4 * kPanels + warp * S * W::kBytes;
+  bool mine = wg < p.groups && (group0 + wg) * 4 < tiles;
+  int tile = (group0 + wg) * 4 + (warp & 3), loads = mine ? n / W::kSteps : 0;
+  const char* w = static_cast<const char*>(p.w) + head * p.whead + ((size_t)min(tile, tiles - 1) * kt + lo) * (W::kBytes / W::kSteps);
+  auto fetch = [&](int i) {
+    if (i < loads) W::fetch(shared_of(ring) + i % S * W::kBytes, w + (size_t)i * W::kBytes, lane);
+    copies_commit();
+  };
 #pragma unroll
-  for (int u = 0; u < U; u++) {
-    int unit = wg + u * WG, slice = rank * p.blocks + unit / p.groups, tile = (group0 + unit % p.groups) * 4 + (warp & 3), lo = min(kt, slice * p.per);
-    n[u] = unit < units ? min(kt, lo + p.per) - lo : 0;
-    w[u] = static_cast<const char*>(p.w) + head * p.whead + ((size_t)min(tile, tiles - 1) * kt + lo) * W::kBytes;
-    if (lane == 0 && n[u] > 0) prefetch(w[u], n[u] * W::kBytes);
-  }
-  W q[B];
-#pragma unroll
-  for (int b = 0; b < B; b++) q[b].load(w[0], b * W::kSteps, n[0], lane);
+  for (int i = 0; i < S; i++) fetch(i);
   ready(p.at);
-  {
-    int k0 = rank * p.blocks * p.per * 16, chunks = max(0, min(p.blocks * p.per * 2, (p.k - k0) / 8)), all = NT * chunks;
-    const float* x = p.x + (size_t)head * p.xhead + k0;
-    constexpr int R = 6;
-    for (int i0 = tid; i0 < all; i0 += R * T) {
-      float4 u[R], v[R];
+  int chunks = n * 2, items = NT * chunks;
+  const float* x = p.x + (size_t)head * p.xhead + lo * 16;
+  for (int i0 = tid; i0 < items; i0 += R * T) {
+    float4 u[R], v[R];
 #pragma unroll
-      for (int r = 0; r < R; r++) {
-        int i = i0 + r * T, m = m0 + (W::kFp4 ? (i >> 2) % NT : i / chunks);
-        int c = W::kFp4 ? (i >> 2) / NT * 32 + t * 4 : i % chunks * 8;
-        u[r] = v[r] = make_float4(0, 0, 0, 0);
-        if (i < all && m < p.m) {
-          const float* s = x + (size_t)m * p.ldx + c;
-          u[r] = *reinterpret_cast<const float4*>(s), v[r] = *reinterpret_cast<const float4*>(s + (W::kFp4 ? 16 : 4));
-        }
-      }
-#pragma unroll
-      for (int r = 0; r < R; r++) {
-        int i = i0 + r * T;
-        if (i >= all) break;
-        if (W::kFp4) {
-          int row = (i >> 2) % NT, c = (i >> 2) / NT;
-          char* o = panels + (c >> 1) * kPanels + t * 4;
-          Split s[4] = {split(u[r].x, v[r].x), split(u[r].y, v[r].y), split(u[r].z, v[r].z), split(u[r].w, v[r].w)};
-#pragma unroll
-          for (int j = 0; j < 4; j++) {
-            char* at = o + panel_at(row, (c & 1) * 4 + j);
-            *reinterpret_cast<uint32_t*>(at) = s[j].hi, *reinterpret_cast<uint32_t*>(at + NT * 128) = s[j].lo;
-          }
-        } else {
-          int row = i / chunks, c = i % chunks;
-          Chunk s = chunk_of(u[r], v[r]);
-          char* at = panels + (c >> 3) * kPanels + panel_at(row, c & 7);
-          *reinterpret_cast<uint4*>(at) = make_uint4(s.a.hi, s.b.hi, s.c.hi, s.d.hi);
-          *reinterpret_cast<uint4*>(at + NT * 128) = make_uint4(s.a.lo, s.b.lo, s.c.lo, s.d.lo);
-        }
+    for (int r = 0; r < R; r++) {
+      int i = i0 + r * T, m = m0 + (W::kFp4 ? (i >> 2) % NT : i / chunks);
+      int c = W::kFp4 ? (i >> 2) / NT * 32 + t * 4 : i % chunks * 8;
+      u[r] = v[r] = make_float4(0, 0, 0, 0);
+      if (i < items && m < p.m) {
+        const float* s = x + (size_t)m * p.ldx + c;
+        u[r] = *reinterpret_cast<const float4*>(s), v[r] = *reinterpret_cast<const float4*>(s + (W::kFp4 ? 16 : 4));
       }
     }
-    written();
-    __syncthreads();
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+      int i = i0 + r * T;
+      if (i >= items) break;
+      if (W::kFp4) {
+        int row = (i >> 2) % NT, c = (i >> 2) / NT;
+        char* o = panels + (c >> 1) * kPanels + t * 4;
+        Split s[4] = {split(u[r].x, v[r].x), split(u[r].y, v[r].y), split(u[r].z, v[r].z), split(u[r].w, v[r].w)};
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          char* to = o + panel_at(row, (c & 1) * 4 + j);
+          *reinterpret_cast<uint32_t*>(to) = s[j].hi, *reinterpret_cast<uint32_t*>(to + NT * 128) = s[j].lo;
+        }
+      } else {
+        int row = i / chunks, c = i % chunks;
+        Chunk s = chunk_of(u[r], v[r]);
+        char* to = panels + (c >> 3) * kPanels + panel_at(row, c & 7);
+        *reinterpret_cast<uint4*>(to) = make_uint4(s.a.hi, s.b.hi, s.c.hi, s.d.hi);
+        *reinterpret_cast<uint4*>(to + NT * 128) = make_uint4(s.a.lo, s.b.lo, s.c.lo, s.d.lo);
+      }
+    }
   }
-  float acc[U][NT / 2];
-  uint32_t base = shared_of(panels);
+  written();
+  __syncthreads();
+  if (mine) {
+    uint32_t base = shared_of(panels);
+    float acc[NT / 2], sum[ONE ? 1 : NT / 2];
+    if (!ONE) {
 #pragma unroll
-  for (int u = 0; u < U; u++) {
-    int at = (wg + u * WG) / p.groups * p.per;  // its first step in the block
+      for (int j = 0; j < NT / 2; j++) sum[ONE ? 0 : j] = 0;
+    }
+    int r = tile * 16 + g, each = 1 + (p.parts - 1) * slices, index = block * each + (at ? 1 + (at - 1) * slices : 0);
+    // store writes the sums of a slice, or of several.
+    auto store = [&](const float* v) {
+      float s0 = 1, s1 = 1;
+      float* y = p.sums + ((size_t)(index * p.heads + head) * p.m) * p.n + r;
+      int ld = p.n;
+      if (all == 1) s0 = scale_of(p, r), s1 = scale_of(p, r + 8), y = p.y + (size_t)head * p.yhead + r, ld = p.ldy;
+      index++;
 #pragma unroll
-    for (int i = 0; i < NT / 2; i++) acc[u][i] = 0;
-    for (int i = 0; i < n[u]; i += B * W::kSteps)
+      for (int j = 0; j < NT / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) {
+          int m = m0 + j * 8 + t * 2 + i;
+          if (m < p.m) {
+            float* to = y + (size_t)m * ld;
+            if (r < p.n) to[0] = v[j * 4 + i] * s0;
+            if (r + 8 < p.n) to[8] = v[j * 4 + 2 + i] * s1;
+          }
+        }
+    };
+    int i = 0;  // stage
+    for (int s = 0; s < slices; s++) {
+      int end = min(n, (s + 1) * p.per) / W::kSteps;
+#pragma unroll
+      for (int j = 0; j < NT / 2; j++) acc[j] = 0;
+      for (; i < end; i++) {
+        uint32_t a[W::kSteps][4];
+        copies_wait<S - 1>();
+        __syncwarp();
+        W::fragments(a, ring + i % S * W::kBytes, lane);
+        __syncwarp();
+        fetch(i + S);
+        wg_fence();
+#pragma unroll
+        for (int j = 0; j < W::kSteps; j++) {
+          int step = i * W::kSteps + j;
+          uint64_t hi = operand(base + (step >> 2) * kPanels + (step & 3) * 32);
+          wgmma(acc, a[j], hi + (NT * 128 >> 4), 1);
+          wgmma(acc, a[j], hi, 1);
+        }
+        wg_commit();
+        wg_wait<0>();
+      }
+      if (ONE || at) {
+        store(acc);
+      } else {
+#pragma unroll
+        for (int j = 0; j < NT / 2; j++) sum[ONE ? 0 : j] += acc[j];
+      }
+    }
+    if (!ONE && at == 0) store(sum);
+  }
+  finish(p.at);
+}
+
+// few_sum adds what the parts left, in the order of k. A thread an output, whose parts
+// are on their way together. grid (any)
+extern "C" __global__ void __launch_bounds__(256) few_sum(const __grid_constant__ WideP p) {
+  begin();
+  ready(p.at);
+  constexpr int B = 4;                                 // blocks of slices at once
+  int each = 1 + (p.parts - 1) * (kWarps / p.parts);   // sums of one
+  int next = p.heads * p.m * p.n;                      // from one sum to the next
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < next; i += gridDim.x * blockDim.x) {
+    int r = i % p.n, m = i / p.n % p.m, head = i / p.n / p.m;
+    float v = 0;
+    for (int b0 = 0; b0 < p.blocks; b0 += B) {
+      float f[B][kWarps];
 #pragma unroll
       for (int b = 0; b < B; b++)
-        if (i + b * W::kSteps < n[u]) {
-          uint32_t a[W::kSteps][4];
 #pragma unroll
-          for (int j = 0; j < W::kSteps; j++) q[b].fragment(a[j], j);
-          if (W::kFp4) q[b].load(w[u], i + (B + b) * W::kSteps, n[u], lane);
-          wg_fence();
+        for (int j = 0; j < kWarps; j++)
+          if (b0 + b < p.blocks && j < each) f[b][j] = __ldcg(p.sums + (size_t)((b0 + b) * each + j) * next + i);
 #pragma unroll
-          for (int j = 0; j < W::kSteps; j++) {
-            int s = at + min(i + b * W::kSteps + j, n[u] - 1);
-            uint64_t hi = operand(base + (s >> 2) * kPanels + (s & 3) * 32);
-            wgmma(acc[u], a[j], hi + (NT * 128 >> 4), 1);
-            wgmma(acc[u], a[j], hi, 1);
-          }
-          wg_commit();
-          wg_wait<0>();
-          if (!W::kFp4) q[b].load(w[u], i + (B + b) * W::kSteps, n[u], lane);
-        }
-    if (u + 1 < U)
+      for (int b = 0; b < B; b++) {
+        if (b0 + b >= p.blocks) break;
+        float s = 0;
 #pragma unroll
-      for (int b = 0; b < B; b++) q[b].load(w[u + 1], b * W::kSteps, n[u + 1], lane);
-  }
-  __syncthreads();
-#pragma unroll
-  for (int u = 0; u < U; u++) {
-    int unit = wg + u * WG;
-    if (unit < units) {
-      float* o = part + unit * (NT * kPitch) + (warp & 3) * 16 + g + t * 2 * kPitch;
-#pragma unroll
-      for (int i = 0; i < NT / 2; i++) o[((i >> 2) * 8 + (i & 1)) * kPitch + (i & 2) * 4] = acc[u][i];
-    }
-  }
-  cluster_sync();
-  int quads = p.groups * 16 * NT, share = (quads + 7) / 8, end = min(quads, (rank + 1) * share);
-  for (int i = rank * share + tid; i < end; i += T) {
-    int row = i & 15, tok = (i >> 4) % NT, grp = (i >> 4) / NT;
-    float4 v = {0, 0, 0, 0};
-    for (int c = 0; c < p.blocks; c++) {
-      float4 b = {0, 0, 0, 0}, s[8];
-#pragma unroll
-      for (int j = 0; j < 8; j++) {
-        int slice = c * 8 + j;
-        s[j] = of_block4(part + (slice % p.blocks * p.groups + grp) * (NT * kPitch) + tok * kPitch + row * 4, slice / p.blocks);
+        for (int j = 0; j < kWarps; j++)
+          if (j < each) s += f[b][j];
+        v += s;
       }
-#pragma unroll
-      for (int j = 0; j < 8; j++) b = b + s[j];
-      v = p.blocks > 1 ? v + b : b;
     }
-    int r = (group0 + grp) * 64 + row * 4, m = m0 + tok;
-    if (m < p.m) {
-      float* y = p.y + (size_t)m * p.ldy + (size_t)head * p.yhead + r;
-      if (r < p.n) y[0] = v.x * scale_of(p, r);
-      if (r + 1 < p.n) y[1] = v.y * scale_of(p, r + 1);
-      if (r + 2 < p.n) y[2] = v.z * scale_of(p, r + 2);
-      if (r + 3 < p.n) y[3] = v.w * scale_of(p, r + 3);
-    }
+    p.y[(size_t)m * p.ldy + (size_t)head * p.yhead + r] = v * scale_of(p, r);
   }
-  cluster_sync();
   finish(p.at);
 }
 
@@ -390,8 +414,9 @@ __device__ __forceinline__ void few(const WideP& p) {
   extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ WideP p) { HOPPER((wide_split<nt, fp4>(p));) }
 #define WIDE(name, w, nt, s) \
   extern "C" __global__ void __launch_bounds__(384, 1) name(const __grid_constant__ WideP p) { HOPPER((wide<w, nt, 2, s>(p));) }
-#define FEW(name, w, nt) \
-  extern "C" __global__ void __cluster_dims__(8) __launch_bounds__(512, 1) name(const __grid_constant__ WideP p) { HOPPER((few<w, nt, 2>(p));) }
+#define FEW(name, w, nt)                                                                                                        \
+  extern "C" __global__ void __launch_bounds__(768, 1) name##_6(const __grid_constant__ WideP p) { HOPPER((few<w, nt, 6, true>(p));) } \
+  extern "C" __global__ void __launch_bounds__(512, 1) name##_4(const __grid_constant__ WideP p) { HOPPER((few<w, nt, 4, false>(p));) }
 SPLIT(wide_split_bf16_64, 64, false)
 SPLIT(wide_split_bf16_128, 128, false)
 SPLIT(wide_split_fp4_64, 64, true)
@@ -400,9 +425,9 @@ WIDE(wide_bf16_64, W16, 64, 8)
 WIDE(wide_bf16_128, W16, 128, 4)
 WIDE(wide_fp4_64, W4, 64, 8)
 WIDE(wide_fp4_128, W4, 128, 4)
-FEW(few_bf16_16, P16, 16)
-FEW(few_bf16_32, P16, 32)
-FEW(few_bf16_64, P16, 64)
-FEW(few_fp4_16, P4, 16)
-FEW(few_fp4_32, P4, 32)
-FEW(few_fp4_64, P4, 64)
+FEW(few_bf16_16, R16, 16)
+FEW(few_bf16_32, R16, 32)
+FEW(few_bf16_64, R16, 64)
+FEW(few_fp4_16, R4, 16)
+FEW(few_fp4_32, R4, 32)
+FEW(few_fp4_64, R4, 64)

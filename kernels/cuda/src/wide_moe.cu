@@ -114,16 +114,34 @@ struct UpShared {
   char panels[kStages][kPanels];
   char units[kStages][kUnits];  // 8 tiles of gate, 8 of up
   u64 full[kStages], empty[kStages];
-  Tile tile;
+  int start[];  // [groups + 1] the first tile of each expert
 };
 
-template <int N, int H>
-__device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh) {
-  int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3, tile = (warp >> 3) * 4 + (warp & 3);
-  int kt = p.k / 64, s = 0, phase = 0, step = 0;
-  float acc[N / 2], sum[N / 2] = {};
-  for (int i = 0; i < kt; i++) {
-    mbar_wait(shared_of(&sh.full[s]), phase);
+// An item is 128 outputs of one tile.
+struct Item {
+  int expert, first, count, part;  // rows first .. of the list; outputs 128 part ..
+};
+__device__ __forceinline__ Item item_of(const WideMoeP& p, const int* start, int i) {
+  int parts = p.n / 128, tile = i / parts, lo = 0, hi = p.groups;
+  while (hi - lo > 1) {
+    int mid = (lo + hi) / 2;
+    if (start[mid] <= tile) lo = mid;
+    else hi = mid;
+  }
+  int first = p.offsets[lo] + (tile - start[lo]) * kRows;
+  return {lo, first, min(kRows, p.offsets[lo + 1] - first), i % parts};
+}
+
+template <int H>
+__device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh, int n, int work) {
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tile = (warp >> 3) * 4 + (warp & 3);
+  int end = n + p.k / 64, step = 0;
+  int count = item_of(p, sh.start, work).count;
+  float acc[kRows / 2] = {}, sum[kRows / 2] = {};
+  for (; n < end; n++) {
+    int s = n % kStages;
+    mbar_wait(shared_of(&sh.full[s]), n / kStages & 1);
+    written();  // the rows, by others
     const char* gate = sh.units[s] + tile * kFp4Unit;
     const char* up = gate + 8 * kFp4Unit;
     uint4 q = *fp4_codes(gate, lane), r = *fp4_codes(up, lane);
@@ -134,96 +152,113 @@ __device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh) {
     unpack_half<H>(a[2], q.z, s1, r.z, t1);
     unpack_half<H>(a[3], q.w, s1, r.w, t1);
     uint64_t hi = operand(shared_of(sh.panels[s])), lo = hi + (kRows * 128 >> 4);
-    wg_fence();
+    with_tokens(count, [&](auto tokens) {
+      wg_fence();
+      float(&d)[decltype(tokens)::value / 2] = *reinterpret_cast<float(*)[decltype(tokens)::value / 2]>(&acc);
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-      wgmma(acc, a[j], lo + j * 2, j ? 1 : step);
-      wgmma(acc, a[j], hi + j * 2, 1);
-    }
-    wg_commit();
-    wg_wait<0>();
+      for (int j = 0; j < 4; j++) {
+        wgmma(d, a[j], lo + j * 2, j ? 1 : step);
+        wgmma(d, a[j], hi + j * 2, 1);
+      }
+      wg_commit();
+      wg_wait<0>();
+    });
     if (lane == 0) mbar_arrive(shared_of(&sh.empty[s]));
-    if (++s == kStages) s = 0, phase ^= 1;
     if (++step == p.per) {
       add_to(sum, acc);
       step = 0;
     }
   }
   if (step) add_to(sum, acc);
-  float2 global = p.global[sh.tile.expert];
-  int r = (blockIdx.x * 8 + tile) * 16 + H * 8 + g;
+  Item item = item_of(p, sh.start, work);
+  float2 global = p.global[item.expert];
+  int r = (item.part * 8 + tile) * 16 + H * 8 + g;
 #pragma unroll
-  for (int j = 0; j < N / 8; j++)
+  for (int j = 0; j < kRows / 8; j++)
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       int row = j * 8 + t * 2 + i;
-      if (row < sh.tile.count) p.y[(size_t)sh.tile.pairs[row] * p.n + r] = silu(sum[j * 4 + i] * global.x) * (sum[j * 4 + 2 + i] * global.y);
+      if (row < item.count) p.y[(size_t)p.list[item.first + row] * p.n + r] = silu(sum[j * 4 + i] * global.x) * (sum[j * 4 + 2 + i] * global.y);
     }
 }
 
-__device__ __forceinline__ void up_fetch(const WideMoeP& p, UpShared& sh) {
-  int id = threadIdx.x - kUpThreads, lane = id & 31, c = id & 7, row0 = id >> 3, kt = p.k / 64, rows = (sh.tile.count + 15) / 16 * 16;
-  // A lane of the first warp a tile.
-  const char* w = p.w + (size_t)sh.tile.expert * p.wexpert + (size_t)(blockIdx.x * 8 + (lane & 7) + (lane & 8 ? p.n / 16 : 0)) * kt * kFp4Unit;
-  const char* src[4];
-  bool on[4];
+__device__ __forceinline__ void up_fetch(const WideMoeP& p, UpShared& sh, int items) {
+  int id = threadIdx.x - kUpThreads, c = id & 7, row0 = id >> 3, kt = p.k / 64, n = 0;
+  for (int i = blockIdx.x; i < items; i += gridDim.x) {
+    Item item = item_of(p, sh.start, i);
+    int rows = (item.count + 15) / 16 * 16;
+    const char* w[5];  // of the thread's 16 bytes of units
 #pragma unroll
-  for (int i = 0; i < 4; i++) {
-    int pair = sh.tile.pairs[row0 + i * 16];
-    on[i] = pair >= 0;
-    src[i] = p.rows + (size_t)(on[i] ? (p.by_pair ? pair : pair / p.topk) : 0) * kt * 256 + c * 16;
-  }
-  constexpr int L = 3;  // stages whose copies are under way
-  for (int i = 0; i < kt + L; i++) {
-    if (i < kt) {
-      int s = i % kStages;
+    for (int j = 0; j < 5; j++) {
+      int at = id + j * 128, tile = at / 36;
+      w[j] = p.w + (size_t)item.expert * p.wexpert + (size_t)(item.part * 8 + (tile & 7) + (tile & 8 ? p.n / 16 : 0)) * kt * kFp4Unit + at % 36 * 16;
+    }
+    const char* src[4];
+    bool on[4];
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      on[j] = row0 + j * 16 < item.count;
+      int pair = on[j] ? p.list[item.first + row0 + j * 16] : 0;
+      src[j] = p.rows + (size_t)(p.by_pair ? pair : pair / p.topk) * kt * 256 + c * 16;
+    }
+    for (int k = 0; k < kt; k++, n++) {
+      int s = n % kStages;
       uint32_t full = shared_of(&sh.full[s]), panels = shared_of(sh.panels[s]) + panel_at(row0, c);
-      if (i >= kStages) mbar_wait(shared_of(&sh.empty[s]), (i / kStages - 1) & 1);
-      if (id < 32) {
-        if (lane == 0) mbar_expect(full, kUnits);
-        __syncwarp();
-        if (lane < 16) copy_bulk(shared_of(sh.units[s]) + lane * kFp4Unit, w + (size_t)i * kFp4Unit, kFp4Unit, full);
-      }
+      if (n >= kStages) mbar_wait(shared_of(&sh.empty[s]), (n / kStages - 1) & 1);
+#pragma unroll
+      for (int j = 0; j < 5; j++)
+        if (j < 4 || id < 64) copy16(shared_of(sh.units[s]) + (id + j * 128) * 16, w[j] + k * kFp4Unit, true);
 #pragma unroll
       for (int j = 0; j < 4; j++)
         if (j * 16 < rows) {
-          copy16(panels + j * 16 * 128, src[j] + i * 256, on[j]);
-          copy16(panels + (j * 16 + kRows) * 128, src[j] + i * 256 + 128, on[j]);
+          copy16(panels + j * 16 * 128, src[j] + k * 256, on[j]);
+          copy16(panels + (j * 16 + kRows) * 128, src[j] + k * 256 + 128, on[j]);
         }
-    }
-    copies_commit();
-    if (i >= L) {
-      copies_wait<L>();
-      written();
-      mbar_arrive(shared_of(&sh.full[(i - L) % kStages]));
+      copies_arrive(full);
     }
   }
 }
 
-// y[pair, n] = silu(gate x) * (up x): a block 128 outputs of one tile. grid (n/128, tiles)
+// y[pair, n] = silu(gate x) * (up x). The blocks share the items.
 __device__ __forceinline__ void wide_up(const WideMoeP& p) {
   extern __shared__ __align__(1024) char smem[];
   UpShared& sh = *reinterpret_cast<UpShared*>(smem + (-(int)shared_of(smem) & 1023));
   begin();
-  int tid = threadIdx.x, warp = tid >> 5;
+  int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31;
   if (tid == 0) {
-    for (int s = 0; s < kStages; s++) mbar_init(shared_of(&sh.full[s]), 129), mbar_init(shared_of(&sh.empty[s]), kUpThreads / 32);
+    for (int s = 0; s < kStages; s++) mbar_init(shared_of(&sh.full[s]), 128), mbar_init(shared_of(&sh.empty[s]), kUpThreads / 32);
     mbar_ready();
   }
   ready(p.at);
-  if (warp == 0) find_tile(p, blockIdx.y, sh.tile);
+  if (warp == 0) {
+    int each = (p.groups + 31) / 32, lo = min(p.groups, lane * each), hi = min(p.groups, lo + each), n = 0;
+    for (int e = lo; e < hi; e++) n += (p.offsets[e + 1] - p.offsets[e] + kRows - 1) / kRows;
+    int upto = n;
+#pragma unroll
+    for (int o = 1; o < 32; o *= 2) {
+      int v = __shfl_up_sync(~0u, upto, o);
+      if (lane >= o) upto += v;
+    }
+    if (lane == 31) sh.start[p.groups] = upto;
+    for (int e = lo, at = upto - n; e < hi; e++) {
+      sh.start[e] = at;
+      at += (p.offsets[e + 1] - p.offsets[e] + kRows - 1) / kRows;
+    }
+  }
   __syncthreads();
-  if (sh.tile.expert < 0) return finish(p.at);
+  int items = sh.start[p.groups] * (p.n / 128);
   if (tid >= kUpThreads) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 64;");
-    up_fetch(p, sh);
+    up_fetch(p, sh, items);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 104;");
-    bool half = warp >> 2 & 1;
-    with_tokens(sh.tile.count, [&](auto n) {
-      if (half) up_products<decltype(n)::value, 1>(p, sh);
-      else up_products<decltype(n)::value, 0>(p, sh);
-    });
+    auto walk = [&](auto half) {
+#pragma unroll 1
+      for (int i = blockIdx.x, n = 0; i < items; i += gridDim.x, n += p.k / 64)
+        up_products<decltype(half)::value>(p, sh, n, i);
+    };
+    if (warp >> 2 & 1) walk(std::integral_constant<int, 1>());
+    else walk(std::integral_constant<int, 0>());
   }
   finish(p.at);
 }
@@ -239,11 +274,17 @@ __device__ __forceinline__ void down_products(const WideMoeP& p, uint32_t panels
   float2 global = p.global[tile.expert];
   const char* w = p.w + (size_t)tile.expert * p.wexpert;
   auto unit = [&](int block, int i) { return w + ((size_t)(block * 4 + (warp & 3)) * kt + i) * kFp4Unit; };
+  constexpr int kAhead = 4;  // blocks of weights on their way to the cache
+  auto ahead = [&](int block) {
+    if (lane == 0 && block < end) prefetch(unit(block, 0), kt * kFp4Unit);
+  };
+  for (int i = 1; i < kAhead; i++) ahead(first + i * by);
   Fp4 q[4];
 #pragma unroll
   for (int b = 0; b < 4; b++)
     if (first < end) q[b] = load_fp4(unit(first, b), lane);
   for (int block = first; block < end; block += by) {
+    ahead(block + kAhead * by);
     float acc[N / 2] = {};
     uint32_t a[2][4][4];
     for (int i = 0; i < kt; i += 4)

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"glmbatch/kernels"
@@ -32,6 +33,11 @@ func BenchmarkLoad(b *testing.B) {
 		}
 		defer ds[0].Close()
 		d := ds[0].(*device)
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := d.use(); err != nil {
+			b.Fatal(err)
+		}
 		ptr, err := d.malloc(int64(len(d.pipe.memory)))
 		if err != nil {
 			b.Fatal(err)

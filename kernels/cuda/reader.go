@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -54,6 +55,11 @@ func (l *loading) slots(bytes int) (ss []slot, err error) {
 		}
 	}
 	ss = make([]slot, min(loadingSlots, loadingBytes/bytes))
+	for i := range l.free { // the last weight's copies, cut in another way
+		if err := l.free[i].Synchronize(); err != nil {
+			return nil, fmt.Errorf("%w: copy to the GPU: %w", kernels.ErrDevice, err)
+		}
+	}
 	for i := range ss {
 		at := i * (loadingBytes / len(ss)) &^ 63
 		ss[i] = slot{memory: l.pinned[at : at+bytes], free: &l.free[i]}
@@ -204,12 +210,40 @@ func (r *reader) close() {
 
 // bring copies a part of a matrix to the GPU.
 func (d *device) bring(ptr uintptr, part []byte, from slot) error {
-	if from.free == nil {
+	switch {
+	case from.free == nil && len(part) > 2*pieceBytes:
+		return d.bringLarge(ptr, part)
+	case from.free == nil:
 		return d.copyIn(ptr, part)
 	}
 	d.markCopies()
 	if err := driver.ToDevice(ptr, part, d.stream); err != nil {
 		return fmt.Errorf("%w: copy to the GPU: %w", kernels.ErrDevice, err)
+	}
+	return nil
+}
+
+const pieceBytes = 8 << 20
+
+// bringLarge copies in pieces, as if they were matrices.
+func (d *device) bringLarge(ptr uintptr, src []byte) error {
+	piece := func(i int) []byte { return src[i*pieceBytes : min((i+1)*pieceBytes, len(src))] }
+	w := kernels.Weights{Count: (len(src) + pieceBytes - 1) / pieceBytes,
+		Read: func(i int, _ kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{Data: piece(i)}, nil }}
+	slots, err := d.loading.slots(pieceBytes)
+	if err != nil {
+		return err
+	}
+	r := newReader(&w, len(d.group.ranks), slots)
+	defer r.close()
+	for i := range w.Count {
+		x, err := r.matrix(i)
+		if err == nil {
+			err = errors.Join(d.bring(ptr+uintptr(i*pieceBytes), x.Data, x.slot), x.slot.used(d.stream))
+		}
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -22,10 +22,6 @@ func warpgroups(dev cu.Device) bool {
 	return err == nil && err2 == nil && major == 9 && minor == 0
 }
 
-const (
-	fewRows = 256 // up to here, blocks share k
-)
-
 type wideP struct {
 	w, x, sums, panels, y, at  uintptr
 	m, n, k, ldx, ldy          int32
@@ -50,53 +46,52 @@ func (d *device) wide(a *gemmP, w *weight, blocks int32) (bool, error) {
 	if w.format == kernels.FP4 {
 		f, p.per = "fp4", 4*p.per
 	}
-	if a.m <= fewRows || p.per%2 != 0 {
-		return d.few(&p, f)
+	sms, limit, err := d.chip()
+	if err != nil || p.per%2 != 0 {
+		return false, err
 	}
-	tokens, stages := uint32(128), uint32(4)
+	few, many := p.best(f, sms, limit), p.many(sms)
+	if few.shared > 0 && few.time <= many.time {
+		return true, d.few(&p, f, few, sms)
+	}
 	extra := uint32(0)
 	if p.rope != 0 {
 		extra = 1
 	}
-	tiles := ceil(p.m, int32(tokens))
-	p.panelHead = int64(tiles) * int64(tokens) * int64(p.k) * 4
+	p.panelHead = int64(many.tiles) * int64(many.tokens) * int64(p.k) * 4
 	p.panels = d.laneWork(scratchPanels, p.panelHead*int64(p.heads))
-	if err := d.do(fmt.Sprintf("wide_split_%s_%d", f, tokens), [3]uint32{1056, uint32(p.heads), 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
+	if err := d.do(fmt.Sprintf("wide_split_%s_%d", f, many.tokens), [3]uint32{1056, uint32(p.heads), 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
 		return true, err
 	}
-	shared := stages*(tokens*256+16) + 1024
-	if blocks > 1 {
-		shared += tokens / 2 * 256 * 4
+	grid := [3]uint32{ceil(p.n, 128) + extra, many.tiles, uint32(p.heads)}
+	return true, d.do(fmt.Sprintf("wide_%s_%d", f, many.tokens), grid, 384, uint32(many.shared), unsafe.Pointer(&p))
+}
+
+// manyWay is a way to have all of k in a block.
+type manyWay struct {
+	tokens, shared int32
+	tiles          uint32
+	time           int64 // ns, roughly
+}
+
+// many estimates the ways to have all of k in a block and returns the faster one.
+func (p *wideP) many(sms int32) (best manyWay) {
+	for _, w := range []struct{ tokens, stages, ns int32 }{{64, 8, 690}, {128, 4, 860}} { // ns: a unit of 64 columns
+		m := manyWay{tokens: w.tokens, tiles: ceil(p.m, w.tokens), shared: w.stages*(w.tokens*256+16) + 1024}
+		if p.blocks > 1 {
+			m.shared += w.tokens / 2 * 256 * 4
+		}
+		rounds := int64(ceil(int32(ceil(p.n, 128)*m.tiles)*p.heads, sms))
+		m.time = 3000 + int64(p.m)*int64(p.k)*int64(p.heads)/450 + rounds*int64(p.k/64)*int64(w.ns)
+		if best.tokens == 0 || m.time < best.time {
+			best = m
+		}
 	}
-	return true, d.do(fmt.Sprintf("wide_%s_%d", f, tokens), [3]uint32{ceil(p.n, 128) + extra, tiles, uint32(p.heads)}, 384, shared, unsafe.Pointer(&p))
+	return best
 }
 
 // few lets blocks share k, so that all of the GPU reads weights.
-func (d *device) few(p *wideP, f string) (bool, error) {
-	if p.per%2 != 0 || p.n%4 != 0 {
-		return false, nil
-	}
-	sms, limit, err := d.chip()
-	if err != nil {
-		return true, err
-	}
-	stage := int32(1024) // bytes of a stage of a warp's ring
-	if f == "fp4" {
-		stage = 576
-	}
-	var best fewWay
-	for tokens := int32(16); tokens == 16 || tokens <= 64 && tokens < 2*p.m; tokens *= 2 {
-		for parts := int32(1); parts <= 8; parts *= 2 {
-			for groups := int32(1); groups <= fewGroups(parts); groups++ {
-				if w := p.way(parts, groups, tokens, stage, sms); w.shared <= limit && (best.shared == 0 || w.time < best.time) {
-					best = w
-				}
-			}
-		}
-	}
-	if best.shared == 0 {
-		return false, nil
-	}
+func (d *device) few(p *wideP, f string, best fewWay, sms int32) error {
 	p.parts, p.groups = best.parts, best.groups
 	all := p.blocks * p.parts
 	if all > 1 {
@@ -108,9 +103,9 @@ func (d *device) few(p *wideP, f string) (bool, error) {
 	}
 	warpgroups := uint32(fewGroups(p.parts))
 	if err := d.do(fmt.Sprintf("few_%s_%d_%d", f, best.tokens, warpgroups), grid, warpgroups*128, uint32(best.shared), unsafe.Pointer(p)); err != nil || all == 1 {
-		return true, err
+		return err
 	}
-	return true, d.do("few_sum", [3]uint32{min(8*uint32(sms), ceil(p.heads*p.m*p.n/4, 256)), 1, 1}, 256, 0, unsafe.Pointer(p))
+	return d.do("few_sum", [3]uint32{min(8*uint32(sms), ceil(p.heads*p.m*p.n/4, 256)), 1, 1}, 256, 0, unsafe.Pointer(p))
 }
 
 // fewGroups is the most groups of 64 outputs of a block: it has as many warpgroups.
@@ -121,11 +116,36 @@ func fewGroups(parts int32) int32 {
 	return 4
 }
 
+// mostSums bounds the bytes that parts leave.
+const mostSums = 64 << 20
+
 // fewWay is a way to share a product among blocks.
 type fewWay struct {
 	tokens, parts, groups, shared, blocks int32
 	sums                                  int64 // bytes of what the parts leave
 	time                                  int64 // ns, roughly
+}
+
+// best is the fastest way that fits into the shared memory of a block, the zero one
+// if none does.
+func (p *wideP) best(f string, sms, limit int32) (best fewWay) {
+	if p.n%4 != 0 {
+		return best
+	}
+	stage := int32(1024) // bytes of a stage of a warp's ring
+	if f == "fp4" {
+		stage = 576
+	}
+	for tokens := int32(16); tokens == 16 || tokens <= 64 && tokens < 2*p.m; tokens *= 2 {
+		for parts := int32(1); parts <= 8; parts *= 2 {
+			for groups := int32(1); groups <= fewGroups(parts); groups++ {
+				if w := p.way(parts, groups, tokens, stage, sms); w.shared <= limit && w.sums <= mostSums && (best.shared == 0 || w.time < best.time) {
+					best = w
+				}
+			}
+		}
+	}
+	return best
 }
 
 // way estimates one.

@@ -12,7 +12,7 @@ import (
 // src/moe.cu.
 
 const (
-	wideRows = 3      // rows an expert, on average, from which on it pays
+	wideRows = 2      // rows an expert, on average, from which on it pays
 	tileRows = 64     // of an expert in a block
 	upShared = 205952 // bytes of a block of wide_up, besides 4 an expert
 	upSlices = 16     // of k, as kUpSlices

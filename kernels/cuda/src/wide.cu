@@ -7,8 +7,8 @@
 
 struct WideP {
   const void* w;
-  const float* x;  // few_*
-  float* sums;     // few_*: what parts leave
+  const float* x;
+  float* sums;         // few_*: what parts leave
   const char* panels;  // wide_*: of x, as wide_split leaves them
   float* y;
   u64* at;
@@ -24,6 +24,14 @@ struct WideP {
   int nrope;
 };
 
+// load_here stays where it is among products: a later product's wait for an earlier
+// load is one for all loads before it.
+__device__ __forceinline__ uint4 load_here(const uint4* p) {
+  uint4 v;
+  asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  return v;
+}
+
 // W16, W4: a unit of 64 columns of the lane's rows of a tile, in BF16 or NVFP4.
 struct W16 {
   static constexpr bool kFp4 = false;
@@ -31,7 +39,7 @@ struct W16 {
   __device__ __forceinline__ void load(const char* w, size_t unit, int lane) {
     const uint4* p = reinterpret_cast<const uint4*>(w) + unit * 128 + lane;
 #pragma unroll
-    for (int j = 0; j < 4; j++) q[j] = __ldg(p + j * 32);
+    for (int j = 0; j < 4; j++) q[j] = load_here(p + j * 32);
   }
   __device__ __forceinline__ void fragment(uint32_t (&a)[4], int j) const { a[0] = q[j].x, a[1] = q[j].y, a[2] = q[j].z, a[3] = q[j].w; }
 };
@@ -40,7 +48,7 @@ struct W4 {
   Fp4 u;
   __device__ __forceinline__ void load(const char* w, size_t unit, int lane) {
     const char* p = w + unit * kFp4Unit;
-    u = {__ldg(fp4_codes(p, lane)), __ldg(fp4_scales(p, lane))};
+    u = {load_here(fp4_codes(p, lane)), __ldg(fp4_scales(p, lane))};
   }
   __device__ __forceinline__ void fragment(uint32_t (&a)[4], int j) const {
     uint32_t s = j < 2 ? fp4_scale<0>(u.s.x) : fp4_scale<1>(u.s.x), t = j < 2 ? fp4_scale<0>(u.s.y) : fp4_scale<1>(u.s.y);
@@ -65,43 +73,34 @@ __device__ __forceinline__ void rotate(const WideP& p, int m0, int tokens) {
 
 __device__ __forceinline__ float scale_of(const WideP& p, int row) { return p.global_up != 0 && row >= p.n / 2 ? p.global_up : p.global; }
 
-// x[m, k] as panels of NT tokens: [heads][tiles of NT][k/64][hi, lo]. A thread 32
-// columns of a row; rows past m are zeros. grid (any, heads)
+// x[m, k] as panels of NT tokens: [heads][tiles of NT][k/64][hi, lo]. A thread 8 columns
+// of a row; rows past m are zeros. grid (any, heads)
 template <int NT, bool FP4>
 __device__ __forceinline__ void wide_split(const WideP& p) {
   begin();
   ready(p.at);
-  int kt = p.k / 64, tiles = (p.m + NT - 1) / NT, chunks = kt * 2;
+  int kt = p.k / 64, all = (p.m + NT - 1) / NT * NT * kt * 8;  // a multiple of 32
   const float* x = p.x + (size_t)blockIdx.y * p.xhead;
   char* out = const_cast<char*>(p.panels) + (size_t)blockIdx.y * p.panelhead;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < tiles * NT * chunks; i += gridDim.x * blockDim.x) {
-    int m = i / chunks, c = i % chunks, row = m % NT;
-    float4 v[8] = {};
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < all; i += gridDim.x * blockDim.x) {
+    int m = i / (kt * 8), c = i % (kt * 8), row = m % NT;
+    float4 u = {0, 0, 0, 0}, v = u;
     if (m < p.m) {
-      const float4* s = reinterpret_cast<const float4*>(x + (size_t)m * p.ldx + c * 32);
-#pragma unroll
-      for (int j = 0; j < 8; j++) v[j] = s[j];
+      const float* s = x + (size_t)m * p.ldx + (FP4 ? (c & ~3) * 8 + (c & 3) * 4 : c * 8);
+      u = *reinterpret_cast<const float4*>(s), v = *reinterpret_cast<const float4*>(s + (FP4 ? 16 : 4));
     }
-    char* panel = out + ((size_t)(m / NT) * kt + (c >> 1)) * (NT * 256);
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-      uint4 hi, lo;
-      if (FP4) {
-        Split a, b, d, e;
-        auto pick = [&](int t) {
-          float4 u = v[t], w = v[4 + t];
-          return j == 0 ? split(u.x, w.x) : j == 1 ? split(u.y, w.y) : j == 2 ? split(u.z, w.z) : split(u.w, w.w);
-        };
-        a = pick(0), b = pick(1), d = pick(2), e = pick(3);
-        hi = make_uint4(a.hi, b.hi, d.hi, e.hi), lo = make_uint4(a.lo, b.lo, d.lo, e.lo);
-      } else {
-        Chunk q = chunk_of(v[2 * j], v[2 * j + 1]);
-        hi = make_uint4(q.a.hi, q.b.hi, q.c.hi, q.d.hi), lo = make_uint4(q.a.lo, q.b.lo, q.c.lo, q.d.lo);
-      }
-      char* at = panel + panel_at(row, (c & 1) * 4 + j);
-      *reinterpret_cast<uint4*>(at) = hi;
-      *reinterpret_cast<uint4*>(at + NT * 128) = lo;
+    uint4 hi, lo;
+    if (FP4) {
+      Split a = split(u.x, v.x), b = split(u.y, v.y), d = split(u.z, v.z), e = split(u.w, v.w);
+      uint32_t h[4] = {a.hi, b.hi, d.hi, e.hi}, l[4] = {a.lo, b.lo, d.lo, e.lo};
+      hi = quarter(h), lo = quarter(l);
+    } else {
+      Chunk q = chunk_of(u, v);
+      hi = make_uint4(q.a.hi, q.b.hi, q.c.hi, q.d.hi), lo = make_uint4(q.a.lo, q.b.lo, q.c.lo, q.d.lo);
     }
+    char* at = out + ((size_t)(m / NT) * kt + (c >> 3)) * (NT * 256) + panel_at(row, c & 7);
+    *reinterpret_cast<uint4*>(at) = hi;
+    *reinterpret_cast<uint4*>(at + NT * 128) = lo;
   }
   // The call ends with its product.
 }
@@ -116,7 +115,7 @@ __device__ __forceinline__ void wide(const WideP& p) {
   uint32_t full = shared_of(ring + S * kPanels), empty = full + S * 8;
   float* total = reinterpret_cast<float*>(ring + S * (kPanels + 16)) + threadIdx.x;  // of blocks, where there are several
   begin();
-  int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3, kt = p.k / 64, head = blockIdx.z;
+  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3, kt = p.k / 64, head = blockIdx.z;
   if (p.rope && blockIdx.x == gridDim.x - 1) {
     ready(p.at);
     rotate(p, blockIdx.y * NT, NT);
@@ -144,10 +143,8 @@ __device__ __forceinline__ void wide(const WideP& p) {
     int tile = blockIdx.x * WG * 4 + warp;
     const char* w = static_cast<const char*>(p.w) + head * p.whead;
     size_t unit = (size_t)min(tile, (p.n + 15) / 16 - 1) * kt;
-    W q[2];
-#pragma unroll
-    for (int b = 0; b < 2; b++)
-      if (b < kt) q[b].load(w, unit + b, lane);
+    W q[2];  // this unit and the next, which is fetched while this one's products run
+    q[0].load(w, unit, lane);
     ready(p.at);
     float acc[NT / 2], sum[NT / 2] = {};
     int step = 0, slice = 0, s = 0, phase = 0, block = 0;
@@ -169,6 +166,7 @@ __device__ __forceinline__ void wide(const WideP& p) {
               wgmma(acc, a[j], hi + (h * 2 + j) * 2, 1);
             }
             wg_commit();
+            if (h == 0) q[b ^ 1].load(w, unit + min(i + b + 1, kt - 1), lane);
             step += 2;
             if (step == p.per) {
               wg_wait<0>();
@@ -188,7 +186,6 @@ __device__ __forceinline__ void wide(const WideP& p) {
           wg_wait<0>();
           if (lane == 0) mbar_arrive(empty + s * 8);
           if (++s == S) s = 0, phase ^= 1;
-          if (i + b + 2 < kt) q[b].load(w, unit + i + b + 2, lane);
         }
     if (step) add_to(sum, acc);
     if (block) {
@@ -240,18 +237,20 @@ struct R4 {
   }
 };
 
+// few_stages is the length of a warp's ring.
+__host__ __device__ constexpr int few_stages(int warpgroups) { return warpgroups == 6 ? 5 : 6; }
+
 // Few rows: a block has groups of 64 outputs, a warpgroup each, and the slices of one
 // of the parts of a block of slices: so all of the GPU reads weights. Its columns of x
 // are in shared memory as panels; each warp has a ring of weights. The first part adds
 // its slices, other parts leave each apart, few_sum adds all. A product in one part is
 // done at once. grid (groups of groups x parts of all blocks of slices, tokens, heads)
-__host__ __device__ constexpr int few_stages(int warpgroups) { return warpgroups == 6 ? 5 : 6; }
 template <typename W, int NT, int WG, bool ONE>
 __device__ __forceinline__ void few(const WideP& p) {
   extern __shared__ __align__(1024) char smem[];
   constexpr int kPanels = NT * 256, T = WG * 128, R = ONE ? 4 : 6, S = few_stages(WG);
   begin();
-  int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3, wg = warp >> 2, head = blockIdx.z, m0 = blockIdx.y * NT;
+  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3, wg = warp >> 2, head = blockIdx.z, m0 = blockIdx.y * NT;
   int all = p.blocks * p.parts, part = blockIdx.x % all, block = part / p.parts, at = part % p.parts, slices = kWarps / p.parts;
   int group0 = blockIdx.x / all * p.groups, kt = p.k / 16, tiles = (p.n + 15) / 16;
   if (p.rope && group0 * 4 >= tiles) {
@@ -372,35 +371,35 @@ __device__ __forceinline__ void few(const WideP& p) {
   finish(p.at);
 }
 
-// few_sum adds what the parts left, in the order of k. A thread an output, whose parts
-// are on their way together. grid (any)
+// few_sum adds what the parts left, in the order of k. A thread four outputs, two
+// blocks of slices on their way at once. grid (any)
 extern "C" __global__ void __launch_bounds__(256) few_sum(const __grid_constant__ WideP p) {
   begin();
   ready(p.at);
-  constexpr int B = 4;                                 // blocks of slices at once
-  int each = 1 + (p.parts - 1) * (kWarps / p.parts);   // sums of one
-  int next = p.heads * p.m * p.n;                      // from one sum to the next
+  int quads = p.n / 4, each = 1 + (p.parts - 1) * (kWarps / p.parts), next = p.heads * p.m * quads;  // sums of a block of slices; from one to the next
+  const float4* sums = reinterpret_cast<const float4*>(p.sums);
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < next; i += gridDim.x * blockDim.x) {
-    int r = i % p.n, m = i / p.n % p.m, head = i / p.n / p.m;
-    float v = 0;
-    for (int b0 = 0; b0 < p.blocks; b0 += B) {
-      float f[B][kWarps];
+    int r = i % quads * 4, m = i / quads % p.m, head = i / quads / p.m;
+    float4 v = {0, 0, 0, 0}, f[2][kWarps];
+    auto load = [&](float4 (&f)[kWarps], int b) {
 #pragma unroll
-      for (int b = 0; b < B; b++)
+      for (int j = 0; j < kWarps; j++)
+        if (b < p.blocks && j < each) f[j] = __ldcg(sums + (size_t)(b * each + j) * next + i);
+    };
+    auto add = [&](const float4 (&f)[kWarps], int b) {
+      if (b >= p.blocks) return;
+      float4 s = {0, 0, 0, 0};
 #pragma unroll
-        for (int j = 0; j < kWarps; j++)
-          if (b0 + b < p.blocks && j < each) f[b][j] = __ldcg(p.sums + (size_t)((b0 + b) * each + j) * next + i);
-#pragma unroll
-      for (int b = 0; b < B; b++) {
-        if (b0 + b >= p.blocks) break;
-        float s = 0;
-#pragma unroll
-        for (int j = 0; j < kWarps; j++)
-          if (j < each) s += f[b][j];
-        v += s;
-      }
+      for (int j = 0; j < kWarps; j++)
+        if (j < each) s.x += f[j].x, s.y += f[j].y, s.z += f[j].z, s.w += f[j].w;
+      v.x += s.x, v.y += s.y, v.z += s.z, v.w += s.w;
+    };
+    for (int b = 0; b < p.blocks; b += 2) {
+      load(f[0], b), load(f[1], b + 1);
+      add(f[0], b), add(f[1], b + 1);
     }
-    p.y[(size_t)m * p.ldy + (size_t)head * p.yhead + r] = v * scale_of(p, r);
+    float* y = p.y + (size_t)m * p.ldy + (size_t)head * p.yhead + r;
+    y[0] = v.x * scale_of(p, r), y[1] = v.y * scale_of(p, r + 1), y[2] = v.z * scale_of(p, r + 2), y[3] = v.w * scale_of(p, r + 3);
   }
   finish(p.at);
 }

@@ -35,18 +35,25 @@ __device__ __forceinline__ void split_fp4(const float* x, uint4 (&hi)[4], uint4 
   for (int j = 0; j < 4; j++) hi[j] = make_uint4(h[j][0], h[j][1], h[j][2], h[j][3]), lo[j] = make_uint4(l[j][0], l[j][1], l[j][2], l[j][3]);
 }
 
-// Rows of x in BF16: [m][k/64][hi, lo][64]. A thread 32 columns.
+// Rows of x in BF16: [m][k/64][hi, lo][64]. A lane of four a chunk of 32 columns.
 __device__ __forceinline__ void moe_split(const WideMoeP& p) {
   begin();
   ready(p.at);
-  int chunks = p.k / 32;
-  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < p.m * chunks; i += gridDim.x * blockDim.x) {
-    int m = i / chunks, c = i % chunks;
-    uint4 hi[4], lo[4];
-    split_fp4(p.x + (size_t)m * p.ldx + c * 32, hi, lo);
-    uint4* o = reinterpret_cast<uint4*>(p.rows + ((size_t)m * chunks + (c & ~1)) * 128) + (c & 1) * 4;
-#pragma unroll
-    for (int j = 0; j < 4; j++) o[j] = hi[j], o[8 + j] = lo[j];
+  int chunks = p.k / 8, all = p.m * chunks;  // a multiple of 8: groups of lanes stay together
+  for (int i = blockIdx.x * blockDim.x + threadIdx.x; i - (int)(threadIdx.x & 31) < all; i += gridDim.x * blockDim.x) {
+    int m = i / chunks, c = i % chunks, t = c & 3;
+    float4 u = {0, 0, 0, 0}, v = u;
+    if (i < all) {
+      const float* s = p.x + (size_t)m * p.ldx + (c - t) * 8 + t * 4;
+      u = *reinterpret_cast<const float4*>(s), v = *reinterpret_cast<const float4*>(s + 16);
+    }
+    Split a = split(u.x, v.x), b = split(u.y, v.y), d = split(u.z, v.z), e = split(u.w, v.w);
+    uint32_t h[4] = {a.hi, b.hi, d.hi, e.hi}, l[4] = {a.lo, b.lo, d.lo, e.lo};
+    uint4 hi = quarter(h), lo = quarter(l);
+    if (i < all) {
+      uint4* o = reinterpret_cast<uint4*>(p.rows + ((size_t)m * chunks + (c & ~7)) * 32) + (c & 7);
+      o[0] = hi, o[8] = lo;
+    }
   }
 }
 
@@ -134,9 +141,9 @@ __device__ __forceinline__ Item item_of(const WideMoeP& p, const int* start, int
 
 template <int H>
 __device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh, int n, int work) {
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tile = (warp >> 3) * 4 + (warp & 3);
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tile = (warp >> 3) * 4 + (warp & 3);
   int end = n + p.k / 64, step = 0;
-  int count = item_of(p, sh.start, work).count;
+  int count = __shfl_sync(~0u, item_of(p, sh.start, work).count, 0);
   float acc[kRows / 2] = {}, sum[kRows / 2] = {};
   for (; n < end; n++) {
     int s = n % kStages;
@@ -224,7 +231,7 @@ __device__ __forceinline__ void wide_up(const WideMoeP& p) {
   extern __shared__ __align__(1024) char smem[];
   UpShared& sh = *reinterpret_cast<UpShared*>(smem + (-(int)shared_of(smem) & 1023));
   begin();
-  int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31;
+  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31;
   if (tid == 0) {
     for (int s = 0; s < kStages; s++) mbar_init(shared_of(&sh.full[s]), 128), mbar_init(shared_of(&sh.empty[s]), kUpThreads / 32);
     mbar_ready();
@@ -246,7 +253,7 @@ __device__ __forceinline__ void wide_up(const WideMoeP& p) {
     }
   }
   __syncthreads();
-  int items = sh.start[p.groups] * (p.n / 128);
+  int items = __shfl_sync(~0u, sh.start[p.groups] * (p.n / 128), 0);
   if (tid >= kUpThreads) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 64;");
     up_fetch(p, sh, items);

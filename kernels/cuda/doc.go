@@ -22,8 +22,8 @@
 // the table. A row's bits are the same on each path of a line:
 //
 //   - dense products: src/gemm.cu; more than 16 rows on 9.0: src/wide.cu (warpgroups)
-//   - experts: src/experts.cu for few rows of FP4; src/moe.cu for other formats and
-//     more rows; many rows of FP4 on 9.0: src/wide_moe.cu
+//   - experts: src/experts.cu for FP4, src/moe.cu for other formats; many rows of FP4
+//     on 9.0: src/wide_moe.cu
 //   - attention and indexer: src/attend.cu, src/indexer.cu; prefill as decode
 //   - 4-bit activations: 12.0 src/fp4mma.cu, 10.0 src/fp4tensor.cu; else they are
 //     rounded to 4 bits and go through the kernels above

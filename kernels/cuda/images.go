@@ -24,8 +24,8 @@ var images embed.FS
 var entries = map[string]string{
 	"pack":       "pack_bf16 pack_fp8 pack_fp4",
 	"gemm":       "gemm_bf16_1_1 gemm_bf16_2_1 gemm_bf16_4_1 gemm_bf16_8_1 gemm_bf16_1_2 gemm_bf16_2_2 gemm_bf16_4_2 gemm_bf16_8_2 gemm_bf16_1_4 gemm_bf16_2_4 gemm_bf16_4_4 gemm_bf16_8_4 gemm_bf16_1_8 gemm_bf16_2_8 gemm_bf16_4_8 gemm_bf16_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32",
-	"moe":        "moe_group moe_up_fp4_8 moe_up_fp4_32 moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_fp4 moe_down_bf16 moe_down_f32 moe_down_fp4_8 moe_down_fp4_32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
-	"experts":    "experts_up_fp4_2 experts_up_fp4_1 experts_down_fp4_2 experts_down_fp4_1",
+	"moe":        "moe_group moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_bf16 moe_down_f32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
+	"experts":    "experts_up_fp4_1 experts_up_fp4_2 experts_up_fp4_6 experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_256_4",
 	"fp4mma":     "pack_fp4a4 quant_fp4 gemm_fp4a4_8 gemm_fp4a4_32 moe_up_fp4a4_8 moe_up_fp4a4_32 moe_down_fp4a4_8 moe_down_fp4a4_32 combine_fp4a4",
 	"fp4tensor":  "pack_fp4t fp4_tensor_16 fp4_tensor_32",
 	"wide":       "wide_split_bf16_64 wide_split_bf16_128 wide_split_fp4_64 wide_split_fp4_128 wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16_4 few_bf16_32_4 few_bf16_64_4 few_fp4_16_4 few_fp4_32_4 few_fp4_64_4 few_bf16_16_6 few_bf16_32_6 few_bf16_64_6 few_fp4_16_6 few_fp4_32_6 few_fp4_64_6 few_sum",
@@ -45,7 +45,7 @@ var entries = map[string]string{
 const maxSharedOptin cu.DeviceAttribute = 97
 
 // largeShared are the kernels that may need more than 48 KiB of shared memory.
-const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_attend_glm_bf16 mla_attend_glm_fp8 experts_up_fp4_2 experts_up_fp4_1 experts_down_fp4_2 experts_down_fp4_1 " +
+const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_attend_glm_bf16 mla_attend_glm_fp8 experts_up_fp4_1 experts_up_fp4_2 experts_up_fp4_6 experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_256_4 " +
 	"wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16_4 few_bf16_32_4 few_bf16_64_4 few_fp4_16_4 few_fp4_32_4 few_fp4_64_4 few_bf16_16_6 few_bf16_32_6 few_bf16_64_6 few_fp4_16_6 few_fp4_32_6 few_fp4_64_6 wide_up_fp4 wide_down_fp4"
 
 // loadImages loads the kernels once for all ranks of the group on a GPU.

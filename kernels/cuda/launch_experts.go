@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"fmt"
 	"unsafe"
 
 	"glmbatch/kernels"
@@ -11,8 +12,8 @@ import (
 )
 
 const (
-	fewPairs = 512 // (token, choice) pairs that src/experts.cu takes
-	upWarps  = 16
+	upWarps     = 16
+	severalRows = 16 // from more on, kernels with more weights in flight are faster
 )
 
 // chip is what the launchers ask of a GPU.
@@ -51,9 +52,9 @@ func align16(n int32) int32 { return (n + 15) / 16 * 16 }
 func (a *moeP) lists(n int32) int32 { return align16(128 + n*(2+a.tokens)*4) }
 func (a *moeP) made() int32 {
 	pairs := a.m * a.topk
-	return 8*pairs + 8*a.groups + (pairs+31)/32*a.groups + 16
+	return 8*pairs + 8*a.groups + (pairs+31)/32*a.groups*2 + 16
 }
-func (a *moeP) staged(rows int32) int32 { return max(rows*(a.kt()*256+64), a.made()) }
+func (a *moeP) staged(rows int32) int32 { return max(rows*2*(a.kt()*128+64), a.made()) }
 func (a *moeP) kt() int32               { return (a.k + 63) / 64 }
 
 // most is how many groups there can be.
@@ -62,50 +63,98 @@ func (a *moeP) most() int32 {
 	return min(pairs, a.groups+pairs/a.tokens)
 }
 
-// upFew launches moe_up for few rows an expert. It reports whether it could.
-func (d *device) upFew(a moeP, experts kernels.Buffer) (bool, error) {
-	blocks, limit, err := d.chip()
-	if err != nil || a.m*a.topk > fewPairs {
-		return false, err
-	}
-	a.early = d.follows(experts)
-	name := "experts_up_fp4_1"
-	if a.kt()%(2*upWarps) == 0 {
-		name = "experts_up_fp4_2"
-	}
-	tiles := a.n / 16
-	for a.tokens = min(a.m, 4); a.tokens > 0; a.tokens-- {
-		grid := min(blocks, a.most()*tiles)
-		a.slots = ((a.most()*tiles+grid-1)/grid+tiles-1)/tiles + 1 // groups of a block
-		shared := 2*upWarps*32*4*a.tokens + a.lists(a.slots) + a.staged(a.tokens)
-		if shared <= limit {
-			err := d.do(name, [3]uint32{uint32(grid), 1, 1}, upWarps*32, uint32(shared), unsafe.Pointer(&a))
-			d.leads(experts)
-			return true, err
+// chunks calls f with the call's rows, or with as many at a time as f can take.
+func (a *moeP) chunks(f func(moeP) (bool, error)) error {
+	for rows := a.m; rows > 0; rows /= 2 {
+		for from := int32(0); ; from += rows {
+			if from >= a.m {
+				return nil
+			}
+			b, pairs := *a, uintptr(from*a.topk)
+			b.m = min(rows, a.m-from)
+			b.x, b.experts = a.x+pairs*uintptr(a.ldx)*4, a.experts+pairs*4
+			if a.byPair == 0 {
+				b.x = a.x + uintptr(from)*uintptr(a.ldx)*4
+			}
+			b.y = a.y + uintptr(from)*uintptr(a.ldy)*4
+			b.weights = a.weights + uintptr(from)*uintptr(a.ldw)*4
+			if fits, err := f(b); err != nil {
+				return err
+			} else if !fits {
+				break
+			}
 		}
 	}
-	return false, nil
+	return fmt.Errorf("%w: experts of %dx%d on a GPU with little shared memory", kernels.ErrKernel, a.n, a.k)
 }
 
-// downFew launches moe_down for few rows an expert. It reports whether it could.
-func (d *device) downFew(a moeP, experts kernels.Buffer) (bool, error) {
+// upExperts launches moe_up with FP4 weights.
+func (d *device) upExperts(a moeP, experts kernels.Buffer) error {
 	blocks, limit, err := d.chip()
-	pairs := a.m * a.topk
-	if err != nil || pairs > fewPairs {
-		return false, err
+	if err != nil {
+		return err
 	}
-	a.early = d.follows(experts)
-	name := "experts_down_fp4_1"
-	if a.kt()%2 == 0 {
-		name = "experts_down_fp4_2"
+	early, tiles := d.follows(experts), a.n/16
+	name := "experts_up_fp4_1"
+	switch units := a.kt(); {
+	case units%(6*upWarps) == 0 && a.m > severalRows:
+		name = "experts_up_fp4_6"
+	case units%(2*upWarps) == 0:
+		name = "experts_up_fp4_2"
 	}
-	tiles := int32(ceil(a.n, 16))
-	per := int32(ceil(tiles, blocks))
-	for a.tokens = min(a.m, 4); a.tokens > 0; a.tokens-- {
-		shared := pairs*per*64 + a.lists(a.most()) + a.staged(16*a.tokens)
-		if shared <= limit {
-			return true, d.do(name, [3]uint32{ceil(tiles, per), 1, 1}, 512, uint32(shared), unsafe.Pointer(&a))
+	a.ldy = a.topk * a.n
+	return a.chunks(func(a moeP) (bool, error) {
+		a.early, early = early, 0
+		for a.tokens = min(a.m, 4); a.tokens > 0; a.tokens-- {
+			grid := min(blocks, a.most()*tiles)
+			a.slots = ((a.most()*tiles+grid-1)/grid+tiles-1)/tiles + 1 // groups of a block
+			shared := 2*upWarps*32*4*a.tokens + a.lists(a.slots) + a.staged(a.tokens)
+			if shared <= limit {
+				err := d.do(name, [3]uint32{uint32(grid), 1, 1}, upWarps*32, uint32(shared), unsafe.Pointer(&a))
+				d.leads(experts)
+				return true, err
+			}
 		}
+		return false, nil
+	})
+}
+
+// downExperts launches moe_down with FP4 weights.
+func (d *device) downExperts(a moeP, experts kernels.Buffer) error {
+	blocks, limit, err := d.chip()
+	if err != nil {
+		return err
 	}
-	return false, nil
+	early, tiles := d.follows(experts), int32(ceil(a.n, 16))
+	name, per := "experts_down_fp4_0_1", int32(ceil(tiles, blocks))
+	switch {
+	case a.kt() == 4 && a.m > severalRows:
+		name = "experts_down_fp4_256_4"
+	case a.kt() == 4:
+		name = "experts_down_fp4_256_2"
+	case a.kt()%2 == 0:
+		name = "experts_down_fp4_0_2"
+	}
+	a.byPair = 1
+	return a.chunks(func(a moeP) (bool, error) {
+		a.early, early = early, 0
+		pairs := a.m * a.topk
+		for a.tokens = min(a.m, 4); a.tokens > 0; a.tokens-- {
+			parts := align16(pairs * (per*64 + 4))
+			shared := a.lists(a.most()) + a.staged(upWarps*a.tokens)
+			a.scratch = 0
+			if pairs > 512 || parts+shared > limit {
+				a.scratch, parts = d.work(scratchWork, int64(pairs)*int64(a.n)*4), 0
+			}
+			if parts+shared > limit {
+				continue
+			}
+			err := d.do(name, [3]uint32{ceil(tiles, per), 1, 1}, upWarps*32, uint32(parts+shared), unsafe.Pointer(&a))
+			if err == nil && a.scratch != 0 {
+				err = d.do("moe_combine", [3]uint32{ceil(a.n, 256), uint32(a.m), 1}, 256, 0, unsafe.Pointer(&a))
+			}
+			return true, err
+		}
+		return false, nil
+	})
 }

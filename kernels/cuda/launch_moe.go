@@ -52,20 +52,18 @@ func moeUp(d *device, call *kernels.Call, at uintptr) (err error) {
 	if f == "f32" {
 		return d.do("moe_up_f32", [3]uint32{ceil(a.n, 8), uint32(pairs), 1}, 256, 0, unsafe.Pointer(&a))
 	}
-	if f == "fp4" {
-		if done, err := d.upFew(a, call.Args[2]); done || err != nil {
-			return err
-		}
+	if f == "fp4" && !d.isWideUp(&a, w) {
+		return d.upExperts(a, call.Args[2])
 	}
 	tiles := ceil(a.n, 16)
-	if pairs <= directPairs {
+	if pairs <= directPairs && f != "fp4" {
 		return d.do("moe_up_"+f+"_8", [3]uint32{tiles, uint32(pairs), 1}, upWarps*32, 0, unsafe.Pointer(&a))
 	}
 	if err := d.byExpert(&a, call.Args[2], at); err != nil {
 		return err
 	}
-	if done, err := d.wideUp(&a, w); done || err != nil {
-		return err
+	if f == "fp4" {
+		return d.wideUp(&a, w)
 	}
 	name := "moe_up_" + f + "_8"
 	if pairs > 8*a.groups {
@@ -78,10 +76,7 @@ func moeDown(d *device, c *kernels.Call, at uintptr) (err error) {
 	a, w, f := moeParams(d, c, at)
 	a.weights, a.y, a.ldy, a.ldw = d.ptr(c.Args[3]), d.ptr(c.Args[4]), ld(c.Args[4], c.Dims.N), ld(c.Args[3], c.Dims.TopK)
 	pairs := a.m * a.topk
-	scratch := int64(0)
-	if pairs > directPairs {
-		scratch = int64(pairs) * int64(a.n) * 4
-	}
+	scratch := int64(pairs) * int64(a.n) * 4
 	if q := c.Kernel == "moe_down_fp4a4"; q || c.Kernel == "moe_down_fp4a8" {
 		if a.x, err = d.quantised(w, a.x, a.experts, q, pairs, a.k, a.topk, a.ldx, 1, at, scratch); err != nil {
 			return err
@@ -91,20 +86,18 @@ func moeDown(d *device, c *kernels.Call, at uintptr) (err error) {
 	if f == "f32" {
 		return d.do("moe_down_f32", [3]uint32{ceil(a.n, 8), uint32(a.m), 1}, 256, 0, unsafe.Pointer(&a))
 	}
-	if f == "fp4" {
-		if done, err := d.downFew(a, c.Args[2]); done || err != nil {
-			return err
-		}
+	if f == "fp4" && !d.isWideDown(&a, w) {
+		return d.downExperts(a, c.Args[2])
 	}
-	if pairs <= directPairs {
+	if pairs <= directPairs && f != "fp4" {
 		return d.do("moe_down_"+f, [3]uint32{ceil(a.n, 16), uint32(a.m), 1}, 256, uint32(a.topk)*64, unsafe.Pointer(&a))
 	}
 	if err := d.byExpert(&a, c.Args[2], at); err != nil {
 		return err
 	}
 	a.scratch = d.work(scratchWork, scratch)
-	if done, err := d.wideDown(&a, w); done || err != nil {
-		return err
+	if f == "fp4" {
+		return d.wideDown(&a)
 	}
 	name := "moe_down_" + f + "_8"
 	if pairs > 8*a.groups {

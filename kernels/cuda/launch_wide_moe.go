@@ -9,12 +9,12 @@ import (
 )
 
 // Experts' products for many rows, on Hopper: src/wide_moe.cu. They give the bits of
-// src/moe.cu.
+// src/experts.cu.
 
 const (
-	wideRows = 2      // rows an expert, on average, from which on it pays
-	tileRows = 64     // of an expert in a block
-	upShared = 205952 // bytes of a block of wide_up, besides 4 an expert
+	wideRows = 3      // rows an expert, on average, from which on it pays
+	tileRows = 48     // of an expert in a block
+	upShared = 222336 // bytes of a block of wide_up, besides 4 an expert
 	upSlices = 16     // of k, as kUpSlices
 )
 
@@ -34,11 +34,16 @@ func (d *device) wideMoe(a *moeP) wideMoeP {
 		ldx: a.ldx, byPair: a.byPair, wexpert: a.wexpert}
 }
 
-// wideUp launches moe_up, if it is one for src/wide_moe.cu.
-func (d *device) wideUp(a *moeP, w *weight) (bool, error) {
-	if !d.manyRows(a, w) || a.n%128 != 0 || a.k%64 != 0 {
-		return false, nil
-	}
+// isWideUp, isWideDown: calls for src/wide_moe.cu.
+func (d *device) isWideUp(a *moeP, w *weight) bool {
+	return d.manyRows(a, w) && a.n%128 == 0 && a.k%64 == 0
+}
+func (d *device) isWideDown(a *moeP, w *weight) bool {
+	return d.manyRows(a, w) && a.n%64 == 0 && a.k%256 == 0 && a.k <= 512
+}
+
+// wideUp launches moe_up.
+func (d *device) wideUp(a *moeP, w *weight) error {
 	p, pairs := d.wideMoe(a), a.m*a.topk
 	if a.byPair != 0 {
 		p.m = pairs
@@ -46,25 +51,22 @@ func (d *device) wideUp(a *moeP, w *weight) (bool, error) {
 	p.per = int32(ceil(int32(w.kt), upSlices))
 	p.rows = d.laneWork(scratchPanels, int64(p.m)*int64(p.k)*4)
 	if err := d.do("moe_split_fp4", [3]uint32{1056, 1, 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
-		return true, err
+		return err
 	}
 	sms, _, err := d.chip()
 	if err != nil {
-		return true, err
+		return err
 	}
-	return true, d.do("wide_up_fp4", [3]uint32{uint32(sms), 1, 1}, 640, upShared+4*uint32(a.groups+1), unsafe.Pointer(&p))
+	return d.do("wide_up_fp4", [3]uint32{uint32(sms), 1, 1}, 640, upShared+4*uint32(a.groups+1), unsafe.Pointer(&p))
 }
 
-// wideDown launches moe_down, if it is one for src/wide_moe.cu.
-func (d *device) wideDown(a *moeP, w *weight) (bool, error) {
-	if !d.manyRows(a, w) || a.n%64 != 0 || a.k%256 != 0 || a.k > 512 {
-		return false, nil
-	}
+// wideDown launches moe_down.
+func (d *device) wideDown(a *moeP) error {
 	p, pairs := d.wideMoe(a), a.m*a.topk
 	p.y, p.count = a.scratch, a.n
 	shared := uint32(p.k)*tileRows*4 + 2048
 	if err := d.do("wide_down_fp4", [3]uint32{2, uint32(pairs/tileRows + a.groups), 1}, 256, shared, unsafe.Pointer(&p)); err != nil {
-		return true, err
+		return err
 	}
-	return true, d.do("moe_combine", [3]uint32{ceil(a.n, 256), uint32(a.m), 1}, 256, 0, unsafe.Pointer(a))
+	return d.do("moe_combine", [3]uint32{ceil(a.n, 256), uint32(a.m), 1}, 256, 0, unsafe.Pointer(a))
 }

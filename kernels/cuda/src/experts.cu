@@ -2,7 +2,7 @@
 // stays and walks over its part of the work, and each warp has its next weights on
 // their way while it works, so that the memory is never idle.
 //
-// Rows that choose the same expert are a group, of up to `tokens` rows, so that
+// Rows that choose the same expert are a group, of up to 4 rows, so that
 // weights are read once for all of them; each block makes the list of its groups
 // from the chosen experts.
 #include "moe.cuh"
@@ -55,14 +55,14 @@ struct Groups {
   int *sums;                          // [32]
   int *expert, *count, *pair;         // [n], [n], [n, tokens]
   int *ids, *rank, *rows, *first;     // work: [pairs], [pairs], [experts], [experts]
-  uint8_t* before;                    // work: [chunks of 32 pairs][experts]
+  uint16_t* before;                   // work: [chunks of 32 pairs][experts]
   int tokens;
 
   __device__ __forceinline__ Groups(const MoeP& p, int n, int* lists, char* work) : tokens(p.tokens) {
     int pairs = p.m * p.topk;
     sums = lists, expert = sums + 32, count = expert + n, pair = count + n;
     ids = reinterpret_cast<int*>(work), rank = ids + pairs, rows = rank + pairs, first = rows + p.groups;
-    before = reinterpret_cast<uint8_t*>(first + p.groups);
+    before = reinterpret_cast<uint16_t*>(first + p.groups);
   }
 
   // number numbers all groups, by expert, and returns how many there are.
@@ -72,7 +72,7 @@ struct Groups {
       if (p.at && blockIdx.x == 0 && threadIdx.x == 0) p.at[2] = pairs;
       return pairs;
     }
-    for (int i = threadIdx.x; i < (chunks * p.groups + 3) / 4; i += blockDim.x) reinterpret_cast<int*>(before)[i] = 0;
+    for (int i = threadIdx.x; i < (chunks * p.groups + 1) / 2; i += blockDim.x) reinterpret_cast<int*>(before)[i] = 0;
     __syncthreads();
     for (int i = threadIdx.x; i < chunks * 32; i += blockDim.x) {
       int e = i < pairs ? __ldcg(p.experts + i) : -1;
@@ -123,36 +123,49 @@ struct Groups {
   }
 };
 
-// add: one unit of T tiles times the activations x, staged, of up to 8 rows.
+// Activations in shared memory: a row's upper BF16 terms, and `tokens` rows further
+// its lower ones, as columns of one product. A row has, for each 32 columns and lane
+// t, {b0, b1} of fragment 2P and of 2P + 1, and 64 bytes that spread rows over banks.
+__host__ __device__ constexpr int staged_row(int kt) { return kt * 128 + 64; }
+
+// stage_x writes the i'th part, of 8 columns, of row c.
+__device__ __forceinline__ void stage_x(char* rows, int xrow, int tokens, int c, const float* x, int i, int kmax) {
+  int pair = i >> 2, t = i & 3;
+  Fp4X f = load_fp4x(x, pair * 32 + t * 4, kmax);
+  char* to = rows + c * xrow + i * 16;
+  *reinterpret_cast<uint4*>(to) = make_uint4(f.f[0].b0.hi, f.f[0].b1.hi, f.f[1].b0.hi, f.f[1].b1.hi);
+  *reinterpret_cast<uint4*>(to + tokens * xrow) = make_uint4(f.f[0].b0.lo, f.f[0].b1.lo, f.f[1].b0.lo, f.f[1].b1.lo);
+}
+// staged_x is where a lane finds its column: of the upper terms of rows 0 to 3, then
+// of the lower ones. Columns without a row are those of row 0.
+__device__ __forceinline__ const uint4* staged_x(const char* rows, int xrow, int tokens, int count) {
+  int lane = threadIdx.x & 31, g = lane >> 2, c = g & 3;
+  return reinterpret_cast<const uint4*>(rows + ((c < count ? c : 0) + (g >> 2) * tokens) * xrow) + (lane & 3);
+}
+
+// add: one unit of T tiles times the unit's activations x of up to 4 rows. A row's
+// upper and lower terms have sums of their own, which whole adds.
 template <int T>
 __device__ __forceinline__ void add(float (&acc)[T][4], const Fp4 (&u)[T], const uint4* x) {
 #pragma unroll
   for (int half = 0; half < 2; half++) {
-    uint4 v[2] = {x[half * 8], x[half * 8 + 4]};
+    uint4 v = x[half * 4];
 #pragma unroll
     for (int a = 0; a < T; a++) {
-      uint32_t g = half ? fp4_scale<1>(u[a].s.x) : fp4_scale<0>(u[a].s.x), h = half ? fp4_scale<1>(u[a].s.y) : fp4_scale<0>(u[a].s.y);
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
-        uint32_t frag[4];
-        unpack_fp4(frag, half ? (i ? u[a].q.w : u[a].q.z) : (i ? u[a].q.y : u[a].q.x), g, h);
-        mma(acc[a], frag, v[i].z, v[i].w);
-        mma(acc[a], frag, v[i].x, v[i].y);
-      }
+      uint32_t g = half ? fp4_scale<1>(u[a].s.x) : fp4_scale<0>(u[a].s.x), h = half ? fp4_scale<1>(u[a].s.y) : fp4_scale<0>(u[a].s.y), frag[4];
+      unpack_fp4(frag, half ? u[a].q.z : u[a].q.x, g, h);
+      mma(acc[a], frag, v.x, v.y);
+      unpack_fp4(frag, half ? u[a].q.w : u[a].q.y, g, h);
+      mma(acc[a], frag, v.z, v.w);
     }
   }
 }
-
-// A row of staged activations has for each fragment four B fragments of 16 bytes,
-// {b0.hi, b1.hi, b0.lo, b1.lo}, and 64 bytes that spread rows over the banks.
-__host__ __device__ constexpr int staged_row(int kt) { return kt * 256 + 64; }
-
-// stage_x writes the i'th part, of 8 columns, of a row.
-__device__ __forceinline__ void stage_x(char* row, const float* x, int i, int kmax) {
-  int pair = i >> 2, t = i & 3;
-  Fp4X f = load_fp4x(x, pair * 32 + t * 4, kmax);
+template <int T>
+__device__ __forceinline__ void whole(float (&acc)[T][4]) {
 #pragma unroll
-  for (int j = 0; j < 2; j++) reinterpret_cast<uint4*>(row)[(2 * pair + j) * 4 + t] = make_uint4(f.f[j].b0.hi, f.f[j].b1.hi, f.f[j].b0.lo, f.f[j].b1.lo);
+  for (int a = 0; a < T; a++)
+#pragma unroll
+    for (int j = 0; j < 4; j++) acc[a][j] += __shfl_xor_sync(~0u, acc[a][j], 2);
 }
 
 // y[pair, n] = silu(gate x) (up x). The blocks share the list of (group, 16 outputs);
@@ -171,7 +184,7 @@ __device__ __forceinline__ void experts_up(const MoeP& p) {
   Groups groups(p, p.slots, lists, xs);
   bool one = p.m == 1 && !p.by_pair, staged = one && p.early;  // all groups have the same row
   if (staged)
-    for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs, p.x, j, p.k);
+    for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs, xrow, tokens, 0, p.x, j, p.k);
   ready(p.at);
   begin();  // moe_down may start: the experts are known
   int items = groups.number(p) * tp, i0 = (int)((int64_t)items * blockIdx.x / gridDim.x), i1 = (int)((int64_t)items * (blockIdx.x + 1) / gridDim.x);
@@ -179,15 +192,33 @@ __device__ __forceinline__ void experts_up(const MoeP& p) {
   groups.list(p, g0, i1 > i0 ? (i1 - 1) / tp + 1 : g0);
   q = 0;
   int per = (kt + W - 1) / W, lo = min(kt, warp * per), blocks = min(kt - lo, per) / D;
+  // What is fetched next: from item fi, which is output tile fat of group fq, its fb-th
+  // D units.
   size_t half = (size_t)tp * kt * kFp4Unit;  // from gate to up
-  auto weights = [&](Lane& l, int q, int at, int b) { l.at(p.w + (size_t)groups.expert[q] * p.wexpert + ((size_t)at * kt + lo + b * D) * kFp4Unit); };
+  int fi = i0, fq = 0, fat = at, fb = 0;
+  Lane l, l2;
+  auto aim = [&]() {
+    l.at(p.w + (size_t)groups.expert[fq] * p.wexpert + ((size_t)fat * kt + lo) * kFp4Unit);
+    l2.codes = l.codes + half, l2.scales = l.scales + half;
+  };
+  auto advance = [&]() {
+    int step = D * kFp4Unit;
+    if (++fb == blocks) {
+      fb = 0, fi++, step = (kt - (blocks - 1) * D) * kFp4Unit;
+      if (++fat == tp) {
+        fat = 0, fq++;
+        if (fi < i1) aim();
+        return;
+      }
+    }
+    l.codes += step, l.scales += step, l2.codes += step, l2.scales += step;
+  };
   Fp4 u[D][2];
   if (i0 < i1 && blocks > 0) {
-    Lane l;
-    weights(l, 0, at, 0);
-    Lane l2 = {l.codes + half, l.scales + half};
+    aim();
 #pragma unroll
     for (int d = 0; d < D; d++) u[d][0] = l.load(d), u[d][1] = l2.load(d);
+    advance();
   }
   int have = -1, count = 0;  // the group whose x is here
   for (int i = i0; i < i1; i++) {
@@ -197,27 +228,24 @@ __device__ __forceinline__ void experts_up(const MoeP& p) {
         int pair = groups.pair[q * tokens + c];
         const float* x = p.x + (size_t)(p.by_pair ? pair : pair / p.topk) * p.ldx;
 #pragma unroll 2
-        for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs + c * xrow, x, j, p.k);
+        for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs, xrow, tokens, c, x, j, p.k);
       }
       staged = one;
       __syncthreads();
     }
     int nat = at + 1 == tp ? 0 : at + 1, nq = nat ? q : q + 1;
     float acc[2][4] = {};
-    const uint4* x = reinterpret_cast<const uint4*>(xs + (g < count ? g : 0) * xrow) + lo * 16 + t;
-    for (int b = 0; b < blocks; b++, x += D * 16) {
-      bool same = b + 1 < blocks, more = same || i + 1 < i1;
-      Lane l, l2;
-      if (more) {
-        weights(l, same ? q : nq, same ? at : nat, same ? b + 1 : 0);
-        l2.codes = l.codes + half, l2.scales = l.scales + half;
-      }
+    const uint4* x = staged_x(xs, xrow, tokens, count) + lo * 8;
+    for (int b = 0; b < blocks; b++, x += D * 8) {
+      bool more = fi < i1;
 #pragma unroll
       for (int d = 0; d < D; d++) {
-        add<2>(acc, u[d], x + d * 16);
+        add<2>(acc, u[d], x + d * 8);
         if (more) u[d][0] = l.load(d), u[d][1] = l2.load(d);
       }
+      advance();
     }
+    whole(acc);
     float* mine = sums + ((i & 1) * W + warp) * 32 * tokens;
 #pragma unroll
     for (int a = 0; a < 2; a++)
@@ -245,19 +273,24 @@ __device__ __forceinline__ void experts_up(const MoeP& p) {
 
 // y[m, n] += Σ weight (down x). A block owns rows of n, in bundles of T tiles, and a
 // warp takes groups in turn: their products wait in shared memory until each row
-// adds its experts in order. F units of each tile are in flight; F divides kt.
-template <int W, int T, int F>
+// adds its experts in order. F units of each tile are in flight; F divides kt, which
+// is KT unless that is 0.
+template <int W, int T, int F, int KT>
 __device__ __forceinline__ void experts_down(const MoeP& p) {
   extern __shared__ __align__(128) char smem[];
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tokens = p.tokens, pairs = p.m * p.topk;
-  int kt = (p.k + 63) / 64, xrow = staged_row(kt), tiles = (p.n + 15) / 16;
+  int kt = KT ? KT : (p.k + 63) / 64, xrow = staged_row(kt), tiles = (p.n + 15) / 16;
   int per = (tiles + gridDim.x - 1) / gridDim.x, tile0 = blockIdx.x * per, nt = max(0, min(per, tiles - tile0)), rows = per * 16;
   int most = min(pairs, p.groups + pairs / tokens);  // groups
-  // Shared memory: products, lists, each warp's x.
-  float* parts = reinterpret_cast<float*>(smem);
-  int* lists = reinterpret_cast<int*>(parts + pairs * rows);
+  // Shared memory: products and weights, unless scratch memory has them; lists, each
+  // warp's x.
+  bool here = !p.scratch;
+  float* parts = here ? reinterpret_cast<float*>(smem) : p.scratch + tile0 * 16;
+  int ldp = here ? rows : p.n;
+  float* weights = reinterpret_cast<float*>(smem) + pairs * rows;
+  int* lists = reinterpret_cast<int*>(smem + (here ? (pairs * (rows + 1) * 4 + 15) / 16 * 16 : 0));
   char* work = reinterpret_cast<char*>(lists) + (128 + most * (2 + tokens) * 4 + 15) / 16 * 16;
-  char* xs = work + warp * tokens * xrow;
+  char* xs = work + warp * 2 * tokens * xrow;
   Groups groups(p, most, lists, work);
   begin();
   if (!p.early) ready(p.at);
@@ -267,28 +300,41 @@ __device__ __forceinline__ void experts_down(const MoeP& p) {
     int q, tile, b;
   };
   auto next = [&](At& a) {
-    if (++a.b < blocks) return;
+    if (++a.b < blocks) return false;
     a.b = 0;
     if ((a.tile += T) >= nt) a.tile = 0, a.q += W;
-  };
-  Fp4 u[F][T];
-  At cur = {nt ? warp : n, 0, 0}, ahead = cur;
-  Lane l[T];
-  auto aim = [&](const At& a) {  // true: there is something to fetch
-    if (a.q >= n) return false;
-    const char* w = p.w + (size_t)groups.expert[a.q] * p.wexpert + ((size_t)(tile0 + a.tile) * kt + a.b * F) * kFp4Unit;
-#pragma unroll
-    for (int i = 0; i < T; i++) l[i].at(w + (size_t)(a.tile + i < nt ? i : 0) * kt * kFp4Unit);
     return true;
   };
-  if (aim(ahead)) {
+  Fp4 u[F][T];
+  At cur = {nt ? warp : n, 0, 0}, ahead = cur;  // what is worked on, what is fetched next
+  Lane l;
+  int live = 0;  // tiles there
+  auto aim = [&]() {
+    if (ahead.q >= n) return;
+    live = nt - ahead.tile;
+    l.at(p.w + (size_t)groups.expert[ahead.q] * p.wexpert + (size_t)(tile0 + ahead.tile) * kt * kFp4Unit);
+  };
+  auto advance = [&]() {
+    if (next(ahead)) aim();
+    else l.codes += F * kFp4Unit, l.scales += F * kFp4Unit;
+  };
+  auto load = [&](int d) {
 #pragma unroll
-    for (int d = 0; d < F; d++)
+    for (int i = 0; i < T; i++)
+      if (i < live) u[d][i] = l.load(i * kt + d);
+  };
+  aim();
+  if (ahead.q < n) {
 #pragma unroll
-      for (int i = 0; i < T; i++) u[d][i] = l[i].load(d);
+    for (int d = 0; d < F; d++) load(d);
   }
-  next(ahead);
+  advance();
   if (p.early) ready(p.at);
+  // What the end needs is on its way meanwhile: the weights, a thread's first output.
+  auto output = [&](int j) { return p.y + (size_t)(j / (nt * 16)) * p.ldy + tile0 * 16 + j % (nt * 16); };
+  int outputs = here && nt ? p.m * nt * 16 : 0;
+  for (int i = threadIdx.x; here && i < pairs; i += W * 32) weights[i] = p.weights[(size_t)(i / p.topk) * p.ldw + i % p.topk];
+  float y0 = threadIdx.x < outputs && tile0 * 16 + threadIdx.x % (nt * 16) < p.n ? *output(threadIdx.x) : 0;
   float acc[T][4] = {};
   int count = 0;
   while (cur.q < n) {
@@ -297,21 +343,20 @@ __device__ __forceinline__ void experts_down(const MoeP& p) {
       __syncwarp();
       for (int j = lane; j < count * kt * 8; j += 32) {
         int c = j / (kt * 8);
-        stage_x(xs + c * xrow, p.x + (size_t)groups.pair[cur.q * tokens + c] * p.ldx, j - c * kt * 8, p.k);
+        stage_x(xs, xrow, tokens, c, p.x + (size_t)groups.pair[cur.q * tokens + c] * p.ldx, j - c * kt * 8, p.k);
       }
       __syncwarp();
     }
-    bool more = aim(ahead);
-    const uint4* x = reinterpret_cast<const uint4*>(xs + (g < count ? g : 0) * xrow) + cur.b * F * 16 + t;
+    bool more = ahead.q < n;
+    const uint4* x = staged_x(xs, xrow, tokens, count) + cur.b * F * 8;
 #pragma unroll
     for (int d = 0; d < F; d++) {
-      add<T>(acc, u[d], x + d * 16);
-      if (more) {
-#pragma unroll
-        for (int i = 0; i < T; i++) u[d][i] = l[i].load(d);
-      }
+      add<T>(acc, u[d], x + d * 8);
+      if (more) load(d);
     }
+    advance();
     if (cur.b + 1 == blocks) {
+      whole(acc);
       float2 global = p.global[groups.expert[cur.q]];
 #pragma unroll
       for (int j = 0; j < 4; j++) {
@@ -320,28 +365,32 @@ __device__ __forceinline__ void experts_down(const MoeP& p) {
 #pragma unroll
         for (int i = 0; i < T; i++) {
           int r = (cur.tile + i) * 16 + g + (j >> 1) * 8;
-          if (c < count && cur.tile + i < nt) parts[pair * rows + r] = acc[i][j] * (tile0 * 16 + r < p.n / 2 ? global.x : global.y);
+          if (c < count && cur.tile + i < nt && tile0 * 16 + r < p.n) parts[(size_t)pair * ldp + r] = acc[i][j] * (tile0 * 16 + r < p.n / 2 ? global.x : global.y);
           acc[i][j] = 0;
         }
       }
     }
-    next(ahead), next(cur);
+    next(cur);
   }
   __syncthreads();
-  for (int j = threadIdx.x; j < p.m * nt * 16; j += W * 32) {
+  for (int j = threadIdx.x; j < outputs; j += W * 32) {
     int m = j / (nt * 16), r = j % (nt * 16);
     if (tile0 * 16 + r >= p.n) continue;
-    float* y = p.y + (size_t)m * p.ldy + tile0 * 16 + r;
-    float v = *y;
-    for (int c = 0; c < p.topk; c++) v = fmaf(p.weights[(size_t)m * p.ldw + c], parts[(m * p.topk + c) * rows + r], v);
-    *y = v;
+    float v = j < W * 32 ? y0 : *output(j);
+    for (int c = 0; c < p.topk; c++) v = fmaf(weights[m * p.topk + c], parts[(m * p.topk + c) * rows + r], v);
+    *output(j) = v;
   }
   finish(p.at);
 }
 
+// Entries: up's D; down's F, with a K of 256 or any (0). More in flight pays where
+// experts have several rows.
 #define ENTRY(name, ...) \
   extern "C" __global__ void __launch_bounds__(512, 1) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
-ENTRY(experts_up_fp4_2, experts_up<2>)
 ENTRY(experts_up_fp4_1, experts_up<1>)
-ENTRY(experts_down_fp4_2, experts_down<16, 3, 2>)
-ENTRY(experts_down_fp4_1, experts_down<16, 3, 1>)
+ENTRY(experts_up_fp4_2, experts_up<2>)
+ENTRY(experts_up_fp4_6, experts_up<6>)
+ENTRY(experts_down_fp4_0_1, experts_down<16, 3, 1, 0>)
+ENTRY(experts_down_fp4_0_2, experts_down<16, 3, 2, 0>)
+ENTRY(experts_down_fp4_256_2, experts_down<16, 3, 2, 4>)
+ENTRY(experts_down_fp4_256_4, experts_down<16, 3, 4, 4>)

@@ -19,9 +19,11 @@
 // code * 2^-126.
 //
 // Scales: a byte has 5 bits of exponent and 3 of mantissa, so that the BF16 value
-// with bits 0x7000 | byte << 4 is scale * 2^119. The bytes of a row are those of
-// columns 0, 32, 16 and 48. NaN is 0xff and stays NaN. Codes whose scale is 0 are
-// 0, and a negative scale is its codes' sign.
+// with bits 0x7000 | byte << 4 is scale * 2^119. NaN is 0xff and stays NaN. Codes
+// whose scale is 0 are 0, and a negative scale is its codes' sign. In the lower half
+// of a row's word the byte of columns 0 .. 15 is at 11:4 and that of columns 32 .. 47,
+// once the half's two bytes are swapped; in the upper half those of columns 16 .. 31
+// and 48 .. 63.
 //
 // So code times scale comes out as their exact product, 6 bits wide, times 2^-7;
 // weights' per-tensor scales hold the 2^7.
@@ -51,7 +53,10 @@ __device__ __forceinline__ uint32_t times(uint32_t a, uint32_t b) {
 // fp4_scale is the scales of one row for fragments 2P and 2P + 1.
 template <int P>
 __device__ __forceinline__ uint32_t fp4_scale(uint32_t s) {
-  return ((P ? s >> 4 : s << 4) & 0x0FF00FF0u) | 0x70007000u;
+  uint32_t r;
+  if (P) s = __byte_perm(s, 0, 0x2301);
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(r) : "r"(s), "r"(0x0FF00FF0u), "r"(0x70007000u));  // (s & mask) | bits
+  return r;
 }
 
 // unpack_fp4: one fragment of codes q; s, t: scales of rows g and g + 8.

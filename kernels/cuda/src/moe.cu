@@ -1,7 +1,6 @@
-// The experts' products with BF16 and float32 weights, and with FP4 weights where
-// an expert has many rows. Rows are grouped by expert, or, for few rows, each
-// (token, choice) is a group of its own: the sums and so the bits are the same, and
-// the same as those of experts.cu.
+// The experts' products with BF16 and float32 weights. Rows are grouped by expert,
+// or, for few rows, each (token, choice) is a group of its own: the sums and so the
+// bits are the same.
 #include "moe.cuh"
 
 // Groups pairs by expert. One block; the order inside a group does not matter.
@@ -35,11 +34,6 @@ extern "C" __global__ void __launch_bounds__(1024) moe_group(const __grid_consta
 }
 
 // A weight format: how many columns a step covers and how a step adds to sums.
-struct FP4 {
-  static constexpr int kStep = 64;
-  Fp4 u;
-  __device__ __forceinline__ void load(const char* w, int tile, int kt, int i, int lane) { u = load_fp4(w + ((size_t)tile * kt + i) * kFp4Unit, lane); }
-};
 struct BF16 {
   static constexpr int kStep = 16;
   uint4 q;
@@ -49,27 +43,6 @@ struct BF16 {
 };
 
 // add: the step's products of one or two tiles of the same columns.
-template <int T, int NT>
-__device__ __forceinline__ void add(float (&acc)[T][NT][4], const FP4 (&f)[T], const float* const (&xr)[NT], int i, int t, int kmax) {
-#pragma unroll
-  for (int half = 0; half < 2; half++) {
-    Fp4X x[NT];
-#pragma unroll
-    for (int nt = 0; nt < NT; nt++) x[nt] = load_fp4x(xr[nt], i * 64 + half * 32 + t * 4, kmax);
-#pragma unroll
-    for (int a = 0; a < T; a++) {
-      const Fp4& u = f[a].u;
-      uint32_t s = half ? fp4_scale<1>(u.s.x) : fp4_scale<0>(u.s.x), sh = half ? fp4_scale<1>(u.s.y) : fp4_scale<0>(u.s.y), frag[2][4];
-      unpack_fp4(frag[0], half ? u.q.z : u.q.x, s, sh);
-      unpack_fp4(frag[1], half ? u.q.w : u.q.y, s, sh);
-#pragma unroll
-      for (int nt = 0; nt < NT; nt++) {
-        mma_split(acc[a][nt], frag[0], x[nt].f[0]);
-        mma_split(acc[a][nt], frag[1], x[nt].f[1]);
-      }
-    }
-  }
-}
 template <int T, int NT>
 __device__ __forceinline__ void add(float (&acc)[T][NT][4], const BF16 (&f)[T], const float* const (&xr)[NT], int i, int t, int kmax) {
 #pragma unroll
@@ -254,16 +227,11 @@ extern "C" __global__ void __launch_bounds__(256) moe_combine(const __grid_const
 }
 
 #define UP(name, ...) extern "C" __global__ void __launch_bounds__(32 * kUpSlices, 1) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
-UP(moe_up_fp4_8, moe_up<FP4, 1>)
-UP(moe_up_fp4_32, moe_up<FP4, 4>)
 UP(moe_up_bf16_8, moe_up<BF16, 1>)
 UP(moe_up_bf16_32, moe_up<BF16, 4>)
 
 #define ENTRY(name, ...) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
-ENTRY(moe_down_fp4, moe_down<FP4>)
 ENTRY(moe_down_bf16, moe_down<BF16>)
-ENTRY(moe_down_fp4_8, moe_down_grouped<FP4, 1>)
-ENTRY(moe_down_fp4_32, moe_down_grouped<FP4, 4>)
 ENTRY(moe_down_bf16_8, moe_down_grouped<BF16, 1>)
 ENTRY(moe_down_bf16_32, moe_down_grouped<BF16, 4>)
 

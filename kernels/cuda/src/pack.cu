@@ -80,7 +80,8 @@ extern "C" __global__ void pack_fp4(const PackP p) {
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < units * 64; i += (size_t)gridDim.x * blockDim.x) {
     int at = i & 3, hi = (i >> 2) & 1, g = (i >> 3) & 7;
     size_t unit = i >> 6, kt = unit % p.kt, tile = unit / p.kt;
-    int column = (at & 1) * 32 + (at >> 1) * 16;
-    out[unit * kFp4Unit + 512 + (i & 63)] = fp4_scale_byte(scale(tile * 16 + g + hi * 8, kt * 64 + column));
+    int row = tile * 16 + g + hi * 8, column = kt * 64 + (at >> 1) * 16;
+    uint8_t first = fp4_scale_byte(scale(row, column)), second = fp4_scale_byte(scale(row, column + 32));
+    out[unit * kFp4Unit + 512 + (i & 63)] = at & 1 ? (second & 15) << 4 | first >> 4 : (first & 15) << 4 | second >> 4;
   }
 }

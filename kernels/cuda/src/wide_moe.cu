@@ -1,5 +1,5 @@
 // The experts' products for many rows, on Hopper: NVFP4 weights, and rows gathered
-// by expert. The same sums in the same order as moe.cu's.
+// by expert. The same sums in the same order as experts.cu's, see moe.cuh.
 #include "wgmma.cuh"
 
 struct WideMoeP {
@@ -18,7 +18,7 @@ struct WideMoeP {
   int64_t wexpert;
 };
 
-constexpr int kRows = 64;  // of an expert, in a block
+constexpr int kRows = 48;  // of an expert, in a block
 
 // split_fp4 is 32 columns as the four chunks that fragments want, see fp4.cuh.
 __device__ __forceinline__ void split_fp4(const float* x, uint4 (&hi)[4], uint4 (&lo)[4]) {
@@ -93,8 +93,7 @@ __device__ __forceinline__ void find_tile(const WideMoeP& p, int b, Tile& tile) 
 // with_tokens calls f with count rounded up to a number of tokens that a product has.
 template <typename F>
 __device__ __forceinline__ void with_tokens(int count, F f) {
-  if (count > 48) f(std::integral_constant<int, 64>());
-  else if (count > 32) f(std::integral_constant<int, 48>());
+  if (count > 32) f(std::integral_constant<int, 48>());
   else if (count > 16) f(std::integral_constant<int, 32>());
   else f(std::integral_constant<int, 16>());
 }
@@ -120,6 +119,7 @@ constexpr int kStages = 8, kPanels = kRows * 256, kUnits = 16 * kFp4Unit, kUpThr
 struct UpShared {
   char panels[kStages][kPanels];
   char units[kStages][kUnits];  // 8 tiles of gate, 8 of up
+  float sums[kRows / 2][kUpThreads];  // of the slices so far, each thread's
   u64 full[kStages], empty[kStages];
   int start[];  // [groups + 1] the first tile of each expert
 };
@@ -144,7 +144,13 @@ __device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh, int
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tile = (warp >> 3) * 4 + (warp & 3);
   int end = n + p.k / 64, step = 0;
   int count = __shfl_sync(~0u, item_of(p, sh.start, work).count, 0);
-  float acc[kRows / 2] = {}, sum[kRows / 2] = {};
+  float upper[kRows / 2] = {}, lower[kRows / 2] = {}, *sums = &sh.sums[0][threadIdx.x];  // of the slice, by the terms of x
+  bool first = true;
+  auto add_slice = [&]() {
+#pragma unroll
+    for (int i = 0; i < kRows / 2; i++) sums[i * kUpThreads] = (first ? 0 : sums[i * kUpThreads]) + (upper[i] + lower[i]);
+    first = false, step = 0;
+  };
   for (; n < end; n++) {
     int s = n % kStages;
     mbar_wait(shared_of(&sh.full[s]), n / kStages & 1);
@@ -161,22 +167,21 @@ __device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh, int
     uint64_t hi = operand(shared_of(sh.panels[s])), lo = hi + (kRows * 128 >> 4);
     with_tokens(count, [&](auto tokens) {
       wg_fence();
-      float(&d)[decltype(tokens)::value / 2] = *reinterpret_cast<float(*)[decltype(tokens)::value / 2]>(&acc);
+      constexpr int kSums = decltype(tokens)::value / 2;
+      float(&u)[kSums] = *reinterpret_cast<float(*)[kSums]>(&upper);
+      float(&l)[kSums] = *reinterpret_cast<float(*)[kSums]>(&lower);
 #pragma unroll
       for (int j = 0; j < 4; j++) {
-        wgmma(d, a[j], lo + j * 2, j ? 1 : step);
-        wgmma(d, a[j], hi + j * 2, 1);
+        wgmma(l, a[j], lo + j * 2, j ? 1 : step);
+        wgmma(u, a[j], hi + j * 2, j ? 1 : step);
       }
       wg_commit();
       wg_wait<0>();
     });
     if (lane == 0) mbar_arrive(shared_of(&sh.empty[s]));
-    if (++step == p.per) {
-      add_to(sum, acc);
-      step = 0;
-    }
+    if (++step == p.per) add_slice();
   }
-  if (step) add_to(sum, acc);
+  if (step) add_slice();
   Item item = item_of(p, sh.start, work);
   float2 global = p.global[item.expert];
   int r = (item.part * 8 + tile) * 16 + H * 8 + g;
@@ -185,7 +190,7 @@ __device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh, int
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       int row = j * 8 + t * 2 + i;
-      if (row < item.count) p.y[(size_t)p.list[item.first + row] * p.n + r] = silu(sum[j * 4 + i] * global.x) * (sum[j * 4 + 2 + i] * global.y);
+      if (row < item.count) p.y[(size_t)p.list[item.first + row] * p.n + r] = silu(sums[(j * 4 + i) * kUpThreads] * global.x) * (sums[(j * 4 + 2 + i) * kUpThreads] * global.y);
     }
 }
 
@@ -200,10 +205,10 @@ __device__ __forceinline__ void up_fetch(const WideMoeP& p, UpShared& sh, int it
       int at = id + j * 128, tile = at / 36;
       w[j] = p.w + (size_t)item.expert * p.wexpert + (size_t)(item.part * 8 + (tile & 7) + (tile & 8 ? p.n / 16 : 0)) * kt * kFp4Unit + at % 36 * 16;
     }
-    const char* src[4];
-    bool on[4];
+    const char* src[kRows / 16];
+    bool on[kRows / 16];
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
+    for (int j = 0; j < kRows / 16; j++) {
       on[j] = row0 + j * 16 < item.count;
       int pair = on[j] ? p.list[item.first + row0 + j * 16] : 0;
       src[j] = p.rows + (size_t)(p.by_pair ? pair : pair / p.topk) * kt * 256 + c * 16;
@@ -216,7 +221,7 @@ __device__ __forceinline__ void up_fetch(const WideMoeP& p, UpShared& sh, int it
       for (int j = 0; j < 5; j++)
         if (j < 4 || id < 64) copy16(shared_of(sh.units[s]) + (id + j * 128) * 16, w[j] + k * kFp4Unit, true);
 #pragma unroll
-      for (int j = 0; j < 4; j++)
+      for (int j = 0; j < kRows / 16; j++)
         if (j * 16 < rows) {
           copy16(panels + j * 16 * 128, src[j] + k * 256, on[j]);
           copy16(panels + (j * 16 + kRows) * 128, src[j] + k * 256 + 128, on[j]);
@@ -292,7 +297,7 @@ __device__ __forceinline__ void down_products(const WideMoeP& p, uint32_t panels
     if (first < end) q[b] = load_fp4(unit(first, b), lane);
   for (int block = first; block < end; block += by) {
     ahead(block + kAhead * by);
-    float acc[N / 2] = {};
+    float upper[N / 2] = {}, lower[N / 2] = {};  // by the terms of x
     uint32_t a[2][4][4];
     for (int i = 0; i < kt; i += 4)
 #pragma unroll
@@ -309,8 +314,8 @@ __device__ __forceinline__ void down_products(const WideMoeP& p, uint32_t panels
         wg_fence();
 #pragma unroll
         for (int j = 0; j < 4; j++) {
-          wgmma(acc, a[b & 1][j], lo + j * 2, 1);
-          wgmma(acc, a[b & 1][j], hi + j * 2, 1);
+          wgmma(lower, a[b & 1][j], lo + j * 2, 1);
+          wgmma(upper, a[b & 1][j], hi + j * 2, 1);
         }
         wg_commit();
         if (b == 3) wg_wait<0>();
@@ -326,7 +331,7 @@ __device__ __forceinline__ void down_products(const WideMoeP& p, uint32_t panels
         int row = j * 8 + t * 2 + i;
         if (row < tile.count) {
           float* at = y + (size_t)tile.pairs[row] * p.count;
-          at[0] = acc[j * 4 + i] * g0, at[8] = acc[j * 4 + 2 + i] * g1;
+          at[0] = (upper[j * 4 + i] + lower[j * 4 + i]) * g0, at[8] = (upper[j * 4 + 2 + i] + lower[j * 4 + 2 + i]) * g1;
         }
       }
   }

@@ -28,17 +28,23 @@ __device__ __forceinline__ u64 globaltimer() {
 __device__ __forceinline__ void begin() { asm volatile("griddepcontrol.launch_dependents;"); }
 __device__ __forceinline__ void ready(u64* at) {
   asm volatile("griddepcontrol.wait;" ::: "memory");
-  if (at && threadIdx.x == 0 && !(blockIdx.x | blockIdx.y | blockIdx.z)) atomicMin(at, globaltimer());
+  if (at && threadIdx.x == 0 && blockIdx.x == 0) atomicMin(at, globaltimer());
 }
 // The blocks that end together leave their ends in kEnds places: in one they would
 // wait for each other longer than for all else that stamps cost. stamps_take brings
 // them together.
 constexpr int kEnds = 8;
 constexpr int kStampPlane = 3 << 14;  // words from one place to the next, for 16,384 calls
+__device__ __forceinline__ void stamp_end(u64* at) { atomicMax(at + 1 + (blockIdx.x & (kEnds - 1)) * kStampPlane, globaltimer()); }
 __device__ __forceinline__ void finish(u64* at) {
   if (!at) return;
   __syncthreads();
-  if (threadIdx.x == 0) atomicMax(at + 1 + ((blockIdx.x + blockIdx.y) & (kEnds - 1)) * kStampPlane, globaltimer());
+  if (threadIdx.x == 0) stamp_end(at);
+}
+// finish_beside is for kernels whose warps all come as far as their last stores
+// together: the last warp stamps while the others store.
+__device__ __forceinline__ void finish_beside(u64* at) {
+  if (at && threadIdx.x == blockDim.x - 32) stamp_end(at);
 }
 
 // mma: C[16,8] += A[16,16] B[16,8], BF16 operands, float32 sums.

@@ -129,7 +129,7 @@ __device__ __forceinline__ void gemm_bf16(const GemmP& p) {
     int r = tile * 16 + row, m = m0 + tok;
     if (r < p.n && m < p.m) p.y[(size_t)m * p.ldy + (size_t)head * p.yhead + r] = v * p.global;
   });
-  finish(p.at);
+  finish_beside(p.at);
 }
 
 #define ENTRY(nt, c) \
@@ -173,7 +173,7 @@ __device__ __forceinline__ void gemm_fp4(const GemmP& p) {
     int r = blockIdx.x * 16 + row, m = m0 + tok;
     if (r < p.n && m < p.m) p.y[(size_t)m * p.ldy + r] = v * (p.global_up != 0 && r >= p.n / 2 ? p.global_up : p.global);
   });
-  finish(p.at);
+  finish_beside(p.at);
 }
 
 extern "C" __global__ void __launch_bounds__(256) gemm_fp4_8(const __grid_constant__ GemmP p) { gemm_fp4<1>(p); }

@@ -34,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(512) rms_norm(const __grid_constant
   for (int i = threadIdx.x; i < p.k; i += blockDim.x) ss = fmaf(x[i], x[i], ss);
   float r = rsqrtf(block_sum(ss, s) / p.k + p.eps);
   for (int i = threadIdx.x; i < p.k; i += blockDim.x) p.y[(size_t)blockIdx.x * p.ldy + i] = x[i] * r * p.w[i];
-  finish(p.at);
+  finish_beside(p.at);
 }
 
 // res += part; y = norm of res.
@@ -68,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(1024) add_norm(const __grid_constan
     int i = threadIdx.x + j * blockDim.x;
     if (i < p.n) p.y[(size_t)blockIdx.x * p.ldy + i] = keep[j] * r * w[j];
   }
-  finish(p.at);
+  finish_beside(p.at);
 }
 
 __device__ __forceinline__ uint8_t to_e4m3(float v) { return __nv_cvt_float_to_fp8(v, __NV_SATFINITE, __NV_E4M3); }
@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(128) latent_write(const __grid_cons
       reinterpret_cast<uint32_t*>(e + p.k + 4 * blocks)[j] = bf16x2(v.x, v.y);
     }
   }
-  finish(p.at);
+  finish_beside(p.at);
 }
 
 // A token's indexer key: layer norm, rotation of the first nrope values, into
@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(128) index_write(const __grid_const
     for (int i = threadIdx.x; i < p.k; i += blockDim.x) page[(slot % kPage) * p.k + i] = to_e4m3(c[i] / sc);
     if (threadIdx.x == 0) reinterpret_cast<float*>(page + kPage * p.k)[slot % kPage] = sc;
   }
-  finish(p.at);
+  finish_beside(p.at);
 }
 
 // y = silu(gate) up; a row of x is [gate n | up n].
@@ -157,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(256) silu_mul(const __grid_constant
   ready(p.at);
   const float* x = p.x + (size_t)blockIdx.y * p.ldx;
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < p.n; i += gridDim.x * blockDim.x) p.y[(size_t)blockIdx.y * p.ldy + i] = silu(x[i]) * x[p.n + i];
-  finish(p.at);
+  finish_beside(p.at);
 }
 
 extern "C" __global__ void __launch_bounds__(256) gather_rows(const __grid_constant__ RowsP p) {
@@ -165,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(256) gather_rows(const __grid_const
   ready(p.at);
   const float* x = p.x + (size_t)p.idx[blockIdx.x] * p.ldx;
   for (int i = threadIdx.x; i < p.n; i += blockDim.x) p.y[(size_t)blockIdx.x * p.ldy + i] = x[i];
-  finish(p.at);
+  finish_beside(p.at);
 }
 
 // Rows of a row-major table, float32 or BF16.

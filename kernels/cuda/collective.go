@@ -9,7 +9,7 @@ import (
 )
 
 // inboxHalf is the bytes of half an inbox. A message is sent in pieces that fit.
-const inboxHalf = 16 << 20
+const inboxHalf = 32 << 20
 
 // As in src/comm.cu.
 const (
@@ -20,14 +20,16 @@ const (
 )
 
 // crossovers says up to how many bytes of message each way is the fastest, by
-// the number of ranks: one-shot, then two-shot; NCCL beyond.
+// the number of ranks: one-shot, then two-shot; NCCL beyond. Those of 2 and 4 ranks
+// were measured with bench --collectives on H200s with NVLink 4, where NCCL moves
+// the same bytes in more time at every size; those of 8 follow from their slopes.
 var crossovers = []struct {
 	ranks            int
 	oneShot, twoShot int64
 }{
-	{2, 1 << 62, 1 << 62}, // both send the same bytes; one waits once
-	{4, 512 << 10, 1 << 62},
-	{8, 160 << 10, 1 << 62},
+	{2, 2 << 20, 1 << 62},
+	{4, 240 << 10, 1 << 62},
+	{8, 96 << 10, 1 << 62},
 }
 
 // way is how a message of so many bytes goes.
@@ -61,13 +63,13 @@ type piece struct {
 	phases  []int
 	clumps  int // blocks come in multiples of it
 	waiting int // blocks that may wait on a GPU of their own: they all run at once
-	long    int // units a waiting block, beyond which it takes too long
+	long    int // units a waiting block, beyond which ranks that share a GPU send first
 }
 
-// exchange launches the phases of p: small messages in one launch, whose blocks
-// all run at once, large ones in a launch each. Where ranks share a GPU only few
-// blocks may wait, as kernels that need a whole multiprocessor must still find
-// one: there barriers stand between the phases, and nothing else waits.
+// exchange launches all phases of p in one, whose blocks run all at once. Where
+// ranks share a GPU only few blocks may wait, as kernels that need a whole
+// multiprocessor must still find one: there large messages have a launch for each
+// phase, with barriers between them, and nothing else waits.
 func (d *device) exchange(c *piece, p *commP) error {
 	blocks := c.waiting
 	if d.group.shared() {
@@ -78,15 +80,16 @@ func (d *device) exchange(c *piece, p *commP) error {
 		p.phases = int32(phases)
 		return d.do(c.kernel, [3]uint32{uint32(blocks), 1, 1}, c.threads, 0, unsafe.Pointer(p))
 	}
-	p.early = 1
-	if c.units <= c.long*blocks {
-		if d.group.shared() {
-			p.early = 0
-		}
+	switch {
+	case !d.group.shared():
+		p.early = 1
+		return launch(allPhases, blocks)
+	case c.units <= c.long*blocks:
 		return launch(allPhases, blocks)
 	}
+	p.early = 1
 	for i, ph := range c.phases {
-		if i > 0 && d.group.shared() {
+		if i > 0 {
 			if err := d.barrier(p.at); err != nil {
 				return err
 			}

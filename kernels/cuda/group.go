@@ -54,11 +54,12 @@ func (g *group) fail(err error) error {
 	t := &g.trouble
 	t.Lock()
 	defer t.Unlock()
-	if t.cause == nil {
-		t.cause = err
-		if g.words != nil {
-			atomic.StoreUint32(g.word(0), 1)
-		}
+	if t.cause != nil && len(g.ranks) > 1 { // an address fault, say, ends every context of the process
+		return fmt.Errorf("%w: %w", kernels.ErrPeer, t.cause)
+	}
+	t.cause = err
+	if g.words != nil {
+		atomic.StoreUint32(g.word(0), 1)
 	}
 	return err
 }

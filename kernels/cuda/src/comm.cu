@@ -81,24 +81,40 @@ __device__ __forceinline__ void write(float* row, int i, int n, bool wide, float
 }
 __device__ __forceinline__ float4 add(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w}; }
 
+// Watch is a block's look at the host: now and then one of its threads that wait
+// sees whether it is to stop. Were it all threads, their reads over the bus would
+// take longer than the waits.
+struct Watch {
+  u64 since, next;  // ns: when the block began, when to look again
+  int over;
+};
+constexpr u64 kGlance = 200'000;  // ns
+__device__ __forceinline__ void watch(Watch& w) {
+  if (threadIdx.x == 0) {
+    w.since = globaltimer();
+    w.next = w.since + kGlance;
+    w.over = 0;
+  }
+  __syncthreads();
+}
+
 // Patience ends a thread's wait: after the limit, or when another rank failed.
 struct Patience {
   const CommP& p;
-  u64 since;
+  Watch& w;
   int spins;
-  bool over;
-  __device__ Patience(const CommP& p) : p(p), since(0), spins(0), over(false) {}
+  __device__ Patience(const CommP& p, Watch& w) : p(p), w(w), spins(0) {}
   // rank is the one that is waited for.
   __device__ __forceinline__ bool gone(int rank) {
-    if (over || (++spins & 1023)) return over;
-    u64 now = globaltimer();
-    if (!since) since = now;
+    if (++spins & 63) return false;
+    if (*(volatile int*)&w.over) return true;
+    u64 now = globaltimer(), due = *(volatile u64*)&w.next;
+    if (now < due || atomicCAS(&w.next, due, now + kGlance) != due) return false;
     int failed = *(volatile int*)p.failed;
-    if (failed || now - since > p.limit || *(volatile const int*)p.stop) {
-      over = true;
-      if (!failed) *(volatile int*)p.failed = now - since > p.limit ? rank + 1 : -1;
-    }
-    return over;
+    bool late = now - w.since > p.limit;
+    if (!failed && (late || *(volatile const int*)p.stop)) *(volatile int*)p.failed = failed = late ? rank + 1 : -1;
+    if (failed) *(volatile int*)&w.over = 1;
+    return failed;
   }
 };
 
@@ -162,15 +178,17 @@ __device__ __forceinline__ float4 normed(float4 v, float r, float4 w) { return {
 extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(256, 2) reduce_norm(const __grid_constant__ CommP p) {
   __shared__ float s[32];
   __shared__ float squares[2];  // of this block's part of a row, in turn
+  __shared__ Watch eye;
   const int part = blockIdx.x % kParts, first = blockIdx.x / kParts, step = gridDim.x / kParts;
   const int own = 4 * threadIdx.x, i = part * p.cols + own;
   const bool on = own < p.cols && i < p.n, wide = p.wide;
   if (p.early) begin();
   float4 w = {0, 0, 0, 0};
   if (on && (p.phases & kReceive)) w = read(p.w, i, p.n, wide);
+  watch(eye);
   ready(p.at);
   const Half half(p);
-  Patience patience(p);
+  Patience patience(p, eye);
   float4 mine = {0, 0, 0, 0};
   // place is where a rank's values are in every inbox.
   auto place = [&](int row, int rank) { return half.at + ((size_t)row * p.ranks + rank) * (kParts * p.cols) + i; };
@@ -213,17 +231,19 @@ constexpr int kPairs = kParts / 2;
 extern "C" __global__ void __launch_bounds__(1024, 1) reduce_rows(const __grid_constant__ CommP p) {
   __shared__ float s[2][kParts][8];  // of a row's parts, by warp; in turn
   __shared__ float squares[2][kParts];
+  __shared__ Watch eye;
   const int each = blockDim.x / kPairs, pair = threadIdx.x / each, own = 4 * (threadIdx.x % each);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = each / 32;  // warps of a part
   const bool wide = p.wide;
   if (p.early) begin();
   auto column = [&](int k) { return (2 * pair + k) * p.cols + own; };
   auto on = [&](int k) { return own < p.cols && column(k) < p.n; };
+  watch(eye);
   ready(p.at);
   const Half half(p);
   const int mates = Half::mates(p);
   float* inbox = p.inbox[p.rank];
-  Patience patience(p);
+  Patience patience(p, eye);
   auto owner = [&](int row, int k) { return (row + 2 * pair + k) % p.ranks; };
   // Places in every inbox: of a rank's values for the owner, and of a sum.
   auto place = [&](int row, int k, int rank) { return half.at + ((size_t)(row * mates + (2 * pair + k) / p.ranks) * p.ranks + rank) * p.cols + own; };
@@ -298,13 +318,15 @@ extern "C" __global__ void __launch_bounds__(1024, 1) reduce_rows(const __grid_c
 }
 
 // y = the ranks' columns side by side: n in all, cols of each rank in an inbox.
-extern "C" __global__ void __launch_bounds__(256) gather_columns(const __grid_constant__ CommP p) {
+extern "C" __global__ void __launch_bounds__(256, 2) gather_columns(const __grid_constant__ CommP p) {
+  __shared__ Watch eye;
   if (p.early) begin();
+  watch(eye);
   ready(p.at);
   const size_t half = (*(volatile unsigned*)p.epoch & 1) * p.half;
   const int each = p.n / p.ranks, quads = p.cols / 4, units = p.m * quads, step = gridDim.x * blockDim.x;
   const int from = blockIdx.x * blockDim.x + threadIdx.x;
-  Patience patience(p);
+  Patience patience(p, eye);
   if (p.ranks == 1) {
     for (int u = from; u < units; u += step) {
       int row = u / quads, i = 4 * (u % quads);

@@ -84,8 +84,12 @@ func (d *diagnosis) machine(s *strings.Builder) {
 	if g.Hidden > 0 {
 		labelled(s, "", "the machine has %d more, which CUDA_VISIBLE_DEVICES hides", g.Hidden)
 	}
-	for _, l := range linkLines(g.GPUs) {
-		labelled(s, "links", "%s", l)
+	for i, l := range linkLines(g.GPUs) {
+		label := "links"
+		if i > 0 {
+			label = ""
+		}
+		labelled(s, label, "%s", l)
 	}
 	switch {
 	case d.NCCL != "":

@@ -3,7 +3,6 @@
 package gpus
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -115,11 +114,15 @@ func (q *asker) gpu(d nvml.Device, all []nvml.Device) GPU {
 	return g
 }
 
-// nvlinkVersions are NVML's numbers for them.
-var nvlinkVersions = map[uint32]string{1: "1.0", 2: "2.0", 3: "2.2", 4: "3.0", 5: "3.1", 6: "4.0", 7: "5.0", 8: "6.0"}
+// nvlinkVersions are by NVML's numbers for them, with what the maker says a link
+// moves in one direction: drivers in virtual machines do not tell.
+var nvlinkVersions = map[uint32]struct {
+	name string
+	rate int64 // bytes/s
+}{1: {"1.0", 20e9}, 2: {"2.0", 25e9}, 3: {"2.2", 25e9}, 4: {"3.0", 25e9}, 5: {"3.1", 25e9}, 6: {"4.0", 25e9}, 7: {"5.0", 50e9}, 8: {"6.0", 0}}
 
 func (q *asker) nvlinks(d nvml.Device) (n NVLinks) {
-	for _, symbol := range []string{"nvmlDeviceGetNvLinkState", "nvmlDeviceGetNvLinkVersion", "nvmlDeviceGetFieldValues"} {
+	for _, symbol := range []string{"nvmlDeviceGetNvLinkState", "nvmlDeviceGetNvLinkVersion"} {
 		if q.lib.Extensions().LookupSymbol(symbol) != nil {
 			return n
 		}
@@ -130,15 +133,11 @@ func (q *asker) nvlinks(d nvml.Device) (n NVLinks) {
 		case state == nvml.FEATURE_ENABLED:
 			n.Up++
 			if v, ret := d.GetNvLinkVersion(i); ret == nvml.SUCCESS {
-				n.Version = nvlinkVersions[v]
+				n.Version, n.Rate = nvlinkVersions[v].name, nvlinkVersions[v].rate
 			}
 		default:
 			n.Down++
 		}
-	}
-	speed := []nvml.FieldValue{{FieldId: nvml.FI_DEV_NVLINK_SPEED_MBPS_COMMON}}
-	if n.Up > 0 && d.GetFieldValues(speed) == nvml.SUCCESS && nvml.Return(speed[0].NvmlReturn) == nvml.SUCCESS {
-		n.Rate = int64(binary.LittleEndian.Uint32(speed[0].Value[:])) * 1e6
 	}
 	return n
 }

@@ -17,12 +17,10 @@ import (
 // The check of --check-stamps: kernels' stamps against CUPTI's records of the
 // same steps. What is compared:
 //
-//   - a kernel's time on the GPU. A stamp begins when the kernels that the call
-//     waits for have ended; CUPTI's record begins when the kernel was launched,
-//     which may be while they still run. So CUPTI's time is taken from the later
-//     of its begin and the end of the last call that this one waits for. Both end
-//     when the last block does; CUPTI's also has what the launch and the last writes
-//     take, about 1 us. The bound is for calls that had the GPU to themselves.
+//   - a kernel's time. A kernel that is launched before those that it waits for have
+//     ended counts from their end to its own: CUPTI does not see when it could begin,
+//     and takes what the stamps call the gap before it as the kernel's. Others count
+//     from their start. The bound is for calls that had the GPU to themselves.
 //   - a step's time on the GPU: from the first begin to the last end.
 //   - the clocks: CUPTI puts the GPU's on the host's by readings of its own.
 type stampCheck struct {
@@ -111,6 +109,10 @@ func (s *stampSteps) add(calls []kernels.Call, spans []kernels.Span, seen []cuda
 		if p.Kernels == 0 {
 			continue
 		}
+		stamped := sp.End - sp.Start
+		if p.After >= 0 {
+			stamped = sp.End - spans[p.After].End
+		}
 		class := ""
 		if k := kernels.Lookup(calls[i].Kernel); k != nil {
 			class = string(k.Class)
@@ -123,12 +125,12 @@ func (s *stampSteps) add(calls []kernels.Call, spans []kernels.Span, seen []cuda
 			if m.of[m.key] == nil {
 				m.of[m.key] = &compared{}
 			}
-			m.of[m.key].add(sp.End-sp.Start, p.End-p.Ready)
+			m.of[m.key].add(stamped, p.End-p.Ready)
 		}
 		s.classOf[name] = class
-		s.all.add(sp.End-sp.Start, p.End-p.Ready)
+		s.all.add(stamped, p.End-p.Ready)
 		if !shares(seen, i) {
-			s.alone.add(sp.End-sp.Start, p.End-p.Ready)
+			s.alone.add(stamped, p.End-p.Ready)
 		}
 		if !any {
 			from, cFrom, any = sp.Start, p.Ready, true

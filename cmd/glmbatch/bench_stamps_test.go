@@ -14,10 +14,10 @@ func TestStampCheck(t *testing.T) {
 	spans := []kernels.Span{{Start: 1000, End: 3000}, {Start: 3000, End: 9000}, {Start: 9000, End: 9000}, {Start: 9200, End: 20000}}
 	seen := func(late int64) []cuda.ProfiledCall {
 		return []cuda.ProfiledCall{
-			{Kernels: 1, Start: 5_000_900, Ready: 5_000_900, End: 5_003_100},
-			{Kernels: 2, Start: 5_002_000, Ready: 5_003_100, End: 5_009_000},
-			{},
-			{Kernels: 1, Start: 5_008_000, Ready: 5_009_000, End: 5_020_000 + late},
+			{Kernels: 1, Start: 5_000_900, Ready: 5_000_900, After: -1, End: 5_003_100},
+			{Kernels: 2, Start: 5_002_000, Ready: 5_003_100, After: 0, End: 5_009_000},
+			{After: 1},
+			{Kernels: 1, Start: 5_008_000, Ready: 5_009_000, After: 1, End: 5_020_000 + late},
 		}
 	}
 	s := newStampSteps()

@@ -43,9 +43,9 @@
 // The GPU's clock is read at open and every second by a kernel that answers the host,
 // and in between its drift so far is assumed to go on; Info says how far that was off.
 //
-// [Profiler] is NVIDIA's CUPTI as the check of all this, loaded at run time. A call's
-// time is compared with that from the later of CUPTI's start and the end of the calls
-// that it waits for, to CUPTI's end.
+// [Profiler] is NVIDIA's CUPTI as the check of all this, loaded at run time. It does
+// not see when a call that was launched early could begin, so such calls are compared
+// from the end of those that they wait for, which takes in the gap between.
 //
 // # Numbers
 //

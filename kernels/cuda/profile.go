@@ -27,6 +27,7 @@ type ProfiledCall struct {
 	Kernels    int   // launched for it; 0: it had no rows
 	Start, End int64 // of the first, of the last
 	Ready      int64 // Start, or the end of the last call that it waits for if that came later
+	After      int   // that call; -1: it was launched when all of them had ended
 }
 
 // LoadProfiler loads CUPTI from path; "": from where it usually is.
@@ -167,10 +168,14 @@ func attribute(list []launched, seen []cupti.Kernel, calls int, after func(i int
 	}
 	for i := range out {
 		c := &out[i]
-		c.Ready = c.Start
+		c.Ready, c.After = c.Start, -1
 		for _, j := range after(i) {
-			if j >= 0 {
-				c.Ready = max(c.Ready, out[j].End)
+			if j < 0 || out[j].End <= c.Ready {
+				continue
+			}
+			c.Ready, c.After = out[j].End, j
+			if out[j].Kernels == 0 {
+				c.After = out[j].After
 			}
 		}
 		if c.Kernels == 0 { // who waits for it waits for what it waits for

@@ -24,10 +24,10 @@ func TestAttribute(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []ProfiledCall{
-		{Kernels: 1, Start: 10, Ready: 10, End: 30},
-		{Kernels: 2, Start: 20, Ready: 30, End: 100},
-		{Ready: 100, End: 100},
-		{Kernels: 1, Start: 90, Ready: 100, End: 130},
+		{Kernels: 1, Start: 10, Ready: 10, After: -1, End: 30},
+		{Kernels: 2, Start: 20, Ready: 30, After: 0, End: 100},
+		{Ready: 100, After: 1, End: 100},
+		{Kernels: 1, Start: 90, Ready: 100, After: 1, End: 130},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

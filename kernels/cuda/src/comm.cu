@@ -107,13 +107,13 @@ struct Patience {
   // rank is the one that is waited for.
   __device__ __forceinline__ bool gone(int rank) {
     if (++spins & 63) return false;
-    if (*(volatile int*)&w.over) return true;
-    u64 now = globaltimer(), due = *(volatile u64*)&w.next;
+    if (atomicOr(&w.over, 0)) return true;
+    u64 now = globaltimer(), due = atomicAdd(&w.next, 0ull);
     if (now < due || atomicCAS(&w.next, due, now + kGlance) != due) return false;
     int failed = *(volatile int*)p.failed;
     bool late = now - w.since > p.limit;
     if (!failed && (late || *(volatile const int*)p.stop)) *(volatile int*)p.failed = failed = late ? rank + 1 : -1;
-    if (failed) *(volatile int*)&w.over = 1;
+    if (failed) atomicExch(&w.over, 1);
     return failed;
   }
 };

@@ -31,7 +31,7 @@ func allReduceNorm(d *device, c *kernels.Call, at uintptr) error {
 	row := int64(rowParts*p.cols) * 4
 	way := d.group.way(int64(p.m) * int64(n) * 4)
 	switch {
-	case way == OneShot:
+	case way == OneShot || rowPairs*threads > 768: // which reduce_rows has registers for
 		rows := inboxHalf / (ranks * row)
 		return p.pieces(rows, func(p *commP) error {
 			return d.exchange(&piece{kernel: "reduce_norm", threads: threads, units: int(p.m) * rowParts, clumps: rowParts,

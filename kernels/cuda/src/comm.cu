@@ -228,7 +228,7 @@ extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(256,
 // rank. A thread has columns of two parts, neighbours, of which its rank sums at
 // most one. With one rank x is the sum already.
 constexpr int kPairs = kParts / 2;
-extern "C" __global__ void __launch_bounds__(1024, 1) reduce_rows(const __grid_constant__ CommP p) {
+extern "C" __global__ void __launch_bounds__(768, 1) reduce_rows(const __grid_constant__ CommP p) {
   __shared__ float s[2][kParts][8];  // of a row's parts, by warp; in turn
   __shared__ float squares[2][kParts];
   __shared__ Watch eye;

@@ -280,11 +280,12 @@ constexpr int kDownThreads = 256;
 
 template <int N>
 __device__ __forceinline__ void down_products(const WideMoeP& p, uint32_t panels, const Tile& tile) {
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, kt = p.k / 64;
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, kt = p.k / 64;
   constexpr int WG = kDownThreads / 128;
   int first = p.row0 / 64 + blockIdx.x * WG + (warp >> 2), end = (p.row0 + p.count) / 64, by = gridDim.x * WG;
-  float2 global = p.global[tile.expert];
-  const char* w = p.w + (size_t)tile.expert * p.wexpert;
+  int expert = __shfl_sync(~0u, tile.expert, 0), count = __shfl_sync(~0u, tile.count, 0);
+  float2 global = p.global[expert];
+  const char* w = p.w + (size_t)expert * p.wexpert;
   auto unit = [&](int block, int i) { return w + ((size_t)(block * 4 + (warp & 3)) * kt + i) * kFp4Unit; };
   constexpr int kAhead = 4;  // blocks of weights on their way to the cache
   auto ahead = [&](int block) {
@@ -329,7 +330,7 @@ __device__ __forceinline__ void down_products(const WideMoeP& p, uint32_t panels
 #pragma unroll
       for (int i = 0; i < 2; i++) {
         int row = j * 8 + t * 2 + i;
-        if (row < tile.count) {
+        if (row < count) {
           float* at = y + (size_t)tile.pairs[row] * p.count;
           at[0] = (upper[j * 4 + i] + lower[j * 4 + i]) * g0, at[8] = (upper[j * 4 + 2 + i] + lower[j * 4 + 2 + i]) * g1;
         }
@@ -362,7 +363,7 @@ __device__ __forceinline__ void wide_down(const WideMoeP& p) {
   }
   written();
   __syncthreads();
-  with_tokens(tile.count, [&](auto n) { down_products<decltype(n)::value>(p, shared_of(panels), tile); });
+  with_tokens(__shfl_sync(~0u, tile.count, 0), [&](auto n) { down_products<decltype(n)::value>(p, shared_of(panels), tile); });
   finish(p.at);
 }
 

@@ -82,7 +82,8 @@ func (d *device) decode(b []byte, spans []kernels.Span, lanes []int8) error {
 	for i := range spans {
 		spans[i] = kernels.Span{Groups: int32(stamp(i, 2))}
 		if end := stamp(i, 1); end != 0 {
-			spans[i].Start, spans[i].End = d.clock.now(stamp(i, 0)), d.clock.now(end)
+			// A kernel without work may stamp its end first, in another warp.
+			spans[i].Start, spans[i].End = d.clock.now(min(stamp(i, 0), end)), d.clock.now(end)
 		} else if i > 0 { // no rows: nothing ran
 			spans[i].Start, spans[i].End = spans[i-1].End, spans[i-1].End
 		}

@@ -112,7 +112,7 @@ extern "C" __global__ void __launch_bounds__(128) latent_write(const __grid_cons
       reinterpret_cast<uint32_t*>(e + p.k + 4 * blocks)[j] = bf16x2(v.x, v.y);
     }
   }
-  finish_beside(p.at);
+  finish(p.at);
 }
 
 // A token's indexer key: layer norm, rotation of the first nrope values, into

@@ -82,8 +82,11 @@ func (d *device) decode(b []byte, spans []kernels.Span, lanes []int8) error {
 	for i := range spans {
 		spans[i] = kernels.Span{Groups: int32(stamp(i, 2))}
 		if end := stamp(i, 1); end != 0 {
-			// A kernel without work may stamp its end first, in another warp.
-			spans[i].Start, spans[i].End = d.clock.now(min(stamp(i, 0), end)), d.clock.now(end)
+			start := stamp(i, 0)
+			if start < 0 || start > end { // a kernel without work may stamp its end first, in another warp
+				start = end
+			}
+			spans[i].Start, spans[i].End = d.clock.now(start), d.clock.now(end)
 		} else if i > 0 { // no rows: nothing ran
 			spans[i].Start, spans[i].End = spans[i-1].End, spans[i-1].End
 		}

@@ -20,7 +20,7 @@ moe_
 mla_attend|index_|latent_write|kv_cast'
 named=$(tr '\n' '|' <<<"$parts" | sed 's/|$//')
 part() { # tool, part
-  local log=$out/$1.$(tr -c 'a-z0-9\n' _ <<<"$2") only=(-test.run "TestDevice/($2)")
+  local log=$out/$1.$(tr -c 'a-z0-9\n' _ <<<"$2") only=(-test.run "TestDevice/($2)" -test.skip 'TestDevice/.*/ranks') # the same kernels on two ranks
   export CUDA_MODULE_LOADING=LAZY # else every process waits until all kernels have been instrumented
   # Ranks wait for each other, and must not wait for a kernel to be loaded.
   [ "$2" = rest ] && only=(-test.run 'TestDevice' -test.skip "TestDevice/($named)") CUDA_MODULE_LOADING=EAGER

@@ -20,7 +20,7 @@ func inout(name string, n func(Dims) int64) Arg {
 var (
 	weight = Arg{Name: "w", Role: Weight, Type: "weight"}
 	rope   = Arg{Name: "rope", Role: In, Type: "f32"}  // [positions, Rope/2] pairs (cos, sin)
-	pages  = Arg{Name: "pages", Role: In, Type: "i32"} // a row of page numbers for each sequence; its pitch is the row's
+	pages  = Arg{Name: "pages", Role: In, Type: "i32"} // a row of page numbers for each sequence, all of them the cache's; its pitch is the row's
 )
 
 // exact: 1 asks a product to take its inputs as they are, where the device's own

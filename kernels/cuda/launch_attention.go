@@ -47,10 +47,12 @@ func indexShapeOf(f string, rows, width int32) indexShape {
 		return indexShape{4, 4, 32, 1}
 	case rows*width <= 16384:
 		return indexShape{1, 8, 1, 0}
-	case rows*width <= 262144:
+	case rows*width <= 98304:
 		return indexShape{2, 8, 2, 0}
+	case rows*width <= 262144:
+		return indexShape{2, 4, 4, 0}
 	}
-	return indexShape{2, 4, 4, 0}
+	return indexShape{2, 4, 8, 0}
 }
 
 func indexLogits(d *device, c *kernels.Call, at uintptr) error {
@@ -72,13 +74,13 @@ func indexLogits(d *device, c *kernels.Call, at uintptr) error {
 }
 
 // topShapes are index_topk's: blocks a row, scores of each of a block's 1024 threads.
-var topShapes = []struct{ blocks, scores int32 }{{1, 8}, {1, 16}, {8, 16}, {8, 32}}
+var topShapes = []struct{ blocks, scores int32 }{{1, 8}, {1, 12}, {1, 16}, {8, 16}, {8, 32}}
 
 func indexTopK(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
 	a := topP{scores: d.ptr(c.Args[0]), pos: d.ptr(c.Args[1]), sel: d.ptr(c.Args[2]), at: at, topk: x.TopK, lds: ld(c.Args[0], x.N)}
 	for _, s := range topShapes {
-		if int64(x.N) <= int64(s.blocks)*1024*int64(s.scores) {
+		if int64(a.lds) <= int64(s.blocks)*1024*int64(s.scores) {
 			return d.do(fmt.Sprintf("index_topk_%d_%d", s.blocks, s.scores), [3]uint32{uint32(s.blocks), uint32(x.M), 1}, 1024, 0, unsafe.Pointer(&a))
 		}
 	}

@@ -44,15 +44,25 @@ struct Loaded {
   uint4 v[kBlocks][2][F == 0 ? 2 : 1];
   float scale[2];
 
-  __device__ __forceinline__ void load(const IndexP& p, const int* pages, int p0, int last, int lane) {
+  // load reads the keys of the positions from p0 on. Pages past the sequence's are
+  // any of the cache's: their scores are not kept.
+  __device__ __forceinline__ void load(const IndexP& p, const int* pages, int p0, int lane) {
+    int page[2];
+    find(page, p, pages, p0, lane), load(p, page, p0, lane);
+  }
+  static __device__ __forceinline__ void find(int (&page)[2], const IndexP& p, const int* pages, int p0, int lane) {
+#pragma unroll
+    for (int r = 0; r < 2; r++) page[r] = pages[min((p0 + (lane >> 2) + 8 * r) / kPage, p.pages_ld - 1)];
+  }
+  __device__ __forceinline__ void load(const IndexP& p, const int (&page)[2], int p0, int lane) {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      int pos = min(p0 + (lane >> 2) + 8 * r, last);
+      int in = (p0 + (lane >> 2) + 8 * r) % kPage;
       const int width = F == 0 ? 4 : F == 1 ? 2 : 1;  // bytes of a value
-      const char* c = static_cast<const char*>(p.cache) + (size_t)pages[pos / kPage] * kPage * (p.k * width + (F == 2 ? 4 : 0));
+      const char* c = static_cast<const char*>(p.cache) + (size_t)page[r] * kPage * (p.k * width + (F == 2 ? 4 : 0));
       scale[r] = 1;
-      if (F == 2) scale[r] = reinterpret_cast<const float*>(c + kPage * p.k)[pos % kPage];
-      c += (pos % kPage) * p.k * width;
+      if (F == 2) scale[r] = reinterpret_cast<const float*>(c + kPage * p.k)[in];
+      c += in * p.k * width;
 #pragma unroll
       for (int b = 0; b < kBlocks; b++) {
         if (b * 32 >= p.k) break;
@@ -98,22 +108,22 @@ struct Keys {
       }
     }
   }
-  // times adds the products with q's high and low parts to sums of their own.
-  __device__ __forceinline__ void times(float (&ch)[4], float (&cl)[4], int b, const uint4& qh, const uint4& ql) const {
+  // part is one of the fragments of a block: of its first or its last two values in four.
+  __device__ __forceinline__ void part(uint32_t (&a)[4], int b, int i) const {
     const auto& h = high[b];
-    uint32_t x[4] = {h[0][0], h[1][0], h[0][1], h[1][1]}, y[4] = {h[0][2], h[1][2], h[0][3], h[1][3]};
-    if (F == 2) {
-      mma_f16(ch, x, qh.x, qh.y), mma_f16(cl, x, ql.x, ql.y), mma_f16(ch, y, qh.z, qh.w), mma_f16(cl, y, ql.z, ql.w);
-    } else {
-      mma(ch, x, qh.x, qh.y), mma(cl, x, ql.x, ql.y), mma(ch, y, qh.z, qh.w), mma(cl, y, ql.z, ql.w);
-    }
-    if (F == 0) {
-      const auto& l = low[F == 0 ? b : 0];
-      uint32_t u[4] = {l[0][0], l[1][0], l[0][1], l[1][1]}, v[4] = {l[0][2], l[1][2], l[0][3], l[1][3]};
-      mma(cl, u, qh.x, qh.y), mma(cl, v, qh.z, qh.w);
-    }
+    a[0] = h[0][2 * i], a[1] = h[1][2 * i], a[2] = h[0][2 * i + 1], a[3] = h[1][2 * i + 1];
+  }
+  __device__ __forceinline__ void rest(uint32_t (&a)[4], int b, int i) const {
+    const auto& l = low[F == 0 ? b : 0];
+    a[0] = l[0][2 * i], a[1] = l[1][2 * i], a[2] = l[0][2 * i + 1], a[3] = l[1][2 * i + 1];
   }
 };
+
+template <int F>
+__device__ __forceinline__ void times(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if (F == 2) mma_f16(c, a, b0, b1);
+  else mma(c, a, b0, b1);
+}
 
 // turn rotates two pairs by (cos, sin) pairs.
 __device__ __forceinline__ float4 turn(float4 v, float4 cs) { return {v.x * cs.x - v.y * cs.y, v.y * cs.x + v.x * cs.y, v.z * cs.z - v.w * cs.w, v.w * cs.z + v.z * cs.w}; }
@@ -182,12 +192,29 @@ __device__ __forceinline__ void score(float (&sum)[T][2], const Keys<F> (&keys)[
 #pragma unroll
     for (int b = 0; b < kBlocks; b++) {
       if (b >= kb) break;
+      uint4 qh[N], ql[N];
 #pragma unroll
       for (int n = 0; n < N; n++) {
         const uint4* x = q + (((i + n) * kb + b) * 32 + lane) * 2;
-        uint4 high = x[0], low = x[1];
+        qh[n] = x[0], ql[n] = x[1];
+      }
+      // Products with q's high and low parts, each to sums of their own.
 #pragma unroll
-        for (int j = 0; j < T; j++) keys[j].times(ch[n][j], cl[n][j], b, high, low);
+      for (int part = 0; part < 2; part++) {
+#pragma unroll
+        for (int j = 0; j < T; j++) {
+          uint32_t a[4];
+          keys[j].part(a, b, part);
+#pragma unroll
+          for (int n = 0; n < N; n++) {
+            times<F>(ch[n][j], a, part ? qh[n].z : qh[n].x, part ? qh[n].w : qh[n].y);
+            times<F>(cl[n][j], a, part ? ql[n].z : ql[n].x, part ? ql[n].w : ql[n].y);
+          }
+          if (F != 0) continue;
+          keys[j].rest(a, b, part);
+#pragma unroll
+          for (int n = 0; n < N; n++) times<F>(cl[n][j], a, part ? qh[n].z : qh[n].x, part ? qh[n].w : qh[n].y);
+        }
       }
     }
 #pragma unroll
@@ -228,8 +255,14 @@ __device__ __forceinline__ void index_logits(const IndexP& p) {
   float* hw = reinterpret_cast<float*>(qs + (kMany ? 2 : 1) * room);  // [tiles*8]
   int m = blockIdx.y * (kMany ? p.span : 1), end = kMany ? min(p.m, m + p.span) : m + 1;
   int base = blockIdx.x * (kMany ? 1 : p.span) * step, p0 = base + warp * 16 * T;
-  if (threadIdx.x == 0) warm(p.pos + m), warm(p.seq + m), warm(p.hw + (size_t)m * p.ldhw);
+  if (threadIdx.x == 0) warm(p.pos + m), warm(p.hw + (size_t)m * p.ldhw);
   if (threadIdx.x * 32 < p.heads * p.k) warm(p.q + (size_t)m * p.ldq + threadIdx.x * 32);
+  // Where the keys are is in tables that no kernel before this one writes.
+  const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
+  int page[T][2];
+  if (!kMany)
+#pragma unroll
+    for (int i = 0; i < T; i++) Loaded<F>::find(page[i], p, pages, p0 + 16 * i, lane);
   ready(p.at);
   auto past = [&](int i) {  // the next row that has positions here
     while (i < end && p.pos[i] < base) i++;
@@ -257,35 +290,32 @@ __device__ __forceinline__ void index_logits(const IndexP& p) {
     __syncthreads();
   };
   float sum[T][2];
-  m = past(m);
-  if (m >= end) return finish(p.at);
-  if (warp < tiles) mine.load(p, m, warp, lane);
   if (!kMany) {
-    int n = p.pos[m] + 1, last = min(n, base + p.span * step);
-    const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
 #pragma unroll
-    for (int i = 0; i < T; i++) loaded[i].load(p, pages, p0 + 16 * i, n - 1, lane);
+    for (int i = 0; i < T; i++) loaded[i].load(p, page[i], p0 + 16 * i, lane);
+    if (warp < tiles) mine.load(p, m, warp, lane);
+    int n = p.pos[m] + 1, last = min(n, base + p.span * step);
+    if (n <= base) return finish(p.at);
     stage(qs, hw);
     for (; p0 < last; p0 += step) {
 #pragma unroll
       for (int i = 0; i < T; i++) keys[i].from(loaded[i]);
       if (p0 + step < last)
 #pragma unroll
-        for (int i = 0; i < T; i++) loaded[i].load(p, pages, p0 + step + 16 * i, n - 1, lane);
+        for (int i = 0; i < T; i++) loaded[i].load(p, pages, p0 + step + 16 * i, lane);
       score<F, T, N>(sum, keys, qs, hw, tiles, kb, lane);
       write(sum, m, p0, n);
     }
   } else {
+    m = past(m);
+    if (m < end && warp < tiles) mine.load(p, m, warp, lane);
     for (int turn = 0, seq = -1, next; m < end; m = next, turn ^= 1) {
       int n = p.pos[m] + 1;
       next = past(m + 1);
       if (p.seq[m] != seq) {
         seq = p.seq[m];
-        int last = n - 1;
-        for (int i = next; i < end; i++)
-          if (p.seq[i] == seq) last = max(last, p.pos[i]);
 #pragma unroll
-        for (int i = 0; i < T; i++) loaded[i].load(p, p.pages + (size_t)seq * p.pages_ld, p0 + 16 * i, last, lane), keys[i].from(loaded[i]);
+        for (int i = 0; i < T; i++) loaded[i].load(p, p.pages + (size_t)seq * p.pages_ld, p0 + 16 * i, lane), keys[i].from(loaded[i]);
       }
       stage(qs + turn * room, hw + turn * tiles * 8);
       if (next < end && warp < tiles) mine.load(p, next, warp, lane);

@@ -9,7 +9,7 @@
 #include "device.cuh"
 
 struct TopP {
-  const float* scores;  // [m, lds]
+  const float* scores;  // [m, lds]: a row's width
   const int* pos;
   int* sel;             // [m, topk]
   u64* at;
@@ -131,24 +131,24 @@ __device__ __forceinline__ int find(TopShared<C>& s, int& need, int& size) {
 
 // choose compares the values that are left, size of all threads': it returns the
 // need-th best, and in need how many that equal it are among them.
-template <int C, int T>
-__device__ __forceinline__ uint32_t choose(TopShared<C>& s, const float* x, uint32_t left, int& need, int size) {
-  for (; left; left &= left - 1) s.rivals[atomicAdd(&s.rival, 1)] = order(x[__ffs(left) - 1]);
+template <int C, int T, typename F>
+__device__ __forceinline__ uint32_t choose(TopShared<C>& s, uint32_t left, F key, int& need, int size) {
+  for (; left; left &= left - 1) s.rivals[atomicAdd(&s.rival, 1)] = key(__ffs(left) - 1);
   meet<C>();
   const uint32_t* all = s.rivals;
-  if (C > 1) {
-    int at = 0;
-    for (int r = 0; r < C; r++) {
-      int k = read(remote(&s.rival, r));
-      for (int i = threadIdx.x; i < k; i += T) s.joint[at + i] = read(remote(&s.rivals[i], r));
-      at += k;
-    }
+  if (C > 1) {  // a warp copies those of one block
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    int count = lane < C ? read(remote(&s.rival, lane % C)) : 0, at = __reduce_add_sync(~0u, lane < warp ? count : 0);
+    int own = __shfl_sync(~0u, count, warp % C);
+    if (warp < C)
+      for (int i = lane; i < own; i += 32) s.joint[at + i] = read(remote(&s.rivals[i], warp));
     __syncthreads();
     all = s.joint;
   }
   for (int i = threadIdx.x; i < size; i += T) {
     uint32_t mine = all[i];
     int above = 0, equal = 0;
+#pragma unroll 4
     for (int j = 0; j < size; j++) above += all[j] > mine, equal += all[j] == mine;
     if (above < need && need <= above + equal) s.choice[0] = mine, s.choice[1] = need - above;
   }
@@ -168,30 +168,30 @@ __device__ __forceinline__ void top(const TopP& p) {
   warm(p.pos + m);
   if ((rank * T + tid) * V < p.lds) warm(p.scores + (size_t)m * p.lds + (rank * T + tid) * V);
   ready(p.at);
-  int n = p.pos[m] + 1;
-  int* sel = p.sel + (size_t)m * p.topk;
-  if (n <= p.topk) {
-    for (int i = rank * T + tid; i < p.topk; i += C * T) sel[i] = i < n ? i : -1;
-    return finish(p.at);
-  }
-  // This thread's scores.
-  int per = ((n + C * T - 1) / (C * T) + 3) & ~3, lo = min(n, (rank * T + tid) * per), mine = min(per, n - lo);
+  // This thread's scores; those past the row's end are whatever they are.
+  int n = p.pos[m] + 1, per = ((p.lds + C * T - 1) / (C * T) + 3) & ~3, lo = min(p.lds, (rank * T + tid) * per), wide = min(per, p.lds - lo);
   const float* x = p.scores + (size_t)m * p.lds + lo;
   bool aligned = reinterpret_cast<uintptr_t>(x) % 16 == 0;
   float v[V];
 #pragma unroll
   for (int i = 0; i < V; i += 4) {
     float4 f = {0, 0, 0, 0};
-    if (aligned && i + 4 <= mine) {
+    if (aligned && i + 4 <= wide) {
       f = *reinterpret_cast<const float4*>(x + i);
     } else {
-      if (i < mine) f.x = x[i];
-      if (i + 1 < mine) f.y = x[i + 1];
-      if (i + 2 < mine) f.z = x[i + 2];
-      if (i + 3 < mine) f.w = x[i + 3];
+      if (i < wide) f.x = x[i];
+      if (i + 1 < wide) f.y = x[i + 1];
+      if (i + 2 < wide) f.z = x[i + 2];
+      if (i + 3 < wide) f.w = x[i + 3];
     }
     v[i] = f.x, v[i + 1] = f.y, v[i + 2] = f.z, v[i + 3] = f.w;
   }
+  int* sel = p.sel + (size_t)m * p.topk;
+  if (n <= p.topk) {
+    for (int i = rank * T + tid; i < p.topk; i += C * T) sel[i] = i < n ? i : -1;
+    return finish(p.at);
+  }
+  int mine = max(0, min(per, n - lo));
   float least = INFINITY, most = -INFINITY, odd = 0;
 #pragma unroll
   for (int i = 0; i < V; i++)
@@ -244,10 +244,18 @@ __device__ __forceinline__ void top(const TopP& p) {
     }
   }
   if (size > need && !equal) {
-    uint32_t key = choose<C, T>(s, x, left, need, size);
+    auto key_of = [&](int i) {  // rarely more than one of a thread's
+      if (V > 8) return order(x[i]);
+      float f = v[0];
+#pragma unroll
+      for (int j = 1; j < V; j++)
+        if (j == i) f = v[j];
+      return order(f);
+    };
+    uint32_t key = choose<C, T>(s, left, key_of, need, size);
     for (uint32_t b = left; b; b &= b - 1) {
       int i = __ffs(b) - 1;
-      uint32_t u = order(x[i]);
+      uint32_t u = key_of(i);
       if (u > key) above |= 1u << i;
       if (u != key) left &= ~(1u << i);
     }
@@ -274,6 +282,7 @@ __device__ __forceinline__ void top(const TopP& p) {
 #define INDEX_TOPK(C, T, V) \
   extern "C" __global__ void __cluster_dims__(C, 1, 1) __launch_bounds__(T) index_topk_##C##_##V(const __grid_constant__ TopP p) { top<C, T, V>(p); }
 INDEX_TOPK(1, 1024, 8)
+INDEX_TOPK(1, 1024, 12)
 INDEX_TOPK(1, 1024, 16)
 INDEX_TOPK(8, 1024, 16)
 INDEX_TOPK(8, 1024, 32)

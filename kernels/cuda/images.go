@@ -34,7 +34,7 @@ var entries = map[string]string{
 	"rows":       "rms_norm add_norm latent_write index_write silu_mul gather_rows embed quant_pairs",
 	"route":      "moe_route moe_route_many",
 	"attend":     "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
-	"attend_glm": "mla_attend_glm_bf16 mla_attend_glm_fp8",
+	"attend_glm": "mla_attend_glm_bf16 mla_attend_glm_fp8 mla_attend_glm_fp8_few",
 	"indexer":    "index_logits_f32_1_4_0 index_logits_bf16_1_8_0 index_logits_bf16_2_4_0 index_logits_bf16_2_8_0 index_logits_bf16_4_4_1 index_logits_fp8_1_8_0 index_logits_fp8_2_4_0 index_logits_fp8_2_8_0 index_logits_fp8_4_4_1",
 	"topk":       "index_topk_1_8 index_topk_1_12 index_topk_1_16 index_topk_8_16 index_topk_8_32",
 	"sample":     "feed sample",
@@ -45,7 +45,7 @@ var entries = map[string]string{
 const maxSharedOptin cu.DeviceAttribute = 97
 
 // largeShared are the kernels that may need more than 48 KiB of shared memory.
-const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_attend_glm_bf16 mla_attend_glm_fp8 experts_up_fp4_1 experts_up_fp4_2 experts_up_fp4_6 experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_256_4 " +
+const largeShared = "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_attend_glm_bf16 mla_attend_glm_fp8 mla_attend_glm_fp8_few experts_up_fp4_1 experts_up_fp4_2 experts_up_fp4_6 experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_256_4 " +
 	"wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16_4 few_bf16_32_4 few_bf16_64_4 few_fp4_16_4 few_fp4_32_4 few_fp4_64_4 few_bf16_16_6 few_bf16_32_6 few_bf16_64_6 few_fp4_16_6 few_fp4_32_6 few_fp4_64_6 wide_up_fp4 wide_down_fp4"
 
 // loadImages loads the kernels once for all ranks of the group on a GPU.
@@ -90,9 +90,8 @@ func (d *device) loadImages(mates []*device) error {
 			return fmt.Errorf("%w: shared memory for %s: %w", kernels.ErrDevice, n, err)
 		}
 	}
-	for f, bytes := range glmShared {
-		n := "mla_attend_glm_" + f
-		if int(bytes) > limit { // nor has such a GPU clusters of 16 blocks
+	for n := range strings.FieldsSeq(entries["attend_glm"]) {
+		if limit < int(glmShared["bf16"]) { // nor has such a GPU clusters of 16 blocks
 			delete(d.funcs, n)
 		} else if err := driver.LargeClusters(d.funcs[n]); err != nil {
 			return fmt.Errorf("%w: clusters of %s: %w", kernels.ErrDevice, n, err)

@@ -87,8 +87,12 @@ func indexTopK(d *device, c *kernels.Call, at uintptr) error {
 	return fmt.Errorf("%w: rows of %d scores to choose from: at most %d", kernels.ErrKernel, x.N, 8*1024*32)
 }
 
+// glmAlone is how many clusters of mla_attend_glm have their multiprocessors to
+// themselves: they may use more registers.
+const glmAlone = 7
+
 // glmShared is the shared memory of a block of mla_attend_glm, by the cache's format.
-var glmShared = map[string]uint32{"bf16": 23168 + 128*1168, "fp8": 23168 + 128*656}
+var glmShared = map[string]uint32{"bf16": 27264 + 128*1168, "fp8": 27264 + 128*656}
 
 // attendRows bounds the rows whose splits are in scratch memory at once; attendTile
 // is the positions of a split, as in src/attend.cu.
@@ -110,6 +114,9 @@ func attend(d *device, c *kernels.Call, at uintptr) error {
 		a.q, a.y, a.seq, a.pos, a.m = d.ptr(c.Args[0]), d.ptr(c.Args[6]), d.ptr(c.Args[3]), d.ptr(c.Args[4]), x.M
 		if x.TopK > 0 {
 			a.topk, a.sel = x.TopK, d.ptr(c.Args[5])
+		}
+		if f == "fp8" && uint32(x.M)*ceil(x.Heads, 8) <= glmAlone {
+			n += "_few"
 		}
 		return d.do(n, [3]uint32{16, uint32(x.M), ceil(x.Heads, 8)}, 256, glmShared[f], unsafe.Pointer(&a))
 	}

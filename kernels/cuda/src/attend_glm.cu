@@ -1,7 +1,7 @@
 // Latent attention for entries of 512 latents and 64 rotary values. A cluster of
 // 16 blocks has a row and up to 8 heads; a pair of warps has 32 positions at a
-// time, whose entries it copies to shared memory as they are: each warp scores
-// half the positions, and sums half the columns. FP8 values are converted where
+// time, whose entries it copies to shared memory as they are: each warp multiplies
+// half the columns for their scores, and sums half the columns. FP8 values are converted where
 // they are used, to float16, which holds them exactly; their scales multiply sums
 // and weights. The pairs' sums meet in shared memory, the blocks' in that of the
 // blocks that write them out, each in a fixed order.
@@ -21,12 +21,12 @@ constexpr int kPitch = F == 2 ? kEntry<F> : kEntry<F> + 16;
 
 struct AttendShared {
   uint4 q[kSteps * 32];             // A fragments: eight heads, then what BF16 or float16 left of them
-  float score[kPairs][4][64];       // of a tile's groups of eight positions
+  float score[kPairs][2][4][64];    // halves of a tile's scores, by groups of eight positions
   float high[kPairs][8];            // of the pairs: their heads' maxima
   float weight[kPairs][8];
   float most[2 * kPairs][8];        // the largest |q|, by warp
-  u64 arrived[kPairs];              // mbarriers: of the pairs' tiles
-  u64 free;                         // of all blocks' q
+  u64 arrived[kPairs];              // mbarriers: of the pairs' tiles,
+  u64 free;                         // of all blocks' q,
   u64 received;                     // of the blocks' sums
 };
 struct Received {                   // in place of q
@@ -61,25 +61,55 @@ __device__ __forceinline__ float power(int biased) { return __uint_as_float((uin
 
 __device__ __forceinline__ uint32_t shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
-// The tile's entries to shared memory, a lane a row.
+// bulk does as fetch does, with a copy a row: less to issue, but more time to start.
 template <int F>
-__device__ __forceinline__ void fetch(char* tile, u64* bar, const void* cache, int slot, int rows, int lane) {
+__device__ __forceinline__ void bulk(char* tile, u64* bar, const void* cache, int slot, int rows, int half, int lane) {
+  int own = max(0, min(16, rows - half * 16));
   char* row = tile + lane * kPitch<F>;
-  if (lane >= rows)
+  if (lane >= rows && lane / 16 == half)
 #pragma unroll 1
     for (int i = 0; i < kEntry<F> / 16; i++) *reinterpret_cast<uint4*>(row + i * 16) = make_uint4(0, 0, 0, 0);
   __syncwarp();
-  if (lane == 0) asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(bar)), "r"(rows * kEntry<F>) : "memory");
+  if (lane == 0) asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(bar)), "r"(own * kEntry<F>) : "memory");
   __syncwarp();
-  if (lane < rows)
+  if (lane < rows && lane / 16 == half)
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared(row)),
                  "l"(static_cast<const char*>(cache) + (size_t)slot * kEntry<F>), "n"(kEntry<F>), "r"(shared(bar))
                  : "memory");
 }
+
+// fetch starts copies of half the tile's entries; zeros where there are none. A row
+// is whole turns of the warp, then a rest that it copies of several rows at once.
+template <int F>
+__device__ __forceinline__ void fetch(char* tile, const void* cache, int slot, int rows, int half, int lane) {
+  constexpr int kChunks = kEntry<F> / 16, kRest = kChunks % 32, kAtOnce = 32 / kRest;
+  auto copy = [&](int row, int chunk) {
+    int at = __shfl_sync(~0u, slot, row & 31);
+    const char* from = static_cast<const char*>(cache) + (size_t)at * kEntry<F> + chunk * 16;
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared(tile + row * kPitch<F> + chunk * 16)), "l"(from), "r"(row < rows ? 16 : 0) : "memory");
+  };
+#pragma unroll 4
+  for (int r = half * 16; r < half * 16 + 16; r++)
+#pragma unroll
+    for (int c = 0; c < kChunks / 32; c++) copy(r, c * 32 + lane);
+  int mine = lane / kRest, chunk = kChunks - kRest + lane % kRest;
+#pragma unroll 2
+  for (int r = half * 16; r < half * 16 + 16; r += kAtOnce) {
+    int row = mine < kAtOnce && r + mine < half * 16 + 16 ? r + mine : half * 16;  // or once more the first: it does no harm
+    copy(row, chunk);
+  }
+}
+__device__ __forceinline__ void warm(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }  // before the values are there
+
+// await gives up after about a second, which only a fault of the memory takes.
 __device__ __forceinline__ void await(u64* bar, int phase) {
-  uint32_t done = 0;
-  while (!done)
+#pragma unroll 1
+  for (int i = 0; i < 1 << 20; i++) {
+    uint32_t done;
     asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(shared(bar)), "r"(phase) : "memory");
+    if (done) return;
+  }
+  __trap();
 }
 // remote is the address of what p is here in block rank.
 __device__ __forceinline__ uint32_t remote(const void* p, int rank) {
@@ -87,7 +117,6 @@ __device__ __forceinline__ uint32_t remote(const void* p, int rank) {
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"(shared(p)), "r"(rank));
   return b;
 }
-__device__ __forceinline__ void warm(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }  // before the values are there
 __device__ __forceinline__ void pair_sync(int pair) { asm volatile("barrier.sync %0, 64;" ::"r"(pair + 1) : "memory"); }
 
 // A lane's part of row m's queries: four columns of head lane/4 for each of the
@@ -141,53 +170,64 @@ __device__ __forceinline__ void load_a(uint32_t (&a)[4], const AttendShared& s, 
   a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
 }
 
-// Scores of two of the tile's groups, from group from on: w[n][i] is head lane/4's
-// of column 2(lane%4)+i of group from+n.
+// A half of the tile's scores, of half the columns: w[n][i] is head lane/4's of
+// column 2(lane%4)+i of group n.
 template <int F>
-__device__ __forceinline__ void scores(float (&w)[2][2], const AttendShared& s, const char* tile, int from, float down, float scale, int lane) {
+__device__ __forceinline__ void scores(float (&w)[4][2], const AttendShared& s, const char* tile, int half, float down, int lane) {
   int g = lane >> 2, t = lane & 3;
-  tile += group(from) * kPitch<F>;
   const char *row = tile + place(g) * kPitch<F> + t * 8, *scales[2] = {tile + place(2 * t) * kPitch<F> + kLatent, tile + place(2 * t + 1) * kPitch<F> + kLatent};
+  float c[4][2][4];
+  auto clear = [&]() {
 #pragma unroll
-  for (int n = 0; n < 2; n++) w[n][0] = w[n][1] = 0;
+    for (int n = 0; n < 4; n++)
+#pragma unroll
+      for (int i = 0; i < 4; i++) c[n][0][i] = c[n][1][i] = 0;
+  };
+  auto sum = [&](int n, int i) { return (c[n][0][i] + c[n][1][i]) + (c[n][0][i + 2] + c[n][1][i + 2]); };
+#pragma unroll
+  for (int n = 0; n < 4; n++) w[n][0] = w[n][1] = 0;
 #pragma unroll 1
-  for (int b = 0; b < (F == 2 ? 4 : 0); b++) {  // columns with a scale of their own
-    float c[2][2][4] = {};
+  for (int b = half * 2; b < (F == 2 ? half * 2 + 2 : 0); b++) {  // columns with a scale of their own
+    clear();
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       uint32_t x[4], y[4];
       load_a(x, s, b * 8 + i * 2, lane), load_a(y, s, b * 8 + i * 2 + 1, lane);
+      uint2 v[4];
 #pragma unroll
-      for (int n = 0; n < 2; n++) {
-        uint2 v = *reinterpret_cast<const uint2*>(row + n * kPitch<F> + b * 128 + i * 32);
-        mma_f16(c[n][0], x, half_of(v.x), half_of(v.x >> 16));
-        mma_f16(c[n][1], y, half_of(v.y), half_of(v.y >> 16));
-      }
+      for (int n = 0; n < 4; n++) v[n] = *reinterpret_cast<const uint2*>(row + group(n) * kPitch<F> + b * 128 + i * 32);
+#pragma unroll
+      for (int n = 0; n < 4; n++) mma_f16(c[n][0], x, half_of(v[n].x), half_of(v[n].x >> 16));
+#pragma unroll
+      for (int n = 0; n < 4; n++) mma_f16(c[n][1], y, half_of(v[n].y), half_of(v[n].y >> 16));
     }
 #pragma unroll
-    for (int n = 0; n < 2; n++)
+    for (int n = 0; n < 4; n++)
 #pragma unroll
-      for (int i = 0; i < 2; i++) {
-        float sc = reinterpret_cast<const float*>(scales[i] + n * kPitch<F>)[b];
-        w[n][i] = fmaf(sc * down, (c[n][0][i] + c[n][1][i]) + (c[n][0][i + 2] + c[n][1][i + 2]), w[n][i]);
-      }
+      for (int i = 0; i < 2; i++) w[n][i] = fmaf(reinterpret_cast<const float*>(scales[i] + group(n) * kPitch<F>)[b] * down, sum(n, i), w[n][i]);
   }
-  float c[2][2][4] = {};
-  constexpr int kFrom = F == 2 ? kLatent / 16 : 0, kAt = F == 2 ? kLatent + 16 - 2 * kLatent : 0;
-#pragma unroll 4
-  for (int j = kFrom; j < kSteps; j++) {
-    uint32_t a[4];
-    load_a(a, s, j, lane);
+  if (F == 2 && half == 0) return;
+  clear();
+  constexpr int kCount = F == 2 ? kRope / 16 : kSteps / 2, kAt = F == 2 ? kLatent + 16 - 2 * kLatent : 0;
+  const int from = F == 2 ? kLatent / 16 : half * kCount;
+#pragma unroll 2
+  for (int j = 0; j < kCount; j += 2) {
 #pragma unroll
-    for (int n = 0; n < 2; n++) {
-      uint2 v = *reinterpret_cast<const uint2*>(row + n * kPitch<F> + kAt + j * 32);
-      mma(c[n][j & 1], a, v.x, v.y);
+    for (int u = 0; u < 2; u++) {
+      if (j + u >= kCount) break;
+      uint32_t a[4];
+      load_a(a, s, from + j + u, lane);
+#pragma unroll
+      for (int n = 0; n < 4; n++) {
+        uint2 v = *reinterpret_cast<const uint2*>(row + group(n) * kPitch<F> + kAt + (from + j + u) * 32);
+        mma(c[n][u], a, v.x, v.y);
+      }
     }
   }
 #pragma unroll
-  for (int n = 0; n < 2; n++)
+  for (int n = 0; n < 4; n++)
 #pragma unroll
-    for (int i = 0; i < 2; i++) w[n][i] = (w[n][i] + ((c[n][0][i] + c[n][1][i]) + (c[n][0][i + 2] + c[n][1][i + 2]))) * scale;
+    for (int i = 0; i < 2; i++) w[n][i] += sum(n, i);
 }
 
 // out[d] = out[d] * keep + Σ positions w · latent, by groups of 32 columns from group from on.
@@ -220,7 +260,7 @@ __device__ __forceinline__ void weigh(float (&out)[8][2][4], const float (&w)[4]
 #pragma unroll
       for (int n = 0; n < 4; n++) b[n] = split_f16(w[n][0] * (sc[n][0] * up), w[n][1] * (sc[n][1] * up));
     }
-    float c[2][4] = {};
+    float c[2][4] = {}, l[2][4] = {};
     if (F == 2) {
 #pragma unroll
       for (int h = 0; h < 2; h++) {
@@ -231,8 +271,8 @@ __device__ __forceinline__ void weigh(float (&out)[8][2][4], const float (&w)[4]
         uint32_t q0 = __byte_perm(x[0], x[1], 0x7362), q1 = __byte_perm(x[2], x[3], 0x7362);
         uint32_t u[4] = {half_of(p0), half_of(p0 >> 16), half_of(p1), half_of(p1 >> 16)};
         uint32_t v[4] = {half_of(q0), half_of(q0 >> 16), half_of(q1), half_of(q1 >> 16)};
-        mma_f16(c[0], u, b[2 * h].lo, b[2 * h + 1].lo);
-        mma_f16(c[1], v, b[2 * h].lo, b[2 * h + 1].lo);
+        mma_f16(l[0], u, b[2 * h].lo, b[2 * h + 1].lo);
+        mma_f16(l[1], v, b[2 * h].lo, b[2 * h + 1].lo);
         mma_f16(c[0], u, b[2 * h].hi, b[2 * h + 1].hi);
         mma_f16(c[1], v, b[2 * h].hi, b[2 * h + 1].hi);
       }
@@ -245,14 +285,14 @@ __device__ __forceinline__ void weigh(float (&out)[8][2][4], const float (&w)[4]
 #pragma unroll
           for (int i = 0; i < 4; i++) x[i] = *reinterpret_cast<const uint32_t*>(row[i % 2] + group(2 * h + i / 2) * kPitch<F> + d * 64 + u * 32);
           uint32_t a[4] = {__byte_perm(x[0], x[1], 0x5410), __byte_perm(x[0], x[1], 0x7632), __byte_perm(x[2], x[3], 0x5410), __byte_perm(x[2], x[3], 0x7632)};
-          mma(c[u], a, b[2 * h].lo, b[2 * h + 1].lo);
+          mma(l[u], a, b[2 * h].lo, b[2 * h + 1].lo);
           mma(c[u], a, b[2 * h].hi, b[2 * h + 1].hi);
         }
     }
 #pragma unroll
     for (int u = 0; u < 2; u++)
 #pragma unroll
-      for (int i = 0; i < 4; i++) out[d][u][i] = fmaf(c[u][i], down, out[d][u][i] * (i & 1 ? keep1 : keep0));
+      for (int i = 0; i < 4; i++) out[d][u][i] = fmaf(c[u][i] + l[u][i], down, out[d][u][i] * (i & 1 ? keep1 : keep0));
   }
 }
 
@@ -266,6 +306,8 @@ __device__ __forceinline__ void push(void* p, u64* bar, int rank, float2 v) {
 
 __device__ __forceinline__ float share(float high, float of) { return high == -INFINITY ? 0 : __expf(high - of); }
 
+__device__ __forceinline__ float high_of(const AttendShared& s, int h) { return fmaxf(fmaxf(s.high[0][h], s.high[1][h]), fmaxf(s.high[2][h], s.high[3][h])); }
+
 // combine adds the pairs' sums, then the blocks', and writes the block's slice.
 template <int F>
 __device__ __forceinline__ void combine(const AttendP& p, AttendShared& s, const char* tiles, int m, int h0, int block, int tid) {
@@ -274,45 +316,42 @@ __device__ __forceinline__ void combine(const AttendP& p, AttendShared& s, const
 #pragma unroll 1
   for (int i = 0; i < 4; i++) {
     int h = i * 2 + tid / 128;
-    float high = fmaxf(fmaxf(s.high[0][h], s.high[1][h]), fmaxf(s.high[2][h], s.high[3][h])), l = 0;
     float4 v = {0, 0, 0, 0};
 #pragma unroll
     for (int w = 0; w < kPairs; w++) {
-      if (s.high[w][h] == -INFINITY) continue;
-      float f = share(s.high[w][h], high);
       float4 x = *reinterpret_cast<const float4*>(tiles + w * kTile * kPitch<F> + (h * kHead + column * 4) * 4);
-      v.x = fmaf(f, x.x, v.x), v.y = fmaf(f, x.y, v.y), v.z = fmaf(f, x.z, v.z), v.w = fmaf(f, x.w, v.w);
-      l = fmaf(f, s.weight[w][h], l);
+      if (s.high[w][h] != -INFINITY) v.x += x.x, v.y += x.y, v.z += x.z, v.w += x.w;
     }
     push(&r.sum[block][h][column % 8 * 4], &s.received, column / 8, v);
-    if (column % 8 == h) push(&r.of[block][h], &s.received, column / 8, make_float2(high, l));
+  }
+  int h = tid / 16 % 8;
+  if (tid < 128) {
+    float high = high_of(s, h), l = 0;
+#pragma unroll
+    for (int w = 0; w < kPairs; w++) l = fmaf(share(s.high[w][h], high), s.weight[w][h], l);
+    push(&r.of[block][h], &s.received, tid % 16, make_float2(high, l));
   }
   await(&s.received, 0);
-  int h = tid / 32, d = tid % 32;
-  float high = -INFINITY, l = 0, v = 0;
+  int lane = tid & 31;
+  h = tid / 32;
+  float2 of = r.of[lane % kBlocks][h];
+  float high = warp_max(of.x), f = share(of.x, high), l = warp_sum(lane < kBlocks ? f * of.y : 0), v = 0;
 #pragma unroll
-  for (int b = 0; b < kBlocks; b++) high = fmaxf(high, r.of[b][h].x);
-#pragma unroll 4
-  for (int b = 0; b < kBlocks; b++) {  // in order
-    float2 of = r.of[b][h];
-    float f = share(of.x, high);
-    l = fmaf(f, of.y, l), v = fmaf(f, r.sum[b][h][d], v);
-  }
-  if (h0 + h < p.heads) p.y[(size_t)m * p.ldy + (size_t)(h0 + h) * kLatent + block * kSlice + d] = v / l;
+  for (int b = 0; b < kBlocks; b++) v = fmaf(__shfl_sync(~0u, f, b), r.sum[b][h][lane], v);
+  if (h0 + h < p.heads) p.y[(size_t)m * p.ldy + (size_t)(h0 + h) * kLatent + block * kSlice + lane] = v / l;
 }
 
-// F: 1 BF16, 2 FP8. grid (16, m, heads/8)
-template <int F>
+// F: 1 BF16, 2 FP8; kBulk: how entries are copied. grid (16, m, heads/8)
+template <int F, bool kBulk>
 __device__ __forceinline__ void attend(const AttendP& p) {
   extern __shared__ __align__(128) char smem[];
   begin();
   AttendShared& s = *reinterpret_cast<AttendShared*>(smem);
   char* tiles = smem + (sizeof(AttendShared) + 127) / 128 * 128;
-  int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, block = blockIdx.x, m = blockIdx.y, h0 = blockIdx.z * 8, g = lane >> 2, t = lane & 3;
-  int pair = warp >> 1, half = warp & 1;
+  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, block = blockIdx.x, m = blockIdx.y, h0 = blockIdx.z * 8, g = lane >> 2, t = lane & 3;
+  int pair = warp >> 1, half = warp & 1, first = (pair * kBlocks + block) * kTile;
   char* tile = tiles + pair * kTile * kPitch<F>;
-  u64* bar = &s.arrived[pair];
-  if (tid < kPairs) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared(&s.arrived[tid])) : "memory");
+  if (tid < kPairs && kBulk) asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" ::"r"(shared(&s.arrived[tid])) : "memory");
   if (tid == 0) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared(&s.free)), "r"(kBlocks * kWarps8) : "memory");
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared(&s.received)) : "memory");
@@ -320,40 +359,54 @@ __device__ __forceinline__ void attend(const AttendP& p) {
   }
   asm volatile("fence.mbarrier_init.release.cluster;\n\tbarrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   __syncthreads();
-  if (tid == 0) warm(p.pos + m), warm(p.seq + m);
-  int first = (pair * kBlocks + block) * kTile;
+  if (tid == 0) warm(p.pos + m);
   if (p.sel && lane == 0 && first < p.topk) warm(p.sel + (size_t)m * p.topk + first);
   if (tid * 16 < min(8, p.heads - h0) * kWidth) warm(p.q + (size_t)m * p.ldq + (size_t)h0 * kWidth + tid * 16);
+  // The page table is written by no kernel before this one.
+  const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
+  if (tid * 32 < p.pages_ld) asm volatile("prefetch.global.L1 [%0];" ::"l"(pages + tid * 32));
   ready(p.at);
   // What does not wait for another load comes first.
   int n = positions(p, m), pos = first + lane;
   if (p.sel) pos = pos < p.topk ? p.sel[(size_t)m * p.topk + pos] : -1;
   else if (pos >= n) pos = -1;
-  const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
   float4 v[kEach];
   queries<F>(v, p, m, h0, warp, lane);
   int rows = __popc(__ballot_sync(~0u, pos >= 0));
-  if (rows && half == 0) fetch<F>(tile, bar, p.cache, pages[max(pos, 0) / kPage] * kPage + max(pos, 0) % kPage, rows, lane);
+  auto copy = [&](int slot, int rows) {
+    if (kBulk) bulk<F>(tile, &s.arrived[pair], p.cache, slot, rows, half, lane);
+    else fetch<F>(tile, p.cache, slot, rows, half, lane);
+  };
+  if (rows) copy(pages[max(pos, 0) / kPage] * kPage + max(pos, 0) % kPage, rows);
   float down = stage<F>(v, s, warp, lane);
   __syncthreads();
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");  // the others' mbarriers are there
   auto done = [&]() {  // with q
     if (lane < kBlocks) asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remote(&s.free, lane)) : "memory");
   };
-  if (!rows || first >= n) done();
-  float out[8][2][4] = {}, high = -INFINITY, weight = 0;
-  for (int phase = 0; rows && first < n; phase ^= 1) {
-    float w[4][2], mine[2][2], top = high;
-    await(bar, phase);
-    scores<F>(mine, s, tile, half * 2, down, p.scale, lane);
+  float out[8][2][4], high = -INFINITY, weight = 0;
 #pragma unroll
-    for (int j = 0; j < 2; j++) *reinterpret_cast<float2*>(&s.score[pair][half * 2 + j][lane * 2]) = make_float2(mine[j][0], mine[j][1]);
+  for (int i = 0; i < 64; i++) out[i / 8][i / 4 % 2][i % 4] = 0;
+  // turn adds the pair's tile at first, which is on its way; the sums so far are
+  // kept where there are any.
+  auto turn = [&](int phase, bool more) {
+    float w[4][2], top = high;
+    if (kBulk) {
+      await(&s.arrived[pair], phase);
+    } else {
+      asm volatile("cp.async.wait_all;" ::: "memory");
+      pair_sync(pair);
+    }
+    scores<F>(w, s, tile, half, down, lane);
+#pragma unroll
+    for (int j = 0; j < 4; j++) *reinterpret_cast<float2*>(&s.score[pair][half][j][lane * 2]) = make_float2(w[j][0], w[j][1]);
     pair_sync(pair);
-    if (first + kBlocks * kPairs * kTile >= n) done();
+    if (!more) done();
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-      float2 x = *reinterpret_cast<const float2*>(&s.score[pair][j][lane * 2]);
-      w[j][0] = first + group(j) + place(2 * t) < n ? x.x : -INFINITY, w[j][1] = first + group(j) + place(2 * t + 1) < n ? x.y : -INFINITY;
+      float2 x = *reinterpret_cast<const float2*>(&s.score[pair][0][j][lane * 2]), y = *reinterpret_cast<const float2*>(&s.score[pair][1][j][lane * 2]);
+      w[j][0] = first + group(j) + place(2 * t) < n ? (x.x + y.x) * p.scale : -INFINITY;
+      w[j][1] = first + group(j) + place(2 * t + 1) < n ? (x.y + y.y) * p.scale : -INFINITY;
       top = fmaxf(top, fmaxf(w[j][0], w[j][1]));
     }
     top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
@@ -367,24 +420,33 @@ __device__ __forceinline__ void attend(const AttendP& p) {
     sum += __shfl_xor_sync(~0u, sum, 2);
     weight = fmaf(weight, keep, sum), high = top;
     weigh<F>(out, w, tile, half * 8, __shfl_sync(~0u, keep, t * 8), __shfl_sync(~0u, keep, t * 8 + 4), lane);
-    first += kBlocks * kPairs * kTile;
-    if (first >= n) break;
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    pair_sync(pair);
-    if (half == 0) fetch<F>(tile, bar, p.cache, slot_of(p, m, min(first + lane, n - 1)), min(kTile, n - first), lane);
+  };
+  constexpr int kStride = kBlocks * kPairs * kTile;
+  if (rows && first < n) {
+    turn(0, first + kStride < n);
+#pragma unroll 1
+    for (int phase = 1; (first += kStride) < n; phase ^= 1) {
+      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+      pair_sync(pair);
+      copy(slot_of(p, m, min(first + lane, n - 1)), min(kTile, n - first));
+      turn(phase, first + kStride < n);
+    }
+  } else {
+    done();
   }
-  __syncthreads();
   if (t == 0 && half == 0) s.high[pair][g] = high, s.weight[pair][g] = weight;
-  if (rows) {
+  __syncthreads();
+  if (rows) {  // what the pair adds to the block's sums
+    float f[2] = {share(s.high[pair][2 * t], high_of(s, 2 * t)), share(s.high[pair][2 * t + 1], high_of(s, 2 * t + 1))};
 #pragma unroll
     for (int d = 0; d < 8; d++)
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         float* o = reinterpret_cast<float*>(tile) + (2 * t + h) * kHead + (half * 8 + d) * 32;
-        if (F == 2) *reinterpret_cast<float4*>(o + g * 4) = make_float4(out[d][0][h], out[d][0][h + 2], out[d][1][h], out[d][1][h + 2]);
+        if (F == 2) *reinterpret_cast<float4*>(o + g * 4) = make_float4(f[h] * out[d][0][h], f[h] * out[d][0][h + 2], f[h] * out[d][1][h], f[h] * out[d][1][h + 2]);
         else
 #pragma unroll
-          for (int u = 0; u < 2; u++) *reinterpret_cast<float2*>(o + u * 16 + g * 2) = make_float2(out[d][u][h], out[d][u][h + 2]);
+          for (int u = 0; u < 2; u++) *reinterpret_cast<float2*>(o + u * 16 + g * 2) = make_float2(f[h] * out[d][u][h], f[h] * out[d][u][h + 2]);
       }
   }
   __syncthreads();
@@ -393,5 +455,8 @@ __device__ __forceinline__ void attend(const AttendP& p) {
   finish(p.at);
 }
 
-extern "C" __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1) mla_attend_glm_bf16(const __grid_constant__ AttendP p) { attend<1>(p); }
-extern "C" __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 2) mla_attend_glm_fp8(const __grid_constant__ AttendP p) { attend<2>(p); }
+#define MLA_ATTEND(NAME, F, BULK, MIN) \
+  extern "C" __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, MIN) mla_attend_glm_##NAME(const __grid_constant__ AttendP p) { attend<F, BULK>(p); }
+MLA_ATTEND(bf16, 1, false, 1)
+MLA_ATTEND(fp8, 2, true, 2)
+MLA_ATTEND(fp8_few, 2, false, 1)

@@ -35,7 +35,7 @@ var entries = map[string]string{
 	"route":      "moe_route moe_route_many",
 	"attend":     "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
 	"attend_glm": "mla_attend_glm_bf16 mla_attend_glm_fp8 mla_attend_glm_fp8_few",
-	"indexer":    "index_logits_f32_1_4_0 index_logits_bf16_1_8_0 index_logits_bf16_2_4_0 index_logits_bf16_2_8_0 index_logits_bf16_4_4_1 index_logits_fp8_1_8_0 index_logits_fp8_2_4_0 index_logits_fp8_2_8_0 index_logits_fp8_4_4_1",
+	"indexer":    "index_logits_f32_1_4_0 index_logits_bf16_1_8_0 index_logits_bf16_2_4_0 index_logits_bf16_2_8_0 index_logits_bf16_4_4_1 index_logits_fp8_1_8_0 index_logits_fp8_2_4_0 index_logits_fp8_2_8_0 index_logits_fp8_4_4_1 index_logits_bf16_wide index_logits_fp8_wide",
 	"topk":       "index_topk_1_8 index_topk_1_12 index_topk_1_16 index_topk_8_16 index_topk_8_32",
 	"sample":     "feed sample",
 	"comm":       "reduce_norm reduce_rows gather_columns sum_parts barrier fault stamps_take clock_read",

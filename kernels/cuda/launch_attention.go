@@ -55,6 +55,10 @@ func indexShapeOf(f string, rows, width int32) indexShape {
 	return indexShape{2, 4, 8, 0}
 }
 
+// indexWideShared is the shared memory of a block of index_logits_*_wide: two rows'
+// queries, in high and low parts, and head weights.
+const indexWideShared = 2 * (2*64*128 + 4*32)
+
 func indexLogits(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
 	if x.K%32 != 0 || x.K > 128 || x.Rope > x.K || x.Rope%4 != 0 {
@@ -70,6 +74,9 @@ func indexLogits(d *device, c *kernels.Call, at uintptr) error {
 		grid = [3]uint32{ceil(x.N, 16*s.tiles*s.warps), ceil(x.M, s.span), 1}
 	}
 	shared := uint32(1+s.many) * tiles * (uint32(x.K/32)*1024 + 32)
+	if s.many == 1 && f != "f32" && x.K == 128 && x.Heads <= 32 {
+		return d.do(string(c.Kernel)+"_wide", grid, 128, indexWideShared, unsafe.Pointer(&a))
+	}
 	return d.do(fmt.Sprintf("%s_%d_%d_%d", c.Kernel, s.tiles, s.warps, s.many), grid, uint32(32*s.warps), shared, unsafe.Pointer(&a))
 }
 

@@ -1,5 +1,5 @@
 // The sparse-attention indexer: scores of all positions.
-#include "device.cuh"
+#include "wgmma.cuh"
 
 struct IndexP {
   const float* q;    // [m, heads, k]; the first nrope of k are rotated here
@@ -154,18 +154,27 @@ struct Queries {
         if (!kLate) cs[b][i] = cosines(at, p.nrope);
       }
   }
-  __device__ __forceinline__ void store(const IndexP& p, uint4* qs, float* hw, int tile, int kb, int lane) {
-    float up = 1, down = 1, most = 0;
+  __device__ __forceinline__ void turned(const IndexP& p, int lane) {
 #pragma unroll
     for (int b = 0; b < kBlocks; b++)
 #pragma unroll
-      for (int i = 0; i < 2; i++) v[b][i] = turn(v[b][i], kLate ? cosines(b * 32 + (lane & 3) * 8 + i * 4, p.nrope) : cs[b][i]), most = most_of(most, v[b][i]);
-    if (F == 2) {
-      most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
-      most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
-      int e = max(24, min(250, (int)(__float_as_uint(most) >> 23)));
-      up = __uint_as_float((uint32_t)(264 - e) << 23), down = __uint_as_float((uint32_t)(e - 10) << 23);  // at most 2^11
-    }
+      for (int i = 0; i < 2; i++) v[b][i] = turn(v[b][i], kLate ? cosines(b * 32 + (lane & 3) * 8 + i * 4, p.nrope) : cs[b][i]);
+  }
+  // power is what the values are multiplied by, and what undoes it.
+  __device__ __forceinline__ void power(float& up, float& down) const {
+    up = down = 1;
+    if (F != 2) return;
+    float most = 0;
+#pragma unroll
+    for (int b = 0; b < kBlocks; b++) most = most_of(most_of(most, v[b][0]), v[b][1]);
+    most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
+    most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
+    int e = max(24, min(250, (int)(__float_as_uint(most) >> 23)));
+    up = __uint_as_float((uint32_t)(264 - e) << 23), down = __uint_as_float((uint32_t)(e - 10) << 23);  // at most 2^11
+  }
+  __device__ __forceinline__ void store(const IndexP& p, uint4* qs, float* hw, int tile, int kb, int lane) {
+    float up, down;
+    turned(p, lane), power(up, down);
 #pragma unroll
     for (int b = 0; b < kBlocks; b++) {
       if (b >= kb) break;
@@ -281,9 +290,10 @@ __device__ __forceinline__ void index_logits(const IndexP& p) {
   Loaded<F> loaded[T];
   Keys<F> keys[T];
   Queries<F, kMany> mine;
+  constexpr bool kEarly = !kMany || T < 4;  // a row's queries are read before it is its turn
   auto stage = [&](uint4* q, float* w) {
-    if (warp < tiles) mine.store(p, q, w, warp, kb, lane);
-    for (int i = warp + W; i < tiles; i += W) {
+    if (kEarly && warp < tiles) mine.store(p, q, w, warp, kb, lane);
+    for (int i = kEarly ? warp + W : warp; i < tiles; i += W) {
       Queries<F, true> more;
       more.load(p, m, i, lane), more.store(p, q, w, i, kb, lane);
     }
@@ -308,7 +318,7 @@ __device__ __forceinline__ void index_logits(const IndexP& p) {
     }
   } else {
     m = past(m);
-    if (m < end && warp < tiles) mine.load(p, m, warp, lane);
+    if (kEarly && m < end && warp < tiles) mine.load(p, m, warp, lane);
     for (int turn = 0, seq = -1, next; m < end; m = next, turn ^= 1) {
       int n = p.pos[m] + 1;
       next = past(m + 1);
@@ -318,7 +328,7 @@ __device__ __forceinline__ void index_logits(const IndexP& p) {
         for (int i = 0; i < T; i++) loaded[i].load(p, p.pages + (size_t)seq * p.pages_ld, p0 + 16 * i, lane), keys[i].from(loaded[i]);
       }
       stage(qs + turn * room, hw + turn * tiles * 8);
-      if (next < end && warp < tiles) mine.load(p, next, warp, lane);
+      if (kEarly && next < end && warp < tiles) mine.load(p, next, warp, lane);
       if (p0 >= n) continue;
       score<F, T, N>(sum, keys, qs + turn * room, hw + turn * tiles * 8, tiles, kb, lane);
       write(sum, m, p0, n);
@@ -326,6 +336,115 @@ __device__ __forceinline__ void index_logits(const IndexP& p) {
   }
   finish(p.at);
 }
+
+// The same for keys of 128 values and at most 32 heads by warpgroup products: a
+// block has 256 positions of p.span rows, a warp 16 of each 64. q is the other
+// operand, its high and its low parts 64 rows of it.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define S4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define S16(d, i) S4(d, i), S4(d, i + 4), S4(d, i + 8), S4(d, i + 12)
+__device__ __forceinline__ void wgmma_f16(float (&d)[32], const uint32_t (&a)[4], uint64_t x, int more) {
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %37, 0;\n\twgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+      "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, p, 1, 1, 0;\n\t}"
+      : S16(d, 0), S16(d, 16)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(more));
+}
+#undef S16
+#undef S4
+
+template <int F>
+__device__ __forceinline__ void index_logits_wide(const IndexP& p) {
+  extern __shared__ __align__(1024) char smem[];
+  constexpr int kPanel = 64 * 128, kRoom = 2 * kPanel;  // 64 columns of q, all
+  begin();
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  int base = blockIdx.x * 256, m = blockIdx.y * p.span, end = min(p.m, m + p.span);
+  float* hw = reinterpret_cast<float*>(smem + 2 * kRoom);  // [2][32]
+  ready(p.at);
+  auto past = [&](int i) {  // the next row that has positions here
+    while (i < end && p.pos[i] < base) i++;
+    return i;
+  };
+  uint32_t keys[4][8][4];
+  float scale[4][2];
+  int seq = -1;
+  m = past(m);
+  for (int turn = 0, next; m < end; m = next, turn ^= 1) {
+    int n = p.pos[m] + 1;
+    next = past(m + 1);
+    if (p.seq[m] != seq) {
+      seq = p.seq[m];
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        Loaded<F> loaded;
+        Keys<F> k;
+        loaded.load(p, p.pages + (size_t)seq * p.pages_ld, base + 64 * j + 16 * warp, lane), k.from(loaded);
+#pragma unroll
+        for (int i = 0; i < 8; i++) k.part(keys[j][i], i / 2, i % 2);
+        scale[j][0] = k.scale[0], scale[j][1] = k.scale[1];
+      }
+    }
+    Queries<F, true> mine;
+    mine.load(p, m, warp, lane), mine.turned(p, lane);
+    char* room = smem + turn * kRoom;
+    float up, down;
+    mine.power(up, down);
+#pragma unroll
+    for (int b = 0; b < kBlocks; b++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        float4 v = mine.v[b][i];
+        Split x = F == 2 ? split_f16(v.x * up, v.y * up) : split(v.x, v.y), y = F == 2 ? split_f16(v.z * up, v.w * up) : split(v.z, v.w);
+        char* panel = room + b / 2 * kPanel + t * 4;
+        int chunk = (b * 2 + i) * 2 % 8, row = warp * 8 + g;
+        *reinterpret_cast<uint32_t*>(panel + panel_at(row, chunk)) = x.hi, *reinterpret_cast<uint32_t*>(panel + panel_at(row, chunk + 1)) = y.hi;
+        *reinterpret_cast<uint32_t*>(panel + panel_at(row + 32, chunk)) = x.lo, *reinterpret_cast<uint32_t*>(panel + panel_at(row + 32, chunk + 1)) = y.lo;
+      }
+    if (t == 0) hw[turn * 32 + warp * 8 + g] = mine.w * down;
+    written();
+    __syncthreads();
+    uint32_t at = shared_of(room);
+    float* out = p.scores + (size_t)m * p.lds + base + 16 * warp;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      if (base + 64 * j >= n) break;
+      float d[32];
+      wg_fence();
+#pragma unroll
+      for (int i = 0; i < 8; i++) {
+        uint64_t q = operand(at + i / 4 * kPanel + i % 4 * 32);
+        if (F == 2) wgmma_f16(d, keys[j][i], q, i > 0);
+        else wgmma(d, keys[j][i], q, i > 0);
+      }
+      wg_commit(), wg_wait<0>();
+      float sum[2] = {};
+#pragma unroll
+      for (int h = 0; h < 4; h++) {
+        float2 u = *reinterpret_cast<const float2*>(hw + turn * 32 + h * 8 + t * 2);
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+          sum[r] = fmaf(fmaxf(d[h * 4 + 2 * r] + d[16 + h * 4 + 2 * r], 0), u.x, sum[r]);
+          sum[r] = fmaf(fmaxf(d[h * 4 + 2 * r + 1] + d[16 + h * 4 + 2 * r + 1], 0), u.y, sum[r]);
+        }
+      }
+#pragma unroll
+      for (int r = 0; r < 2; r++) {
+        sum[r] += __shfl_xor_sync(~0u, sum[r], 1);
+        sum[r] += __shfl_xor_sync(~0u, sum[r], 2);
+        int i = 64 * j + 8 * r + g;
+        if (t == 0 && base + 16 * warp + i < n) out[i] = sum[r] * scale[j][r];
+      }
+    }
+  }
+  finish(p.at);
+}
+#else
+template <int F>
+__device__ __forceinline__ void index_logits_wide(const IndexP& p) { index_logits<F, 4, 1, 4, true>(p); }
+#endif
+extern "C" __global__ void __launch_bounds__(128, 2) index_logits_bf16_wide(const __grid_constant__ IndexP p) { index_logits_wide<1>(p); }
+extern "C" __global__ void __launch_bounds__(128, 2) index_logits_fp8_wide(const __grid_constant__ IndexP p) { index_logits_wide<2>(p); }
 
 // A block's shape is in the name: tiles of a warp, warps, whether it has many rows.
 #define INDEX_LOGITS(NAME, F, T, N, W, MANY, MIN) \

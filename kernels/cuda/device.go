@@ -27,11 +27,7 @@ type device struct {
 	gpu        int
 	ctx        cu.CUContext
 	stream     cu.Stream
-	lanes      [maxLanes - 1]cu.Stream // beside it, for graphs
-	on         cu.Stream               // where launches go: the stream, or a lane of a capture
-	last       last                    // launch that leaves all before it done
-	late       bool                    // the next launch waits for other lanes, so it cannot start early
-	events     []cu.Event              // of the capture under way
+	last       last // launch that leaves all before it done
 	funcs      map[string]cu.Function
 	info       kernels.Info
 	units4     units4 // of the GPU
@@ -49,8 +45,9 @@ type device struct {
 	stamps  stamps
 	clock   clock
 	asides  asides
-	dry     bool // measure scratch instead of launching
-	call    int  // whose kernels are being launched
+	dry     bool      // measure scratch instead of launching
+	bundle  []segment // of the launch that is being put together
+	of      []int     // the calls that it, or the next launch, is for
 	grouped kernels.Buffer
 	stats   Stats
 	nccl    *nccl.Comm // nil: not in use
@@ -100,12 +97,6 @@ func newDevice(g *group, rank, gpu int, mates []*device) (d *device, err error) 
 	if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 		return nil, err
 	}
-	for i := range d.lanes {
-		if d.lanes[i], err = cu.MakeStream(cu.NonBlocking); err != nil {
-			return nil, err
-		}
-	}
-	d.on = d.stream
 	if d.stage, err = driver.Pinned(stageBytes); err != nil {
 		return nil, fmt.Errorf("%w: pinned host memory: %w", kernels.ErrMemory, err)
 	}
@@ -263,9 +254,6 @@ func (d *device) Close() error {
 	d.loading.end()
 	driver.FreePinned(d.stage)
 	d.bufs, d.tables, d.stage = nil, nil, nil
-	for i := range d.lanes {
-		d.lanes[i].Destroy()
-	}
 	d.stream.Destroy()
 	return cu.Device(d.gpu).ReleasePrimaryCtx()
 }

@@ -238,11 +238,22 @@ func (d *device) check(c *kernels.Call) error {
 func (d *device) each(calls []kernels.Call) error {
 	d.grouped, d.launched = kernels.Buffer{}, nil
 	for i := range calls {
-		if err := d.one(i, &calls[i]); err != nil {
+		if err := d.together(calls, []int{i}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// together enqueues calls that may share a launch.
+func (d *device) together(calls []kernels.Call, which []int) error {
+	d.of, d.bundle = which, d.bundle[:0]
+	for _, i := range which {
+		if err := d.one(i, &calls[i]); err != nil {
+			return err
+		}
+	}
+	return d.flush()
 }
 
 func (d *device) one(i int, c *kernels.Call) error {
@@ -253,30 +264,55 @@ func (d *device) one(i int, c *kernels.Call) error {
 	if c.Dims.M == 0 && c.Dims.Slots == 0 {
 		return nil // no rows
 	}
-	d.call = i
 	if err := f(d, c, d.stamps.at(i)); err != nil {
 		return fmt.Errorf("call %d, %s of layer %d: %w", i, c.Kernel, c.Layer, err)
 	}
 	return nil
 }
 
+// capture records the calls as a graph: a chain of launches. Calls that share one
+// run on lanes beside each other.
+func (d *device) capture(calls []kernels.Call) (*driver.Graph, error) {
+	d.lanesOf = make([]int8, len(calls))
+	g, err := driver.Capture(d.stream, func() error {
+		d.grouped = kernels.Buffer{}
+		for _, which := range bundles(calls) {
+			for lane, i := range which {
+				d.lanesOf[i] = int8(lane)
+			}
+			if err := d.together(calls, which); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", kernels.ErrDevice, err)
+	}
+	return g, nil
+}
+
 // do launches one kernel by name. p points to its parameters.
 func (d *device) do(name string, grid [3]uint32, threads, shared uint32, p unsafe.Pointer) error {
-	if d.dry || grid[0] == 0 || grid[1] == 0 || grid[2] == 0 {
+	return d.enqueue(name, &driver.Launch{Grid: grid, Threads: threads, Shared: shared, Params: p})
+}
+
+// enqueue launches a kernel as soon as the one before it lets it start.
+func (d *device) enqueue(name string, l *driver.Launch) (err error) {
+	if d.dry || l.Grid[0] == 0 || l.Grid[1] == 0 || l.Grid[2] == 0 {
 		return nil
 	}
-	f, ok := d.funcs[name]
-	if !ok {
+	l.Early = true
+	var ok bool
+	if l.Func, ok = d.funcs[name]; !ok {
 		return fmt.Errorf("%w: no kernel %s in the images", kernels.ErrKernel, name)
 	}
 	d.stats.Launches++
-	l := driver.Launch{Func: f, Grid: grid, Threads: threads, Shared: shared, Early: !d.late, Params: p}
-	d.late = false
-	if err := l.Do(d.on); err != nil {
+	if err := l.Do(d.stream); err != nil {
 		return fmt.Errorf("%w: launch %s: %w", kernels.ErrDevice, name, err)
 	}
 	if d.profiler() != nil {
-		d.launched = append(d.launched, launched{d.call, name})
+		d.launched = append(d.launched, launched{d.of, name})
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -23,15 +24,16 @@ var images embed.FS
 // entries lists the kernels of each image.
 var entries = map[string]string{
 	"pack":       "pack_bf16 pack_fp8 pack_fp4",
-	"gemm":       "gemm_bf16_1_1 gemm_bf16_2_1 gemm_bf16_4_1 gemm_bf16_8_1 gemm_bf16_1_2 gemm_bf16_2_2 gemm_bf16_4_2 gemm_bf16_8_2 gemm_bf16_1_4 gemm_bf16_2_4 gemm_bf16_4_4 gemm_bf16_8_4 gemm_bf16_1_8 gemm_bf16_2_8 gemm_bf16_4_8 gemm_bf16_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32",
+	"gemm":       "gemm_bf16_2_1 gemm_bf16_2_2 gemm_bf16_2_4 gemm_bf16_2_8 gemm_bf16_4_1 gemm_bf16_4_2 gemm_bf16_4_4 gemm_bf16_4_8 gemm_bf16_8_1 gemm_bf16_8_2 gemm_bf16_8_4 gemm_bf16_8_8 gemm_fp8_2_1 gemm_fp8_2_2 gemm_fp8_2_4 gemm_fp8_2_8 gemm_fp8_8_1 gemm_fp8_8_2 gemm_fp8_8_4 gemm_fp8_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32",
+	"bundle":     "bundle_1 bundle_8",
 	"moe":        "moe_group moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_bf16 moe_down_f32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
 	"experts":    "experts_up_fp4_1 experts_up_fp4_2 experts_up_fp4_6 experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_256_4",
 	"fp4mma":     "pack_fp4a4 quant_fp4 gemm_fp4a4_8 gemm_fp4a4_32 moe_up_fp4a4_8 moe_up_fp4a4_32 moe_down_fp4a4_8 moe_down_fp4a4_32 combine_fp4a4",
 	"fp4tensor":  "pack_fp4t fp4_tensor_16 fp4_tensor_32",
 	"wide":       "wide_split_bf16_64 wide_split_bf16_128 wide_split_fp4_64 wide_split_fp4_128 wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16_4 few_bf16_32_4 few_bf16_64_4 few_fp4_16_4 few_fp4_32_4 few_fp4_64_4 few_bf16_16_6 few_bf16_32_6 few_bf16_64_6 few_fp4_16_6 few_fp4_32_6 few_fp4_64_6 few_sum",
 	"wide_moe":   "moe_split_fp4 wide_up_fp4 wide_down_fp4",
-	"exact":      "exact_gemm_bf16 exact_gemm_fp4 exact_up_bf16 exact_up_fp4 exact_down_bf16 exact_down_fp4",
-	"rows":       "rms_norm add_norm latent_write index_write silu_mul gather_rows embed quant_pairs",
+	"exact":      "exact_gemm_bf16 exact_gemm_fp8 exact_gemm_fp4 exact_up_bf16 exact_up_fp4 exact_down_bf16 exact_down_fp4",
+	"rows":       "add_norm gather_rows embed quant_pairs",
 	"route":      "moe_route moe_route_many",
 	"attend":     "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
 	"attend_glm": "mla_attend_glm_bf16 mla_attend_glm_fp8 mla_attend_glm_fp8_few",
@@ -80,6 +82,14 @@ func (d *device) loadImages(mates []*device) error {
 				return fmt.Errorf("%w: kernel %s of image %s: %w", kernels.ErrDevice, n, image, err)
 			}
 		}
+	}
+	for n, f := range d.funcs {
+		if err := driver.PreferShared(f); err != nil {
+			return fmt.Errorf("%w: kernel %s: %w", kernels.ErrDevice, n, err)
+		}
+	}
+	if err := errors.Join(driver.MaxShared(d.funcs["bundle_1"], 128<<10), driver.MaxShared(d.funcs["bundle_8"], 128<<10)); err != nil {
+		return fmt.Errorf("%w: shared memory for bundles: %w", kernels.ErrDevice, err)
 	}
 	limit, err := cu.Device(d.gpu).Attribute(maxSharedOptin)
 	if err != nil {

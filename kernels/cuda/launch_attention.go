@@ -14,16 +14,19 @@ func cacheWrite(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
 	f, _ := format(c.Kernel)
 	a := rowsP{x: d.ptr(c.Args[0]), w: d.ptr(c.Args[1]), at: at, m: x.M, k: x.K, nrope: x.Rope, format: f, eps: c.Scalars[0]}
-	name, rest := "index_write", c.Args[2:]
+	o, rest := opKey, c.Args[2:]
 	a.ldx = ld(c.Args[0], x.K)
 	if strings.HasPrefix(string(c.Kernel), "latent") {
-		name = "latent_write"
+		o = opLatent
 		a.ldx = ld(c.Args[0], x.K+x.Rope)
 	} else {
 		a.b, rest = d.ptr(c.Args[2]), c.Args[3:]
 	}
+	if x.K%4 != 0 || x.Rope%4 != 0 || x.K > 512 || x.Rope > 512 {
+		return fmt.Errorf("%w: cache entries of %d and %d rotary values: multiples of 4, at most 512", kernels.ErrKernel, x.K, x.Rope)
+	}
 	a.rope, a.pos, a.idx, a.cache = d.ptr(rest[0]), d.ptr(rest[1]), d.ptr(rest[2]), d.ptr(rest[3])
-	return d.do(name, [3]uint32{uint32(a.m), 1, 1}, 128, uint32(x.K)*4, unsafe.Pointer(&a))
+	return d.rows(o, uint32(x.M), &a)
 }
 
 // pageRow is the row stride of a page table.

@@ -36,7 +36,7 @@ func (d *device) exactOf(c *kernels.Call, at uintptr) (exactP, string) {
 	x, out := c.Dims, c.Args[len(c.Args)-1]
 	a := exactP{w: p, x: d.ptr(c.Args[1]), y: d.ptr(out), at: at, m: x.M, n: x.N, k: x.K, heads: max(1, x.Heads), topk: x.TopK, groups: int32(w.count), global: w.global, wnext: w.each}
 	if w.format != kernels.FP4 {
-		return a, "bf16" // FP8 too: its values are packed as BF16
+		return a, string(w.format)
 	}
 	a.globals = w.sums(c.Kernel)
 	return a, "fp4"

@@ -34,12 +34,12 @@ type last struct {
 	experts  kernels.Buffer // what they chose or used
 }
 
-func (d *device) leads(experts kernels.Buffer) { d.last = last{d.on, d.stats.Launches, experts} }
+func (d *device) leads(experts kernels.Buffer) { d.last = last{d.stream, d.stats.Launches, experts} }
 
 // follows reports whether such a launch with the same experts is in front of the
 // next one, which then may read what was there before it at once.
 func (d *device) follows(experts kernels.Buffer) int32 {
-	if !d.late && d.last == (last{d.on, d.stats.Launches, experts}) {
+	if d.last == (last{d.stream, d.stats.Launches, experts}) {
 		return 1
 	}
 	return 0

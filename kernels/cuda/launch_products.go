@@ -34,7 +34,7 @@ func gemm(d *device, c *kernels.Call, at uintptr) error {
 	if extra == 0 && (w.format == kernels.BF16 || w.format == kernels.FP8) {
 		blocks = clusterOf(int32(w.tiles)*a.heads, int32(w.kt))
 	}
-	if w.format != kernels.F32 {
+	if w.format == kernels.BF16 || w.format == kernels.FP4 {
 		if done, err := d.wide(&a, w, blocks); done || err != nil {
 			return err
 		}
@@ -49,19 +49,48 @@ func gemm(d *device, c *kernels.Call, at uintptr) error {
 		}
 		return d.do(name, [3]uint32{uint32(w.tiles), ceil(x.M, tokens), 1}, 256, 0, unsafe.Pointer(&a))
 	}
-	tiles := int32(1) // of 8 tokens in a block
-	for tiles < 8 && x.M > 8*tiles {
+	if segmentsOf(c) > 0 {
+		return d.product(&a, w, blocks)
+	}
+	tiles := int32(2) // of 8 tokens in a block
+	for tiles < 8 && (x.M > 8*tiles || w.format == kernels.FP8 && x.M > 16) {
 		tiles *= 2
 	}
-	name := fmt.Sprintf("gemm_bf16_%d_%d", tiles, blocks)
+	name := fmt.Sprintf("gemm_%s_%d_%d", w.format, tiles, blocks)
 	return d.do(name, [3]uint32{uint32(w.tiles)*uint32(blocks) + extra, ceil(x.M, 8*tiles), uint32(a.heads)}, 256, 0, unsafe.Pointer(&a))
 }
 
-// clusterOf is how many blocks share an output tile's k: enough blocks to fill the
-// GPU with at least three fragments a warp. It follows from the weight's shape alone.
-func clusterOf(tiles, kt int32) int32 {
+// product adds the segments of a product of few rows.
+func (d *device) product(a *gemmP, w *weight, share int32) error {
+	o, frags := opProductBF16, int32(1) // fragments a step
+	if w.format == kernels.FP8 {
+		o, frags = opProductFP8, 2
+	}
+	p := productP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, global: a.global,
+		heads: a.heads, tiles: int32(w.tiles), share: share, xhead: a.xhead, yhead: a.yhead, whead: a.whead}
+	groups := int32(ceil(int32(ceil(int32(w.kt), 8*share)), 4)) // of 4 steps, of a warp's slice
+	p.ring = max(1, min(4, groups)) * 2048
+	x := 2 * frags * 512 // of a warp
+	if a.m > 1 {
+		p.ring, x = min(2*2048, p.ring), a.m*576
+	}
+	shared := uint32(8*(p.ring+x) + share*a.m*64)
+	d.gate(&p)
+	s := segment{op: o, blocks: uint32(p.tiles * share * p.heads), cluster: uint32(share), shared: shared, many: a.m > 1}
+	if err := d.segment(s, unsafe.Pointer(&p), unsafe.Sizeof(p)); err != nil || a.nrope == 0 {
+		return err
+	}
+	return d.rows(opRotary, uint32(a.m), &rowsP{x: a.x, y: a.y, rope: a.rope, pos: a.pos, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, nrope: a.nrope, heads: a.heads})
+}
+
+// clusterOf is how many blocks share an output tile's k, of steps of 512 bytes: so
+// many that what a warp reads fits its part of a block's memory, and more where there
+// are few tiles. It follows from the weight's shape alone, and with it a row's bits:
+// all kernels for a weight cut k into 8 slices a block, which are added in order
+// within the block, then block by block.
+func clusterOf(tiles, steps int32) int32 {
 	c := int32(1)
-	for c < 8 && tiles*c*2 <= 528 && kt >= 3*8*c*2 {
+	for c < 8 && (steps > 128*c || tiles*c < 128 && steps >= 48*c) {
 		c *= 2
 	}
 	return c

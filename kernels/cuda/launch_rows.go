@@ -22,7 +22,10 @@ func embedRows(d *device, c *kernels.Call, at uintptr) error {
 func rmsNorm(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
 	a := rowsP{x: d.ptr(c.Args[0]), w: d.ptr(c.Args[1]), y: d.ptr(c.Args[2]), at: at, m: x.M, k: x.K, ldx: ld(c.Args[0], x.K), ldy: ld(c.Args[2], x.K), eps: c.Scalars[0]}
-	return d.do("rms_norm", [3]uint32{uint32(a.m), 1, 1}, 512, 0, unsafe.Pointer(&a))
+	if x.K%4 != 0 {
+		return fmt.Errorf("%w: rows of %d values: a multiple of 4", kernels.ErrKernel, x.K)
+	}
+	return d.rows(opNorm, uint32(x.M), &a)
 }
 
 func addNormParams(d *device, c *kernels.Call, at uintptr) rowsP {
@@ -32,17 +35,17 @@ func addNormParams(d *device, c *kernels.Call, at uintptr) rowsP {
 }
 
 func addNorm(d *device, c *kernels.Call, at uintptr) error {
-	if c.Dims.N > 8192 {
-		return fmt.Errorf("%w: rows of %d values, at most 8192", kernels.ErrKernel, c.Dims.N)
+	if c.Dims.N%4 != 0 || c.Dims.N > 8192 {
+		return fmt.Errorf("%w: rows of %d values: a multiple of 4, at most 8192", kernels.ErrKernel, c.Dims.N)
 	}
 	a := addNormParams(d, c, at)
-	return d.do("add_norm", [3]uint32{uint32(a.m), 1, 1}, 1024, 0, unsafe.Pointer(&a))
+	return d.do("add_norm", [3]uint32{uint32(a.m), 1, 1}, 768, 0, unsafe.Pointer(&a))
 }
 
 func siluMul(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
 	a := rowsP{x: d.ptr(c.Args[0]), y: d.ptr(c.Args[1]), at: at, m: x.M, n: x.N, ldx: ld(c.Args[0], 2*x.N), ldy: ld(c.Args[1], x.N)}
-	return d.do("silu_mul", [3]uint32{ceil(x.N, 256), uint32(x.M), 1}, 256, 0, unsafe.Pointer(&a))
+	return d.rows(opSilu, ceil(x.N, 256)*uint32(x.M), &a)
 }
 
 func gatherRows(d *device, c *kernels.Call, at uintptr) error {
@@ -63,4 +66,9 @@ func sample(d *device, c *kernels.Call, at uintptr) error {
 	}
 	a.work = d.work(scratchWork, int64(x.M)*int64(n)*4)
 	return d.do("sample", [3]uint32{uint32(x.M), 1, 1}, 1024, 0, unsafe.Pointer(&a))
+}
+
+// rows adds a segment that works on whole rows.
+func (d *device) rows(o op, blocks uint32, a *rowsP) error {
+	return d.segment(segment{op: o, blocks: blocks, cluster: 1}, unsafe.Pointer(a), unsafe.Sizeof(*a))
 }

@@ -59,7 +59,7 @@ func (d *device) wide(a *gemmP, w *weight, blocks int32) (bool, error) {
 		extra = 1
 	}
 	p.panelHead = int64(many.tiles) * int64(many.tokens) * int64(p.k) * 4
-	p.panels = d.laneWork(scratchPanels, p.panelHead*int64(p.heads))
+	p.panels = d.work(scratchPanels, p.panelHead*int64(p.heads))
 	if err := d.do(fmt.Sprintf("wide_split_%s_%d", f, many.tokens), [3]uint32{1056, uint32(p.heads), 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
 		return true, err
 	}
@@ -95,7 +95,7 @@ func (d *device) few(p *wideP, f string, best fewWay, sms int32) error {
 	p.parts, p.groups = best.parts, best.groups
 	all := p.blocks * p.parts
 	if all > 1 {
-		p.sums = d.laneWork(scratchPanels, best.sums)
+		p.sums = d.work(scratchPanels, best.sums)
 	}
 	grid := [3]uint32{uint32(best.blocks), ceil(p.m, best.tokens), uint32(p.heads)}
 	if p.rope != 0 {
@@ -167,15 +167,4 @@ func (p *wideP) way(parts, groups, tokens, stage, sms int32) (w fewWay) {
 		w.time += 1200 + w.sums/3500
 	}
 	return w
-}
-
-// laneWork is scratch memory that each lane has its own of.
-func (d *device) laneWork(region int, bytes int64) uintptr {
-	p := d.work(region, maxLanes*round(bytes, 256))
-	for i, s := range d.lanes {
-		if d.on == s {
-			p += uintptr(i+1) * uintptr(d.scratch[region].have/maxLanes/256*256)
-		}
-	}
-	return p
 }

@@ -49,7 +49,7 @@ func (d *device) wideUp(a *moeP, w *weight) error {
 		p.m = pairs
 	}
 	p.per = int32(ceil(int32(w.kt), upSlices))
-	p.rows = d.laneWork(scratchPanels, int64(p.m)*int64(p.k)*4)
+	p.rows = d.work(scratchPanels, int64(p.m)*int64(p.k)*4)
 	if err := d.do("moe_split_fp4", [3]uint32{1056, 1, 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
 		return err
 	}

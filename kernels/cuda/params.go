@@ -20,6 +20,16 @@ type gemmP struct {
 	nrope               int32
 }
 
+type productP struct {
+	w, x, y, at               uintptr
+	m, n, k, ldx, ldy         int32
+	global                    float32
+	heads, tiles, share, ring int32
+	xhead, yhead              int32
+	whead                     int64
+	act, actAt                uintptr
+}
+
 type moeP struct {
 	w, global, x, experts, weights, y, list, offsets, scratch, at uintptr
 	m, n, k, topk, groups, ldx, ldy, ldw, byPair                  int32
@@ -42,8 +52,8 @@ type groupP struct {
 
 type rowsP struct {
 	x, y, w, b, rope, pos, idx, res, cache, at uintptr
-	m, n, k, ldx, ldy, ldr                     int32
-	nrope, heads, format                       int32
+	m, n, k, ldx, ldy, ldr, nrope, heads       int32
+	format                                     int32
 	eps                                        float32
 }
 

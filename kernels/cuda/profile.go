@@ -64,10 +64,11 @@ func (p *Profiler) Calls() ([]ProfiledCall, error) {
 	return p.calls, p.err
 }
 
-// launched is a kernel that a call has launched; call -1: none, the device itself.
+// launched is a kernel, and the calls that it was launched for; none: the device
+// itself needs it.
 type launched struct {
-	call int
-	name string
+	calls []int
+	name  string
 }
 
 // profiler is nil unless kernels are to be timed by it now.
@@ -119,27 +120,19 @@ func (p *Profiler) collect(x *profiled) {
 		p.err = err
 		return
 	}
-	after := func(i int) []int { // on one stream: the call before
-		if i == 0 {
-			return nil
-		}
-		return []int{i - 1}
+	chain := make([][]int, len(calls))
+	for i := range chain {
+		chain[i] = []int{i}
 	}
 	if graph {
-		ps := places(calls)
-		before := make([]int, len(calls))
-		tails := [maxLanes]int{-1, -1, -1}
-		for i, at := range ps {
-			before[i] = tails[at.lane]
-			tails[at.lane] = i
-		}
-		after = func(i int) []int { return append(slices.Clone(ps[i].after), before[i]) }
+		chain = bundles(calls)
 	}
-	p.calls, p.err = attribute(list, seen, len(calls), after)
+	p.calls, p.err = attribute(list, seen, chain)
 }
 
-// attribute gives each call its kernels; list has the launches in their order.
-func attribute(list []launched, seen []cupti.Kernel, calls int, after func(i int) []int) ([]ProfiledCall, error) {
+// attribute gives each call its kernels; list has the launches in their order. Calls
+// wait for those of chain's entry before theirs.
+func attribute(list []launched, seen []cupti.Kernel, chain [][]int) ([]ProfiledCall, error) {
 	own := map[string]bool{} // of the device
 	for _, n := range []string{"stamps_take", "clock_read"} {
 		own[n] = true
@@ -150,7 +143,10 @@ func attribute(list []launched, seen []cupti.Kernel, calls int, after func(i int
 	if len(seen) != len(list) {
 		return nil, fmt.Errorf("CUPTI saw %d kernels, %d were launched", len(seen), len(list))
 	}
-	out := make([]ProfiledCall, calls)
+	out := make([]ProfiledCall, 0)
+	for _, which := range chain {
+		out = append(out, make([]ProfiledCall, len(which))...)
+	}
 	for i, l := range list {
 		k := seen[i]
 		if k.Name != l.name {
@@ -159,28 +155,31 @@ func attribute(list []launched, seen []cupti.Kernel, calls int, after func(i int
 		if k.Start == 0 || k.End == 0 {
 			return nil, fmt.Errorf("CUPTI has no time for kernel %d, %s", i, k.Name)
 		}
-		c := &out[l.call]
-		if c.Kernels == 0 || k.Start < c.Start {
-			c.Start = k.Start
+		for _, call := range l.calls {
+			c := &out[call]
+			if c.Kernels == 0 || k.Start < c.Start {
+				c.Start = k.Start
+			}
+			c.Kernels++
+			c.End = max(c.End, k.End)
 		}
-		c.Kernels++
-		c.End = max(c.End, k.End)
 	}
-	for i := range out {
-		c := &out[i]
-		c.Ready, c.After = c.Start, -1
-		for _, j := range after(i) {
-			if j < 0 || out[j].End <= c.Ready {
-				continue
+	last := -1 // of the calls of earlier launches, the one that ended last
+	for _, which := range chain {
+		next := last
+		for _, i := range which {
+			c := &out[i]
+			c.Ready, c.After = c.Start, -1
+			if last >= 0 && out[last].End > c.Ready {
+				c.Ready, c.After = out[last].End, last
 			}
-			c.Ready, c.After = out[j].End, j
-			if out[j].Kernels == 0 {
-				c.After = out[j].After
+			if c.Kernels == 0 {
+				c.End = c.Ready
+			} else if next < 0 || c.End > out[next].End {
+				next = i
 			}
 		}
-		if c.Kernels == 0 { // who waits for it waits for what it waits for
-			c.End = c.Ready
-		}
+		last = next
 	}
 	return out, nil
 }

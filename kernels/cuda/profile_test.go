@@ -11,15 +11,15 @@ import (
 )
 
 func TestAttribute(t *testing.T) {
-	list := []launched{{0, "embed"}, {1, "moe_group"}, {1, "moe_up"}, {3, "sample"}}
+	list := []launched{{[]int{0}, "embed"}, {[]int{1}, "moe_group"}, {[]int{1}, "moe_up"}, {[]int{3}, "sample"}}
 	seen := []cupti.Kernel{
 		{Name: "stamps_take", Start: 1, End: 2},
 		{Name: "sample", Start: 90, End: 130, Node: 14}, {Name: "moe_up", Start: 45, End: 100, Node: 13},
 		{Name: "embed", Start: 10, End: 30, Node: 11}, {Name: "moe_group", Start: 20, End: 50, Node: 12},
 		{Name: "clock_read", Start: 200, End: 201},
 	}
-	after := func(i int) []int { return []int{-1, i - 1} }
-	got, err := attribute(list, seen, 4, after)
+	chain := [][]int{{0}, {1}, {2}, {3}}
+	got, err := attribute(list, seen, chain)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,15 +32,15 @@ func TestAttribute(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if _, err := attribute(list[:3], seen, 4, after); err == nil {
+	if _, err := attribute(list[:3], seen, chain); err == nil {
 		t.Error("a kernel that nobody launched passes")
 	}
 	seen[1].Name = "moe_down"
-	if _, err := attribute(list, seen, 4, after); err == nil {
+	if _, err := attribute(list, seen, chain); err == nil {
 		t.Error("a kernel of another name passes")
 	}
 	seen[1].Name, seen[1].End = "sample", 0
-	if _, err := attribute(list, seen, 4, after); err == nil {
+	if _, err := attribute(list, seen, chain); err == nil {
 		t.Error("a kernel without a time passes")
 	}
 }

@@ -58,10 +58,10 @@ func (d *device) reduceByNCCL(p *commP, threads uint32) error {
 		var errs []error
 		for r := range ranks {
 			if n := of(r); n > 0 {
-				errs = append(errs, d.nccl.Send(p.x+uintptr(r)*part, n, int(r), d.on))
+				errs = append(errs, d.nccl.Send(p.x+uintptr(r)*part, n, int(r), d.stream))
 			}
 			if mine > 0 {
-				errs = append(errs, d.nccl.Recv(parts+uintptr(r*mine)*4, mine, int(r), d.on))
+				errs = append(errs, d.nccl.Recv(parts+uintptr(r*mine)*4, mine, int(r), d.stream))
 			}
 		}
 		return errors.Join(errs...)
@@ -71,7 +71,7 @@ func (d *device) reduceByNCCL(p *commP, threads uint32) error {
 		err = d.do("sum_parts", [3]uint32{uint32(min(1024, (mine/4+255)/256)), 1, 1}, 256, 0, unsafe.Pointer(&s))
 	}
 	if err == nil {
-		err = d.nccl.Gather(sums+uintptr(p.rank)*part, sums, int64(part)/4, d.on)
+		err = d.nccl.Gather(sums+uintptr(p.rank)*part, sums, int64(part)/4, d.stream)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", kernels.ErrDevice, err)

@@ -42,8 +42,11 @@ func (w *weight) layout() (bytes int64, err error) {
 	switch {
 	case w.use == kernels.Gather || w.format == kernels.F32:
 		w.each = kernels.WeightBytes(w.format, int64(w.rows), int64(w.cols))
-	case w.format == kernels.BF16 || w.format == kernels.FP8:
+	case w.format == kernels.BF16:
 		w.kt = (w.cols + 15) / 16
+		w.each = int64(w.tiles) * int64(w.kt) * 512
+	case w.format == kernels.FP8:
+		w.kt = (w.cols + 31) / 32
 		w.each = int64(w.tiles) * int64(w.kt) * 512
 	case w.units4 == tensor4:
 		w.tiles, w.kt = (w.rows+127)/128, (w.cols+63)/64

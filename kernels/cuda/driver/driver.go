@@ -92,6 +92,7 @@ type Launch struct {
 	Func    cu.Function
 	Grid    [3]uint32
 	Threads uint32
+	Cluster uint32 // blocks of a cluster, where the kernel does not say; 0: 1
 	Shared  uint32 // dynamic shared memory, bytes
 	Early   bool   // may start before the kernel in front of it has finished: it waits itself
 	Params  unsafe.Pointer
@@ -107,7 +108,7 @@ func (l *Launch) Do(s cu.Stream) error {
 	if l.Early {
 		early = 1
 	}
-	return result(C.glmbatch_launch(function(l.Func), &dims[0], C.uint(l.Shared), stream(s), early, l.Params))
+	return result(C.glmbatch_launch(function(l.Func), &dims[0], C.uint(l.Cluster), C.uint(l.Shared), stream(s), early, l.Params))
 }
 
 // MaxShared allows a function that much dynamic shared memory a block.
@@ -118,6 +119,12 @@ func MaxShared(f cu.Function, bytes int) error {
 // LargeClusters allows a function clusters of more than eight blocks.
 func LargeClusters(f cu.Function) error {
 	return result(C.x_attribute(function(f), C.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1))
+}
+
+// PreferShared gives a function's multiprocessor as much shared memory as it can have.
+// A kernel cannot start beside one that wants another amount.
+func PreferShared(f cu.Function) error {
+	return result(C.x_attribute(function(f), C.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 100))
 }
 
 // Graph is a captured and instantiated list of launches.

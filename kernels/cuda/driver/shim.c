@@ -65,13 +65,19 @@ int glmbatch_status(void) { return status; }
 int glmbatch_missing(void) { return missing; }
 const struct extra *glmbatch_extra(void) { return &x; }
 
-CUresult glmbatch_launch(CUfunction f, const unsigned *dims, unsigned smem, CUstream s, int early, void *params) {
-	CUlaunchAttribute a[1];
+CUresult glmbatch_launch(CUfunction f, const unsigned *dims, unsigned cluster, unsigned smem, CUstream s, int early, void *params) {
+	CUlaunchAttribute a[2];
 	CUlaunchConfig c = {dims[0], dims[1], dims[2], dims[3], 1, 1, smem, s, a, 0};
 	if (early) {
 		a[0].id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
 		a[0].value.programmaticStreamSerializationAllowed = 1;
 		c.numAttrs = 1;
+	}
+	if (cluster > 1) {
+		CUlaunchAttribute *b = &a[c.numAttrs++];
+		b->id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+		b->value.clusterDim.x = cluster;
+		b->value.clusterDim.y = b->value.clusterDim.z = 1;
 	}
 	void *args[1] = {params};
 	return x.launch(&c, f, args, 0);

@@ -31,5 +31,5 @@ int glmbatch_status(void);
 int glmbatch_missing(void);
 const struct extra *glmbatch_extra(void);
 
-// dims: grid x, y, z and threads a block. params: the kernel's one struct.
-CUresult glmbatch_launch(CUfunction f, const unsigned *dims, unsigned smem, CUstream s, int early, void *params);
+// dims: grid x, y, z and threads a block. cluster: blocks of one, 0 or 1 for none. params: the kernel's one struct.
+CUresult glmbatch_launch(CUfunction f, const unsigned *dims, unsigned cluster, unsigned smem, CUstream s, int early, void *params);

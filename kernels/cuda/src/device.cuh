@@ -23,13 +23,14 @@ __device__ __forceinline__ u64 globaltimer() {
 
 // begin lets the next kernel of the stream start its weight loads. ready waits
 // until the kernels before have finished and flushed: nothing but weights may be
-// read, and nothing written, before it. It stamps the call's start: from there
+// read, and nothing written, before it. Its first block stamps the call's start: from there
 // on the call has the GPU, and what it did early was in others' time.
 __device__ __forceinline__ void begin() { asm volatile("griddepcontrol.launch_dependents;"); }
-__device__ __forceinline__ void ready(u64* at) {
+__device__ __forceinline__ void ready(u64* at, bool first) {
   asm volatile("griddepcontrol.wait;" ::: "memory");
-  if (at && threadIdx.x == 0 && blockIdx.x == 0) atomicMin(at, globaltimer());
+  if (at && threadIdx.x == 0 && first) atomicMin(at, globaltimer());
 }
+__device__ __forceinline__ void ready(u64* at) { ready(at, blockIdx.x == 0); }
 // The blocks that end together leave their ends in kEnds places: in one they would
 // wait for each other longer than for all else that stamps cost. stamps_take brings
 // them together.
@@ -126,6 +127,36 @@ __device__ __forceinline__ float block_max(float v, float* s) {
 __device__ __forceinline__ void cluster_sync() {
   asm volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
+__device__ __forceinline__ int cluster_rank() {
+  int r;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(r));
+  return r;
+}
+// A block's inbox in its shared memory: other blocks of the cluster send values, which
+// the block may read when all bytes that it expects have come. Every block opens its
+// own; who sends first waits until all are open. There is no fence in global memory.
+__device__ __forceinline__ void open_inbox(u64* inbox, int bytes) {
+  uint32_t b = __cvta_generic_to_shared(inbox);
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(b) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(b), "r"(bytes) : "memory");
+  }
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+__device__ __forceinline__ void inboxes_open() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+// send writes v where p, an address in this block's shared memory, is in block rank's.
+__device__ __forceinline__ void send(float* p, u64* inbox, int rank, float v) {
+  uint32_t a, b;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(a) : "r"((uint32_t)__cvta_generic_to_shared(p)), "r"(rank));
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"((uint32_t)__cvta_generic_to_shared(inbox)), "r"(rank));
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(a), "r"(__float_as_uint(v)), "r"(b) : "memory");
+}
+__device__ __forceinline__ void receive(u64* inbox) {
+  uint32_t b = __cvta_generic_to_shared(inbox), done = 0;
+  while (!done)
+    asm volatile("{\n\t.reg .pred q;\n\tmbarrier.try_wait.parity.shared.b64 q, [%1], 0;\n\tselp.b32 %0, 1, 0, q;\n\t}" : "=r"(done) : "r"(b) : "memory");
+}
 // of_block reads p, an address in this block's shared memory, in block rank's.
 __device__ __forceinline__ float of_block(const float* p, int rank) {
   uint32_t a = __cvta_generic_to_shared(p), b;
@@ -134,5 +165,20 @@ __device__ __forceinline__ float of_block(const float* p, int rank) {
   asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(b) : "memory");
   return v;
 }
+
+// Copies of 16 bytes into shared memory, in groups; bytes 0: of zeros. landed waits
+// for all but the last N groups of the thread.
+__device__ __forceinline__ void copy16(void* dst, const void* src, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(dst)), "l"(src), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+template <int N>
+__device__ __forceinline__ void landed() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+
+// turn rotates a pair by (cosine, sine); written out, so that it is the same
+// everywhere.
+__device__ __forceinline__ float2 turn(float2 v, float2 cs) { return {fmaf(v.x, cs.x, -__fmul_rn(v.y, cs.y)), fmaf(v.y, cs.x, __fmul_rn(v.x, cs.y))}; }
 
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }

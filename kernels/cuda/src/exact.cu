@@ -2,6 +2,7 @@
 // checks against references. A warp has 16 outputs; a lane the columns of its
 // fragments, step by step; the four lanes of a row are added in a tree.
 #include "fp4.cuh"
+#include "steps.cuh"
 
 struct ExactP {
   const char* w;        // of head or expert 0
@@ -38,6 +39,28 @@ struct Bf16Steps {
     if (c < k) a = *reinterpret_cast<const float2*>(x + c);
     if (c + 8 < k) b = *reinterpret_cast<const float2*>(x + c + 8);
     v[0] = a.x, v[1] = a.y, v[2] = b.x, v[3] = b.y;
+  }
+};
+struct Fp8Steps {
+  static constexpr int kStep = 32, kCols = 8;
+  const uint4* w;
+  __device__ Fp8Steps(const char* w, int tile, int k, int lane) : w(reinterpret_cast<const uint4*>(w) + (size_t)tile * ((k + 31) / 32) * 32 + lane) {}
+  __device__ __forceinline__ void weights(float (&v)[2][kCols], int step) const {
+    uint32_t a[2][4];
+    Fp8Step::frags(a, w[(size_t)step * 32]);
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+#pragma unroll
+      for (int j = 0; j < 4; j++) v[j & 1][4 * i + (j & 2)] = lowf(a[i][j]), v[j & 1][4 * i + (j & 2) + 1] = highf(a[i][j]);
+  }
+  static __device__ __forceinline__ void inputs(float (&v)[kCols], const float* x, int c, int t, int k) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      int at = c + 8 * i + 2 * t;
+      float2 a = {0, 0};
+      if (at < k) a = *reinterpret_cast<const float2*>(x + at);
+      v[2 * i] = a.x, v[2 * i + 1] = a.y;
+    }
   }
 };
 struct Fp4Steps {
@@ -189,6 +212,7 @@ __device__ __forceinline__ void exact_down(const ExactP& p) {
 
 #define ENTRY(name, call) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ ExactP p) { call(p); }
 ENTRY(exact_gemm_bf16, exact_gemm<Bf16Steps>)
+ENTRY(exact_gemm_fp8, exact_gemm<Fp8Steps>)
 ENTRY(exact_gemm_fp4, exact_gemm<Fp4Steps>)
 ENTRY(exact_up_bf16, exact_up<Bf16Steps>)
 ENTRY(exact_up_fp4, exact_up<Fp4Steps>)

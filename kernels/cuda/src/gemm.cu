@@ -1,7 +1,8 @@
-// y[m, n] = x[m, k] w[n, k]ᵀ. A cluster of C blocks owns 16 outputs of 8*NT tokens;
-// the blocks and their warps share k, in slices that follow from n and k alone. The
-// weights are read once, straight into fragments.
+// y[m, n] = x[m, k] w[n, k]ᵀ with more than eight rows, or weights that product.cuh
+// does not read. A cluster of C blocks owns 16 outputs of 8*NT tokens; the blocks and
+// their warps share k in the slices of product.cuh, so that a row's bits are the same.
 #include "fp4.cuh"
+#include "steps.cuh"
 
 struct GemmP {
   const void* w;
@@ -29,8 +30,8 @@ __device__ __forceinline__ void rotate(const GemmP& p, int m0, int tokens) {
     const float* x = p.x + (size_t)m * p.ldx + (size_t)head * p.xhead + p.k + 2 * j;
     float* y = p.y + (size_t)m * p.ldy + (size_t)head * p.yhead + p.n + 2 * j;
     float a = x[0], b = x[1];
-    y[0] = a * cs.x - b * cs.y;
-    y[1] = b * cs.x + a * cs.y;
+    float2 v = turn({a, b}, cs);
+    y[0] = v.x, y[1] = v.y;
   }
 }
 
@@ -73,12 +74,13 @@ __device__ __forceinline__ void reduce(float (&acc)[NT][4], float* smem, F f) {
   cluster_sync();
 }
 
-template <int NT, int C>
-__device__ __forceinline__ void gemm_bf16(const GemmP& p) {
+template <typename W, int NT, int C>
+__device__ __forceinline__ void gemm(const GemmP& p) {
   __shared__ float smem[kWarps * 16 * (NT * 8 + 1)];
+  constexpr int F = W::kFrags, U = 4 / F;
   begin();
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  int tile = blockIdx.x / C, kt = (p.k + 15) / 16, lo, hi, m0 = blockIdx.y * 8 * NT, head = blockIdx.z;
+  int tile = blockIdx.x / C, kt = (p.k + 16 * F - 1) / (16 * F), lo, hi, m0 = blockIdx.y * 8 * NT, head = blockIdx.z;
   slice(kt, blockIdx.x % C * kWarps + warp, C * kWarps, lo, hi);
   if (C == 1 && p.rope && tile == gridDim.x - 1) {
     ready(p.at);
@@ -88,7 +90,6 @@ __device__ __forceinline__ void gemm_bf16(const GemmP& p) {
   const uint4* w = reinterpret_cast<const uint4*>(static_cast<const char*>(p.w) + head * p.whead) + ((size_t)tile * kt + lo) * 32 + lane;
   const float* x = p.x + (size_t)head * p.xhead;
   float acc[NT][4] = {};
-  constexpr int U = NT == 1 ? 6 : 4;
   uint4 q[U];
   int n = hi - lo;
 #pragma unroll
@@ -98,32 +99,17 @@ __device__ __forceinline__ void gemm_bf16(const GemmP& p) {
   const float* xr[NT];
 #pragma unroll
   for (int nt = 0; nt < NT; nt++) xr[nt] = m0 + nt * 8 + g < p.m ? x + (size_t)(m0 + nt * 8 + g) * p.ldx : nullptr;
-  // G fragments of x at a time, loaded before they are needed.
-  constexpr int G = NT == 1 ? 3 : 4;
-  int i = 0;
-  for (; i + U <= n; i += U) {
+  for (int i = 0; i < n; i += U)
 #pragma unroll
-    for (int h = 0; h < U; h += G) {
-      Frag f[G];
-      if (NT == 1) {
+    for (int u = 0; u < U; u++) {
+      if (i + u >= n) break;
+      uint32_t a[F][4];
+      W::frags(a, q[u]);
+      if (i + U + u < n) q[u] = __ldcs(w + (size_t)(i + U + u) * 32);
 #pragma unroll
-        for (int u = 0; u < G; u++) f[u] = load_x(xr[0], (lo + i + h + u) * 16 + t * 2, p.k);
-      }
+      for (int f = 0; f < F; f++)
 #pragma unroll
-      for (int u = 0; u < G; u++) {
-        uint32_t a[4] = {q[h + u].x, q[h + u].y, q[h + u].z, q[h + u].w};
-        if (i + U + h + u < n) q[h + u] = __ldcs(w + (size_t)(i + U + h + u) * 32);
-#pragma unroll
-        for (int nt = 0; nt < NT; nt++) mma_split(acc[nt], a, NT == 1 ? f[u] : load_x(xr[nt], (lo + i + h + u) * 16 + t * 2, p.k));
-      }
-    }
-  }
-#pragma unroll
-  for (int u = 0; u < U; u++)
-    if (i + u < n) {
-      uint32_t a[4] = {q[u].x, q[u].y, q[u].z, q[u].w};
-#pragma unroll
-      for (int nt = 0; nt < NT; nt++) mma_split(acc[nt], a, load_x(xr[nt], (lo + i + u) * 16 + t * 2, p.k));
+        for (int nt = 0; nt < NT; nt++) mma_split(acc[nt], a[f], load_x(xr[nt], ((lo + i + u) * F + f) * 16 + t * 2, p.k));
     }
   reduce<NT, C>(acc, smem, [&](int row, int tok, float v) {
     int r = tile * 16 + row, m = m0 + tok;
@@ -132,13 +118,14 @@ __device__ __forceinline__ void gemm_bf16(const GemmP& p) {
   finish_beside(p.at);
 }
 
-#define ENTRY(nt, c) \
-  extern "C" __global__ void __cluster_dims__(c) __launch_bounds__(256, nt == 1 ? 3 : 1) gemm_bf16_##nt##_##c(const __grid_constant__ GemmP p) { gemm_bf16<nt, c>(p); }
-#define ENTRIES(c) ENTRY(1, c) ENTRY(2, c) ENTRY(4, c) ENTRY(8, c)
-ENTRIES(1)
-ENTRIES(2)
-ENTRIES(4)
-ENTRIES(8)
+#define ENTRY(f, step, nt, c) \
+  extern "C" __global__ void __cluster_dims__(c) __launch_bounds__(256) gemm_##f##_##nt##_##c(const __grid_constant__ GemmP p) { gemm<step, nt, c>(p); }
+#define ENTRIES(f, step, nt) ENTRY(f, step, nt, 1) ENTRY(f, step, nt, 2) ENTRY(f, step, nt, 4) ENTRY(f, step, nt, 8)
+ENTRIES(bf16, Bf16Step, 2)
+ENTRIES(bf16, Bf16Step, 4)
+ENTRIES(bf16, Bf16Step, 8)
+ENTRIES(fp8, Fp8Step, 2)
+ENTRIES(fp8, Fp8Step, 8)
 
 template <int NT>
 __device__ __forceinline__ void gemm_fp4(const GemmP& p) {

@@ -78,7 +78,7 @@ __device__ __forceinline__ void route(const RouteP& p, int block, char* smem) {
   uint32_t key[kOfLane];
 #pragma unroll
   for (int i = 0; i < kOfLane; i++) b[i] = i < per && lane * per + i < p.n ? p.bias[lane * per + i] : 0;
-  ready(p.at);
+  ready(p.at, block == 0);
   begin();
   if (m < p.m) {
 #pragma unroll

@@ -66,8 +66,8 @@ __device__ __forceinline__ void rotate(const WideP& p, int m0, int tokens) {
     const float* x = p.x + (size_t)m * p.ldx + (size_t)head * p.xhead + p.k + 2 * j;
     float* y = p.y + (size_t)m * p.ldy + (size_t)head * p.yhead + p.n + 2 * j;
     float a = x[0], b = x[1];
-    y[0] = a * cs.x - b * cs.y;
-    y[1] = b * cs.x + a * cs.y;
+    float2 v = turn({a, b}, cs);
+    y[0] = v.x, y[1] = v.y;
   }
 }
 

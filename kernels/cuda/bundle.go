@@ -1,0 +1,181 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"slices"
+	"strings"
+	"unsafe"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/driver"
+)
+
+// op is what the blocks of a segment do, as in src/bundle.cu.
+type op int32
+
+const (
+	opProductBF16 op = iota
+	opProductFP8
+	opNorm
+	opLatent
+	opKey
+	opRotary
+	opSilu
+	opRoute
+)
+
+const (
+	maxSegments  = 4
+	segmentWords = 15
+	// bundleRows is how many rows products in bundles have at most.
+	bundleRows = 8
+)
+
+// segment is a small call, or a part of one, that shares a launch with others.
+type segment struct {
+	op      op
+	blocks  uint32
+	cluster uint32         // blocks that work together: a power of two
+	shared  uint32         // memory of a block, bytes
+	many    bool           // a product of more than one row
+	experts kernels.Buffer // that it chooses; none: it does not
+	params  [segmentWords]uint64
+}
+
+type bundleP struct {
+	op, until [maxSegments]int32
+	params    [maxSegments][segmentWords]uint64
+	late      int32
+}
+
+// segmentsOf is how many segments a call takes; 0: it has launches of its own.
+func segmentsOf(c *kernels.Call) int {
+	name := string(c.Kernel)
+	switch {
+	case name == "rms_norm" || name == "silu_mul" || strings.HasPrefix(name, "latent_write") || strings.HasPrefix(name, "index_write"):
+		return 1
+	case name != "gemm_bf16" && name != "gemm_fp8" && name != "v_up_bf16" && name != "q_absorb_bf16",
+		c.Dims.M > bundleRows, c.Scalars[0] != 0, // many rows; inputs that are not rounded
+		(c.Args[1].Offset|int64(c.Args[1].Pitch))%16 != 0, c.Dims.K%4 != 0, c.Dims.Rope%4 != 0: // rows that do not start at 16 bytes
+		return 0
+	case name == "q_absorb_bf16":
+		return 2
+	}
+	return 1
+}
+
+// gates reports whether product c, of one row, can do s, the silu_mul in front of it,
+// itself.
+func gates(s, c *kernels.Call) bool {
+	return s.Kernel == "silu_mul" && (c.Kernel == "gemm_bf16" || c.Kernel == "gemm_fp8") && segmentsOf(c) > 0 && c.Dims.M == 1 &&
+		s.Args[1] == c.Args[1] && s.Dims.M == c.Dims.M && s.Dims.N == c.Dims.K && (s.Args[0].Offset|int64(s.Args[0].Pitch))%16 == 0
+}
+
+// bundles lays the calls on a chain of launches, each of which waits for the one
+// before it. A call that takes segments shares the first launch that has room behind
+// those that it depends on, or with the silu_mul that it can do itself. One with
+// launches of its own comes right before the first call that needs it.
+func bundles(calls []kernels.Call) [][]int {
+	var chain [][]int
+	var room []int                // segments left in each launch
+	at := make([]int, len(calls)) // launch of each call; -1: none yet
+	open := func(i, segments int) {
+		at[i] = len(chain)
+		chain, room = append(chain, []int{i}), append(room, segments)
+	}
+	deps := dependencies{}
+	for i := range calls {
+		first := 0
+		for _, j := range deps.add(i, &calls[i]) {
+			if at[j] < 0 {
+				open(j, 0)
+			}
+			if gates(&calls[j], &calls[i]) {
+				first = max(first, at[j])
+			} else {
+				first = max(first, at[j]+1)
+			}
+		}
+		n := segmentsOf(&calls[i])
+		if n == 0 {
+			at[i] = -1
+			continue
+		}
+		for first < len(chain) && room[first] < n {
+			first++
+		}
+		if first == len(chain) {
+			open(i, maxSegments-n)
+			continue
+		}
+		at[i], chain[first] = first, append(chain[first], i)
+		room[first] -= n
+	}
+	for i := range calls {
+		if at[i] < 0 {
+			open(i, 0)
+		}
+	}
+	return chain
+}
+
+// segment adds to the bundle that is being made. p points to the parameters.
+func (d *device) segment(s segment, p unsafe.Pointer, bytes uintptr) error {
+	if d.dry || s.blocks == 0 {
+		return nil
+	}
+	if len(d.bundle) == maxSegments {
+		if err := d.flush(); err != nil {
+			return err
+		}
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(&s.params)), unsafe.Sizeof(s.params)), unsafe.Slice((*byte)(p), bytes))
+	d.bundle = append(d.bundle, s)
+	return nil
+}
+
+// gate gives a product the silu_mul whose output it multiplies, if that is in its
+// bundle.
+func (d *device) gate(p *productP) {
+	for i := range d.bundle {
+		s := (*rowsP)(unsafe.Pointer(&d.bundle[i].params))
+		if p.m == 1 && d.bundle[i].op == opSilu && s.y == p.x {
+			p.x, p.act, p.actAt = s.x, s.y, s.at
+			d.bundle = slices.Delete(d.bundle, i, i+1)
+			return
+		}
+	}
+}
+
+// flush launches the bundle.
+func (d *device) flush() error {
+	if len(d.bundle) == 0 {
+		return nil
+	}
+	var p bundleP
+	var experts kernels.Buffer
+	cluster, shared, until, name := uint32(1), uint32(0), uint32(0), "bundle_1"
+	for _, s := range d.bundle {
+		cluster, shared = max(cluster, s.cluster), max(shared, s.shared)
+		if s.many {
+			name = "bundle_8"
+		}
+		if s.experts.Index != 0 {
+			p.late, experts = 1, s.experts
+		}
+	}
+	for i := range p.until {
+		p.until[i] = 1<<31 - 1
+	}
+	for i, s := range d.bundle {
+		until += (s.blocks + cluster - 1) / cluster * cluster // whole clusters
+		p.op[i], p.until[i], p.params[i] = int32(s.op), int32(until), s.params
+	}
+	d.bundle = d.bundle[:0]
+	err := d.enqueue(name, &driver.Launch{Grid: [3]uint32{until, 1, 1}, Threads: 256, Cluster: cluster, Shared: shared, Params: unsafe.Pointer(&p)})
+	if p.late != 0 {
+		d.leads(experts)
+	}
+	return err
+}

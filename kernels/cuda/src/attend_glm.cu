@@ -1,11 +1,12 @@
 // Latent attention for entries of 512 latents and 64 rotary values. A cluster of
 // 16 blocks has a row and up to 8 heads; a pair of warps has 32 positions at a
 // time, whose entries it copies to shared memory as they are: each warp multiplies
-// half the columns for their scores, and sums half the columns. FP8 values are converted where
-// they are used, to float16, which holds them exactly; their scales multiply sums
-// and weights. The pairs' sums meet in shared memory, the blocks' in that of the
-// blocks that write them out, each in a fixed order.
+// half the columns for their scores, and sums half the columns. FP8 values are
+// converted where they are used; their scales multiply sums and weights. The
+// pairs' sums meet in shared memory, the blocks' in that of the blocks that write
+// them out, each in a fixed order.
 #include "attend.cuh"
+#include "half.cuh"
 
 constexpr int kBlocks = 16, kPairs = 4, kThreads = kPairs * 64, kTile = 32, kLatent = 512, kRope = 64, kWidth = kLatent + kRope;
 constexpr int kSteps = kWidth / 16;     // of 16 columns
@@ -38,26 +39,6 @@ static_assert(sizeof(Received) <= sizeof(uint4) * kSteps * 32);
 // Column g of a tile's n-th group of eight positions is its row place(g) + group(n).
 __device__ __forceinline__ int place(int g) { return 2 * (g ^ (g >> 2)); }
 __device__ __forceinline__ constexpr int group(int n) { return (n & 1) + 16 * (n >> 1); }
-
-__device__ __forceinline__ void mma_f16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-__device__ __forceinline__ Split split_f16(float a, float b) {
-  __half2 h = __floats2half2_rn(a, b);
-  float2 f = __half22float2(h);
-  __half2 l = __floats2half2_rn(a - f.x, b - f.y);
-  return {*reinterpret_cast<uint32_t*>(&h), *reinterpret_cast<uint32_t*>(&l)};
-}
-__device__ __forceinline__ uint32_t half_of(uint32_t two) {
-  uint32_t r;
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(r) : "h"((uint16_t)two));
-  return r;
-}
-// power is 2^e of a float's biased exponent e, within what is safe to invert.
-__device__ __forceinline__ int exponent(float v) { return max(24, min(250, (int)(__float_as_uint(v) >> 23))); }
-__device__ __forceinline__ float power(int biased) { return __uint_as_float((uint32_t)biased << 23); }
 
 __device__ __forceinline__ uint32_t shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
@@ -99,7 +80,6 @@ __device__ __forceinline__ void fetch(char* tile, const void* cache, int slot, i
     copy(row, chunk);
   }
 }
-__device__ __forceinline__ void warm(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }  // before the values are there
 
 // await gives up after about a second, which only a fault of the memory takes.
 __device__ __forceinline__ void await(u64* bar, int phase) {
@@ -121,15 +101,15 @@ __device__ __forceinline__ void pair_sync(int pair) { asm volatile("barrier.sync
 
 // A lane's part of row m's queries: four columns of head lane/4 for each of the
 // warp's steps, whose last half of the warps has not.
-constexpr int kWarps8 = 2 * kPairs, kEach = (kSteps + kWarps8 - 1) / kWarps8;
-static_assert(kLatent / 16 % kWarps8 == 0 && kEach == kLatent / 16 / kWarps8 + 1);
+constexpr int kAllWarps = 2 * kPairs, kEach = (kSteps + kAllWarps - 1) / kAllWarps;
+static_assert(kLatent / 16 % kAllWarps == 0 && kEach == kLatent / 16 / kAllWarps + 1);
 template <int F>
 __device__ __forceinline__ void queries(float4 (&v)[kEach], const AttendP& p, int m, int h0, int warp, int lane) {
   int g = lane >> 2, t = lane & 3;
   const float* q = p.q + (size_t)m * p.ldq + (size_t)(h0 + g) * kWidth;
 #pragma unroll
   for (int i = 0; i < kEach; i++) {
-    int j = i * kWarps8 + warp, k = F == 2 && i < kEach - 1 ? j / 2 * 32 + t * 8 + j % 2 * 4 : j * 16 + t * 4;
+    int j = i * kAllWarps + warp, k = F == 2 && i < kEach - 1 ? j / 2 * 32 + t * 8 + j % 2 * 4 : j * 16 + t * 4;
     v[i] = h0 + g < p.heads && j < kSteps ? *reinterpret_cast<const float4*>(q + k) : make_float4(0, 0, 0, 0);
   }
 }
@@ -149,13 +129,13 @@ __device__ __forceinline__ float stage(const float4 (&v)[kEach], AttendShared& s
     if (t == 0) s.most[warp][g] = most;
     __syncthreads();
 #pragma unroll
-    for (int w = 0; w < kWarps8; w++) most = fmaxf(most, s.most[w][g]);
+    for (int w = 0; w < kAllWarps; w++) most = fmaxf(most, s.most[w][g]);
     int e = exponent(most);
     up = power(264 - e), down = power(e - 10);  // at most 2^11
   }
 #pragma unroll
   for (int i = 0; i < kEach; i++) {
-    int j = i * kWarps8 + warp;
+    int j = i * kAllWarps + warp;
     if (j >= kSteps) break;
     Split a, b;
     if (F == 2 && i < kEach - 1) a = split_f16(v[i].x * up, v[i].y * up), b = split_f16(v[i].z * up, v[i].w * up);
@@ -353,7 +333,7 @@ __device__ __forceinline__ void attend(const AttendP& p) {
   char* tile = tiles + pair * kTile * kPitch<F>;
   if (tid < kPairs && kBulk) asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" ::"r"(shared(&s.arrived[tid])) : "memory");
   if (tid == 0) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared(&s.free)), "r"(kBlocks * kWarps8) : "memory");
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared(&s.free)), "r"(kBlocks * kAllWarps) : "memory");
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared(&s.received)) : "memory");
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(&s.received)), "r"((uint32_t)sizeof(Received)) : "memory");
   }

@@ -1,4 +1,5 @@
 // The sparse-attention indexer: scores of all positions.
+#include "half.cuh"
 #include "wgmma.cuh"
 
 struct IndexP {
@@ -16,26 +17,6 @@ struct IndexP {
 };
 
 constexpr int kPage = 64, kBlocks = 4;  // a key has at most four blocks of 32 values
-
-__device__ __forceinline__ void mma_f16(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-__device__ __forceinline__ Split split_f16(float a, float b) {
-  __half2 h = __floats2half2_rn(a, b);
-  float2 f = __half22float2(h);
-  __half2 l = __floats2half2_rn(a - f.x, b - f.y);
-  return {*reinterpret_cast<uint32_t*>(&h), *reinterpret_cast<uint32_t*>(&l)};
-}
-__device__ __forceinline__ uint32_t half_of(uint32_t two) {
-  uint32_t r;
-  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(r) : "h"((uint16_t)two));
-  return r;
-}
-
-// warm makes the way to an address short: before the values are there.
-__device__ __forceinline__ void warm(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
 // A lane's keys of 16 positions as they are in the cache, eight values at a time:
 // of positions lane/4 and that + 8. F: 0 float32, 1 BF16, 2 FP8, its scales apart.
@@ -355,12 +336,12 @@ __device__ __forceinline__ void wgmma_f16(float (&d)[32], const uint32_t (&a)[4]
 
 template <int F>
 __device__ __forceinline__ void index_logits_wide(const IndexP& p) {
-  extern __shared__ __align__(1024) char smem[];
+  extern __shared__ __align__(1024) char panels[];
   constexpr int kPanel = 64 * 128, kRoom = 2 * kPanel;  // 64 columns of q, all
   begin();
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   int base = blockIdx.x * 256, m = blockIdx.y * p.span, end = min(p.m, m + p.span);
-  float* hw = reinterpret_cast<float*>(smem + 2 * kRoom);  // [2][32]
+  float* hw = reinterpret_cast<float*>(panels + 2 * kRoom);  // [2][32]
   ready(p.at);
   auto past = [&](int i) {  // the next row that has positions here
     while (i < end && p.pos[i] < base) i++;
@@ -387,7 +368,7 @@ __device__ __forceinline__ void index_logits_wide(const IndexP& p) {
     }
     Queries<F, true> mine;
     mine.load(p, m, warp, lane), mine.turned(p, lane);
-    char* room = smem + turn * kRoom;
+    char* room = panels + turn * kRoom;
     float up, down;
     mine.power(up, down);
 #pragma unroll

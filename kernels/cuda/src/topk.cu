@@ -6,7 +6,7 @@
 // at which the count from above reaches topk is narrowed further, by the bits of
 // the values, until few enough are left to be compared with each other. That is
 // exact: bins keep the order.
-#include "device.cuh"
+#include "half.cuh"
 
 struct TopP {
   const float* scores;  // [m, lds]: a row's width
@@ -48,9 +48,6 @@ __device__ __forceinline__ uint32_t read(uint32_t at) {
   asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(v) : "r"(at) : "memory");
   return v;
 }
-
-// warm makes the way to an address short: before the values are there.
-__device__ __forceinline__ void warm(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
 // meet waits for all threads of the row, and for what they wrote.
 template <int C>

@@ -44,9 +44,9 @@ type segment struct {
 }
 
 type bundleP struct {
-	op, until [maxSegments]int32
-	params    [maxSegments][segmentWords]uint64
-	late      int32
+	op, until, blocks [maxSegments]int32
+	params            [maxSegments][segmentWords]uint64
+	late              int32
 }
 
 // segmentsOf is how many segments a call takes; 0: it has launches of its own.
@@ -125,12 +125,18 @@ func bundles(calls []kernels.Call) [][]int {
 	return chain
 }
 
+// apart reports whether both are products, one of one row and the other of more,
+// which the kernel cannot do at once.
+func (s *segment) apart(o segment) bool {
+	return s.op <= opProductFP8 && o.op <= opProductFP8 && s.many != o.many
+}
+
 // segment adds to the bundle that is being made. p points to the parameters.
 func (d *device) segment(s segment, p unsafe.Pointer, bytes uintptr) error {
 	if d.dry || s.blocks == 0 {
 		return nil
 	}
-	if len(d.bundle) == maxSegments {
+	if len(d.bundle) == maxSegments || slices.ContainsFunc(d.bundle, s.apart) {
 		if err := d.flush(); err != nil {
 			return err
 		}
@@ -175,7 +181,7 @@ func (d *device) flush() error {
 	}
 	for i, s := range d.bundle {
 		until += (s.blocks + cluster - 1) / cluster * cluster // whole clusters
-		p.op[i], p.until[i], p.params[i] = int32(s.op), int32(until), s.params
+		p.op[i], p.until[i], p.blocks[i], p.params[i] = int32(s.op), int32(until), int32(s.blocks), s.params
 	}
 	d.bundle = d.bundle[:0]
 	err := d.enqueue(name, &driver.Launch{Grid: [3]uint32{until, 1, 1}, Threads: 256, Cluster: cluster, Shared: shared, Params: unsafe.Pointer(&p)})

@@ -10,7 +10,8 @@ constexpr int kSegments = 4;
 
 struct BundleP {
   int op[kSegments];
-  int until[kSegments];  // the block behind the segment
+  int until[kSegments];  // the block behind the segment, which has whole clusters
+  int blocks[kSegments];
   union {
     ProductP product;
     RowsP rows;
@@ -25,6 +26,7 @@ __device__ __forceinline__ void bundle(const BundleP& b) {
   if (!b.late) begin();
   int s = 0, block = blockIdx.x;
   while (blockIdx.x >= b.until[s]) block = blockIdx.x - b.until[s++];
+  if (block >= b.blocks[s] && b.op[s] > kProductFp8) return;
   switch (b.op[s]) {
     case kProductBf16: return product<Bf16Step, R>(b.p[s].product, block, smem);
     case kProductFp8: return product<Fp8Step, R>(b.p[s].product, block, smem);

@@ -113,14 +113,15 @@ __device__ __forceinline__ void product(const ProductP& p, int block, char* smem
   auto window = [&](int first) {  // group
     int k = (lo + first * kGroup) * F * 16 + lane * 4;
     const float* x = p.x + (size_t)head * p.xhead + k;
-    bring<R>(v, x, p.m, hop, p.k - k);
+    int left = n > 0 ? p.k - k : 0;
+    bring<R>(v, x, p.m, hop, left);
     if (R == 1 && p.act) {
       float4 up[kCells];
-      bring<R>(up, x + p.k, 1, hop, p.k - k);
+      bring<R>(up, x + p.k, 1, hop, left);
 #pragma unroll
       for (int i = 0; i < kCells; i++) {
         v[i] = {silu(v[i].x) * up[i].x, silu(v[i].y) * up[i].y, silu(v[i].z) * up[i].z, silu(v[i].w) * up[i].w};
-        if (tile == 0 && k + i * hop < p.k) *reinterpret_cast<float4*>(p.act + k + i * hop) = v[i];
+        if (tile == 0 && i * hop < left) *reinterpret_cast<float4*>(p.act + k + i * hop) = v[i];
       }
     }
   };

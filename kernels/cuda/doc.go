@@ -21,10 +21,13 @@
 // ones; all of it was compiled, and what an H200 takes was run. Every GPU has all of
 // the table. A row's bits are the same on each path of a line:
 //
-//   - dense products: src/gemm.cu; more than 16 rows on 9.0: src/wide.cu (warpgroups)
+//   - dense products: src/gemm.cu; more than 8 rows on 9.0: src/wide.cu (warpgroups)
 //   - experts: src/experts.cu for FP4, src/moe.cu for other formats; many rows of FP4
 //     on 9.0: src/wide_moe.cu
-//   - attention and indexer: src/attend.cu, src/indexer.cu; prefill as decode
+//   - attention: src/attend.cu; GLM-5's sizes: src/attend_glm.cu
+//   - indexer: src/indexer.cu, src/topk.cu
+//   - small calls of few rows that do not wait for each other share a launch:
+//     src/bundle.cu
 //   - 4-bit activations: 12.0 src/fp4mma.cu, 10.0 src/fp4tensor.cu; else they are
 //     rounded to 4 bits and go through the kernels above
 //   - exact products: src/exact.cu
@@ -56,8 +59,9 @@
 // Where a call says exact, as programs with float32 caches do, products are float32
 // throughout, on plain kernels that are there for checks.
 //
-// Attention reads BF16 and FP8 entries in place; an FP8 entry's scales multiply sums,
-// never its values. Softmax is float32. Keys of a float32 indexer cache are split as
+// Attention reads BF16 and FP8 entries in place. FP8 codes are exact in BF16 and in
+// float16; queries and likelihoods are the sums of two such values, and an entry's
+// scales multiply those or sums, never the codes. Softmax is float32. Keys of a float32 indexer cache are split as
 // inputs are.
 //
 // 4-bit activations (formats fp4a4) are E2M1 times an E4M3 scale, exact in BF16, so

@@ -127,7 +127,7 @@ func nativeUp(d *device, c *kernels.Call, at uintptr) error {
 		if err := d.tensor4(&a, w, groups, t, 1); err != nil {
 			return err
 		}
-		return d.do("silu_mul", [3]uint32{ceil(n, 256), uint32(pairs), 1}, 256, 0, unsafe.Pointer(&b))
+		return d.rows(opSilu, ceil(n, 256)*uint32(pairs), &b)
 	}
 	return d.do(fmt.Sprintf("moe_up_fp4a4_%d", t), [3]uint32{ceil(a.n, 16), groups, 1}, 256, 0, unsafe.Pointer(&a))
 }

@@ -22,9 +22,6 @@ func embedRows(d *device, c *kernels.Call, at uintptr) error {
 func rmsNorm(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
 	a := rowsP{x: d.ptr(c.Args[0]), w: d.ptr(c.Args[1]), y: d.ptr(c.Args[2]), at: at, m: x.M, k: x.K, ldx: ld(c.Args[0], x.K), ldy: ld(c.Args[2], x.K), eps: c.Scalars[0]}
-	if x.K%4 != 0 {
-		return fmt.Errorf("%w: rows of %d values: a multiple of 4", kernels.ErrKernel, x.K)
-	}
 	return d.rows(opNorm, uint32(x.M), &a)
 }
 
@@ -35,8 +32,8 @@ func addNormParams(d *device, c *kernels.Call, at uintptr) rowsP {
 }
 
 func addNorm(d *device, c *kernels.Call, at uintptr) error {
-	if c.Dims.N%4 != 0 || c.Dims.N > 8192 {
-		return fmt.Errorf("%w: rows of %d values: a multiple of 4, at most 8192", kernels.ErrKernel, c.Dims.N)
+	if c.Dims.N > 8192 {
+		return fmt.Errorf("%w: rows of %d values, at most 8192", kernels.ErrKernel, c.Dims.N)
 	}
 	a := addNormParams(d, c, at)
 	return d.do("add_norm", [3]uint32{uint32(a.m), 1, 1}, 768, 0, unsafe.Pointer(&a))

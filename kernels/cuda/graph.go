@@ -294,6 +294,9 @@ func (d *device) capture(calls []kernels.Call) (*driver.Graph, error) {
 
 // do launches one kernel by name. p points to its parameters.
 func (d *device) do(name string, grid [3]uint32, threads, shared uint32, p unsafe.Pointer) error {
+	if err := d.flush(); err != nil { // what the call asked for before
+		return err
+	}
 	return d.enqueue(name, &driver.Launch{Grid: grid, Threads: threads, Shared: shared, Params: p})
 }
 

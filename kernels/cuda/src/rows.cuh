@@ -24,18 +24,28 @@ constexpr int kPage = 64;
 // Cosine and sine of pair j of the rotary values of a position.
 __device__ __forceinline__ float2 angle(const RowsP& p, int pos, int j) { return reinterpret_cast<const float2*>(p.rope)[(size_t)pos * (p.nrope / 2) + j]; }
 
-// Four values, of a row of n, from i on; i and n are multiples of 4.
+// Four values, of a row of n, from i on; those past its end are 0 and not stored.
+__device__ __forceinline__ bool whole(const float* x, int i, int n) { return i + 4 <= n && reinterpret_cast<uintptr_t>(x) % 16 == 0; }
 __device__ __forceinline__ float4 load_row(const float* x, int i, int n) {
-  if (i >= n) return {0, 0, 0, 0};
-  if (reinterpret_cast<uintptr_t>(x) % 16 == 0) return __ldcg(reinterpret_cast<const float4*>(x + i));
-  return {__ldcg(x + i), __ldcg(x + i + 1), __ldcg(x + i + 2), __ldcg(x + i + 3)};
+  if (whole(x, i, n)) return __ldcg(reinterpret_cast<const float4*>(x + i));
+  float4 v = {0, 0, 0, 0};
+  if (i < n) v.x = __ldcg(x + i);
+  if (i + 1 < n) v.y = __ldcg(x + i + 1);
+  if (i + 2 < n) v.z = __ldcg(x + i + 2);
+  if (i + 3 < n) v.w = __ldcg(x + i + 3);
+  return v;
+}
+__device__ __forceinline__ void store_row(float* y, int i, int n, float4 v) {
+  if (whole(y, i, n)) {
+    *reinterpret_cast<float4*>(y + i) = v;
+    return;
+  }
+  if (i < n) y[i] = v.x;
+  if (i + 1 < n) y[i + 1] = v.y;
+  if (i + 2 < n) y[i + 2] = v.z;
+  if (i + 3 < n) y[i + 3] = v.w;
 }
 __device__ __forceinline__ float2 load_pair(const float* x, int j) { return {__ldcg(x + 2 * j), __ldcg(x + 2 * j + 1)}; }
-__device__ __forceinline__ void store_row(float* y, int i, int n, float4 v) {
-  if (i >= n) return;
-  if (reinterpret_cast<uintptr_t>(y) % 16 == 0) *reinterpret_cast<float4*>(y + i) = v;
-  else y[i] = v.x, y[i + 1] = v.y, y[i + 2] = v.z, y[i + 3] = v.w;
-}
 __device__ __forceinline__ float4 mul(float4 a, float r, float4 w) { return {a.x * r * w.x, a.y * r * w.y, a.z * r * w.z, a.w * r * w.w}; }
 __device__ __forceinline__ float squares(float4 v, float s) { return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, s)))); }
 // The scale of E4M3 codes whose largest value is v.

@@ -33,7 +33,7 @@ var entries = map[string]string{
 	"wide":       "wide_split_bf16_64 wide_split_bf16_128 wide_split_fp4_64 wide_split_fp4_128 wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16_4 few_bf16_32_4 few_bf16_64_4 few_fp4_16_4 few_fp4_32_4 few_fp4_64_4 few_bf16_16_6 few_bf16_32_6 few_bf16_64_6 few_fp4_16_6 few_fp4_32_6 few_fp4_64_6 few_sum",
 	"wide_moe":   "moe_split_fp4 wide_up_fp4 wide_down_fp4",
 	"exact":      "exact_gemm_bf16 exact_gemm_fp8 exact_gemm_fp4 exact_up_bf16 exact_up_fp4 exact_down_bf16 exact_down_fp4",
-	"rows":       "add_norm add_norm_any gather_rows embed quant_pairs",
+	"rows":       "add_norm gather_rows embed quant_pairs",
 	"route":      "moe_route_many",
 	"attend":     "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
 	"attend_glm": "mla_attend_glm_bf16 mla_attend_glm_fp8 mla_attend_glm_fp8_few",

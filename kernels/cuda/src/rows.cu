@@ -31,30 +31,6 @@ extern "C" __global__ void __launch_bounds__(768) add_norm(const __grid_constant
   finish_beside(p.at);
 }
 
-// add_norm of rows whose length is no multiple of 4.
-extern "C" __global__ void __launch_bounds__(768) add_norm_any(const __grid_constant__ RowsP p) {
-  constexpr int kValues = 11;  // of a thread
-  __shared__ float s[32];
-  begin();
-  ready(p.at);
-  float* res = p.res + (size_t)blockIdx.x * p.ldr;
-  const float* x = p.x + (size_t)blockIdx.x * p.ldx;
-  float v[kValues], ss = 0;
-#pragma unroll
-  for (int j = 0; j < kValues; j++) {
-    int i = j * 768 + threadIdx.x;
-    v[j] = i < p.n ? __ldcg(res + i) + __ldcg(x + i) : 0;
-    ss = fmaf(v[j], v[j], ss);
-  }
-  float r = rsqrtf(block_sum(ss, s) / p.n + p.eps);
-#pragma unroll
-  for (int j = 0; j < kValues; j++) {
-    int i = j * 768 + threadIdx.x;
-    if (i < p.n) res[i] = v[j], p.y[(size_t)blockIdx.x * p.ldy + i] = v[j] * r * p.w[i];
-  }
-  finish_beside(p.at);
-}
-
 extern "C" __global__ void __launch_bounds__(256) gather_rows(const __grid_constant__ RowsP p) {
   begin();
   ready(p.at);

@@ -22,7 +22,6 @@ const (
 	opKey
 	opRotary
 	opSilu
-	opRoute
 )
 
 const (
@@ -36,28 +35,21 @@ const (
 type segment struct {
 	op      op
 	blocks  uint32
-	cluster uint32         // blocks that work together: a power of two
-	shared  uint32         // memory of a block, bytes
-	many    bool           // a product of more than one row
-	experts kernels.Buffer // that it chooses; none: it does not
+	cluster uint32 // blocks that work together: a power of two
+	shared  uint32 // memory of a block, bytes
+	many    bool   // a product of more than one row
 	params  [segmentWords]uint64
 }
 
 type bundleP struct {
 	op, until, blocks [maxSegments]int32
 	params            [maxSegments][segmentWords]uint64
-	late              int32
 }
 
 // segmentsOf is how many segments a call takes; 0: it has launches of its own.
 func segmentsOf(c *kernels.Call) int {
 	name := string(c.Kernel)
 	switch {
-	case name == "moe_route":
-		if c.Dims.Groups > inRegisters {
-			return 0
-		}
-		return 1
 	case name == "rms_norm" || name == "silu_mul" || strings.HasPrefix(name, "latent_write") || strings.HasPrefix(name, "index_write"):
 		return 1
 	case name != "gemm_bf16" && name != "gemm_fp8" && name != "v_up_bf16" && name != "q_absorb_bf16",
@@ -165,15 +157,11 @@ func (d *device) flush() error {
 		return nil
 	}
 	var p bundleP
-	var experts kernels.Buffer
 	cluster, shared, until, name := uint32(1), uint32(0), uint32(0), "bundle_1"
 	for _, s := range d.bundle {
 		cluster, shared = max(cluster, s.cluster), max(shared, s.shared)
 		if s.many {
 			name = "bundle_8"
-		}
-		if s.experts.Index != 0 {
-			p.late, experts = 1, s.experts
 		}
 	}
 	for i := range p.until {
@@ -184,9 +172,5 @@ func (d *device) flush() error {
 		p.op[i], p.until[i], p.blocks[i], p.params[i] = int32(s.op), int32(until), int32(s.blocks), s.params
 	}
 	d.bundle = d.bundle[:0]
-	err := d.enqueue(name, &driver.Launch{Grid: [3]uint32{until, 1, 1}, Threads: 256, Cluster: cluster, Shared: shared, Params: unsafe.Pointer(&p)})
-	if p.late != 0 {
-		d.leads(experts)
-	}
-	return err
+	return d.enqueue(name, &driver.Launch{Grid: [3]uint32{until, 1, 1}, Threads: 256, Cluster: cluster, Shared: shared, Params: unsafe.Pointer(&p)})
 }

@@ -34,7 +34,7 @@ var entries = map[string]string{
 	"wide_moe":   "moe_split_fp4 wide_up_fp4 wide_down_fp4",
 	"exact":      "exact_gemm_bf16 exact_gemm_fp8 exact_gemm_fp4 exact_up_bf16 exact_up_fp4 exact_down_bf16 exact_down_fp4",
 	"rows":       "add_norm gather_rows embed quant_pairs",
-	"route":      "moe_route_many",
+	"route":      "moe_route moe_route_many",
 	"attend":     "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
 	"attend_glm": "mla_attend_glm_bf16 mla_attend_glm_fp8 mla_attend_glm_fp8_few",
 	"indexer":    "index_logits_f32_1_4_0 index_logits_bf16_1_8_0 index_logits_bf16_2_4_0 index_logits_bf16_2_8_0 index_logits_bf16_4_4_1 index_logits_fp8_1_8_0 index_logits_fp8_2_4_0 index_logits_fp8_2_8_0 index_logits_fp8_4_4_1 index_logits_bf16_wide index_logits_fp8_wide",

@@ -1,10 +1,9 @@
 // A bundle: small calls that do not wait for each other, in one launch. Each has a
 // segment of the blocks, and its own stamps.
 #include "product.cuh"
-#include "route.cuh"
 #include "rows.cuh"
 
-enum Op { kProductBf16, kProductFp8, kNorm, kLatent, kKey, kRotary, kSilu, kRoute };  // as in bundle.go
+enum Op { kProductBf16, kProductFp8, kNorm, kLatent, kKey, kRotary, kSilu };  // as in bundle.go
 
 constexpr int kSegments = 4;
 
@@ -15,15 +14,13 @@ struct BundleP {
   union {
     ProductP product;
     RowsP rows;
-    RouteP route;
   } p[kSegments];
-  int late;  // what comes after it may start once what came before it is done
 };
 
 template <int R>
 __device__ __forceinline__ void bundle(const BundleP& b) {
   extern __shared__ __align__(128) char smem[];
-  if (!b.late) begin();
+  begin();
   int s = 0, block = blockIdx.x;
   while (blockIdx.x >= b.until[s]) block = blockIdx.x - b.until[s++];
   if (block >= b.blocks[s] && b.op[s] > kProductFp8) return;
@@ -35,7 +32,6 @@ __device__ __forceinline__ void bundle(const BundleP& b) {
     case kKey: return key(b.p[s].rows, block);
     case kRotary: return rotary(b.p[s].rows, block);
     case kSilu: return gate(b.p[s].rows, block);
-    case kRoute: return route(b.p[s].route, block, smem);
   }
 }
 

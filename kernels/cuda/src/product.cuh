@@ -101,7 +101,6 @@ __device__ __forceinline__ void product(const ProductP& p, int block, char* smem
     landed<0>();
   }
   ready(p.at, block == 0);
-  begin();
   u64* act_at = R == 1 && p.act && tile == 0 && threadIdx.x == 0 ? p.act_at : nullptr;
   if (act_at) atomicMin(act_at, globaltimer());
   constexpr int kCells = L::kCells;

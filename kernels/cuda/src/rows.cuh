@@ -160,7 +160,6 @@ __device__ __forceinline__ void rotary(const RowsP& p, int m) {
 // y = silu(gate) up; a row of x is [gate n | up n]. A block 256 of a row's outputs.
 __device__ __forceinline__ void gate(const RowsP& p, int block) {
   ready(p.at, block == 0);
-  begin();
   int per = (p.n + 255) / 256, m = block / per, i = block % per * 256 + threadIdx.x;
   const float* x = p.x + (size_t)m * p.ldx;
   if (i < p.n) p.y[(size_t)m * p.ldy + i] = silu(__ldcg(x + i)) * __ldcg(x + p.n + i);

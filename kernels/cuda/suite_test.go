@@ -27,7 +27,7 @@ func TestDevice(t *testing.T) {
 		}
 	})
 	kerneltest.Run(t, func(t testing.TB, ranks int) []kernels.Device {
-		ds, err := Open(ranks, Options{StepTimeout: 10 * time.Second, like: held})
+		ds, err := Open(ranks, Options{StepTimeout: time.Minute, like: held})
 		if err != nil {
 			t.Fatal(err)
 		}

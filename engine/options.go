@@ -48,7 +48,7 @@ type Done struct {
 func (o Options) resolve(m glm5.Options, info kernels.Info) (Options, sched.Options, error) {
 	var errs []error
 	if o.Ahead < 0 || o.Ahead > kernels.MaxAhead || o.Ahead > 1 && o.OnStepDone != nil {
-		errs = append(errs, fmt.Errorf("Ahead %d is not in 0..%d, or 1 with OnStepDone", o.Ahead, kernels.MaxAhead))
+		errs = append(errs, fmt.Errorf("%d steps ahead: 0 to %d, at most 1 with OnStepDone", o.Ahead, kernels.MaxAhead))
 	}
 	if o.Ahead == 0 {
 		o.Ahead = 1

@@ -29,9 +29,12 @@ type Options struct {
 	// Profiler times kernels once more while it is on; for one rank. nil: none.
 	Profiler *Profiler
 
-	images fs.FS            // of the kernels; nil: those in the program
-	units4 units4           // as if the GPU had these, for tests
-	like   []kernels.Device // whose loaded kernels these share; tests open devices often
+	//lint:ignore U1000 the tag cuda uses them
+	images fs.FS // of the kernels; nil: those in the program
+	//lint:ignore U1000 as above
+	units4 units4 // as if the GPU had these, for tests
+	//lint:ignore U1000 as above
+	like []kernels.Device // whose loaded kernels these share; tests open devices often
 }
 
 // Collective is a way in which ranks exchange messages. The sums of all ways have

@@ -1,5 +1,7 @@
 package cuda
 
+//lint:file-ignore U1000 the tag cuda uses them
+
 // units4 are matrix units that take 4-bit operands and their block scales.
 type units4 uint8
 

@@ -34,7 +34,11 @@ type last struct {
 	experts  kernels.Buffer // what they chose or used
 }
 
-func (d *device) leads(experts kernels.Buffer) { d.last = last{d.stream, d.stats.Launches, experts} }
+func (d *device) leads(experts kernels.Buffer) {
+	if !d.dry { // which launches nothing
+		d.last = last{d.stream, d.stats.Launches, experts}
+	}
+}
 
 // follows reports whether such a launch with the same experts is in front of the
 // next one, which then may read what was there before it at once.

@@ -124,14 +124,6 @@ __device__ __forceinline__ int after(const CommP& p, int d) {
   return r < p.ranks ? r : r - p.ranks;
 }
 
-// take waits for the values at a place, and empties it.
-__device__ __forceinline__ float4 take(float* place, int from, Patience& w) {
-  float4 v = look(place);
-  while (!there(v) && !w.gone(from)) v = look(place);
-  empty(place);
-  return v;
-}
-
 // total waits for all ranks' values, at place + r * apart, and adds them in the
 // ranks' order; mine are this rank's.
 __device__ __forceinline__ float4 total(float* place, size_t apart, float4 mine, const CommP& p, Patience& w) {

@@ -22,8 +22,9 @@ __device__ __forceinline__ u64 globaltimer() {
 }
 
 // begin lets the next kernel of the stream start its weight loads. ready waits
-// until the kernels before have finished and flushed: nothing but weights may be
-// read, and nothing written, before it. Its first block stamps the call's start: from there
+// until the kernels before have finished and flushed. Before it a kernel writes
+// nothing and reads only what no kernel of the list writes (weights, page tables), or
+// what launch_experts.go found to be there already. Its first block stamps the call's start: from there
 // on the call has the GPU, and what it did early was in others' time.
 __device__ __forceinline__ void begin() { asm volatile("griddepcontrol.launch_dependents;"); }
 __device__ __forceinline__ void ready(u64* at, bool first) {
@@ -180,5 +181,22 @@ __device__ __forceinline__ void landed() {
 // turn rotates a pair by (cosine, sine); written out, so that it is the same
 // everywhere.
 __device__ __forceinline__ float2 turn(float2 v, float2 cs) { return {fmaf(v.x, cs.x, -__fmul_rn(v.y, cs.y)), fmaf(v.y, cs.x, __fmul_rn(v.x, cs.y))}; }
+
+// rotate copies the rotary values behind x's k columns behind y's n columns, for the
+// products of a head: q_absorb's, whose parameters P are.
+template <typename P>
+__device__ __forceinline__ void rotate(const P& p, int m0, int tokens) {
+  int half = p.nrope / 2, head = blockIdx.z;
+  for (int i = threadIdx.x; i < tokens * half; i += blockDim.x) {
+    int m = m0 + i / half, j = i % half;
+    if (m >= p.m) break;
+    float2 cs = reinterpret_cast<const float2*>(p.rope)[(size_t)p.pos[m] * half + j];
+    const float* x = p.x + (size_t)m * p.ldx + (size_t)head * p.xhead + p.k + 2 * j;
+    float* y = p.y + (size_t)m * p.ldy + (size_t)head * p.yhead + p.n + 2 * j;
+    float a = x[0], b = x[1];
+    float2 v = turn({a, b}, cs);
+    y[0] = v.x, y[1] = v.y;
+  }
+}
 
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }

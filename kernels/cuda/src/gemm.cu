@@ -20,22 +20,6 @@ struct GemmP {
   int nrope;
 };
 
-// rotate copies the rotary values behind x's k columns behind y's n columns.
-__device__ __forceinline__ void rotate(const GemmP& p, int m0, int tokens) {
-  int half = p.nrope / 2, head = blockIdx.z;
-  for (int i = threadIdx.x; i < tokens * half; i += blockDim.x) {
-    int m = m0 + i / half, j = i % half;
-    if (m >= p.m) break;
-    float2 cs = reinterpret_cast<const float2*>(p.rope)[(size_t)p.pos[m] * half + j];
-    const float* x = p.x + (size_t)m * p.ldx + (size_t)head * p.xhead + p.k + 2 * j;
-    float* y = p.y + (size_t)m * p.ldy + (size_t)head * p.yhead + p.n + 2 * j;
-    float a = x[0], b = x[1];
-    float2 v = turn({a, b}, cs);
-    y[0] = v.x, y[1] = v.y;
-  }
-}
-
-
 // slice returns the share of kt that part of parts works on.
 __device__ __forceinline__ void slice(int kt, int part, int parts, int& lo, int& hi) {
   int per = (kt + parts - 1) / parts;

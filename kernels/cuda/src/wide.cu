@@ -56,21 +56,6 @@ struct W4 {
   }
 };
 
-// rotate copies the rotary values behind x's k columns behind y's n columns, as gemm.cu's.
-__device__ __forceinline__ void rotate(const WideP& p, int m0, int tokens) {
-  int half = p.nrope / 2, head = blockIdx.z;
-  for (int i = threadIdx.x; i < tokens * half; i += blockDim.x) {
-    int m = m0 + i / half, j = i % half;
-    if (m >= p.m) break;
-    float2 cs = reinterpret_cast<const float2*>(p.rope)[(size_t)p.pos[m] * half + j];
-    const float* x = p.x + (size_t)m * p.ldx + (size_t)head * p.xhead + p.k + 2 * j;
-    float* y = p.y + (size_t)m * p.ldy + (size_t)head * p.yhead + p.n + 2 * j;
-    float a = x[0], b = x[1];
-    float2 v = turn({a, b}, cs);
-    y[0] = v.x, y[1] = v.y;
-  }
-}
-
 __device__ __forceinline__ float scale_of(const WideP& p, int row) { return p.global_up != 0 && row >= p.n / 2 ? p.global_up : p.global; }
 
 // x[m, k] as panels of NT tokens: [heads][tiles of NT][k/64][hi, lo]. A thread 8 columns

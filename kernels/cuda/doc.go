@@ -23,8 +23,8 @@
 //
 //   - dense products: at most 8 rows src/product.cuh; more src/gemm.cu, on 9.0
 //     src/wide.cu (warpgroups)
-//   - experts: src/experts.cu for FP4, src/moe.cu for other formats; many rows of FP4
-//     on 9.0: src/wide_moe.cu
+//   - experts: src/experts_up.cu and src/experts_down.cu for FP4, src/moe.cu for other
+//     formats; many rows of FP4 on 9.0: src/wide_moe.cu
 //   - attention: src/attend.cu; GLM-5's sizes: src/attend_glm.cu
 //   - indexer: src/indexer.cu, src/topk.cu
 //   - small calls of few rows that do not wait for each other share a launch:

@@ -9,7 +9,7 @@ import (
 )
 
 // Experts' products for many rows, on Hopper: src/wide_moe.cu. They give the bits of
-// src/experts.cu.
+// src/experts_up.cu.
 
 const (
 	wideRows = 3      // rows an expert, on average, from which on it pays

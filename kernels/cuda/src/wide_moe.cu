@@ -1,5 +1,5 @@
 // The experts' products for many rows, on Hopper: NVFP4 weights, and rows gathered
-// by expert. The same sums in the same order as experts.cu's, see moe.cuh.
+// by expert. The same sums in the same order as experts.cuh's, see moe.cuh.
 #include "wgmma.cuh"
 
 struct WideMoeP {

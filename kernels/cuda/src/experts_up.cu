@@ -1,0 +1,112 @@
+// The gate and up projections of experts with few rows, see experts.cuh.
+#include "experts.cuh"
+
+// y[pair, n] = silu(gate x) (up x). The blocks share the list of (group, 16 outputs);
+// the warps of a block share k, each a slice, of which D units are in flight. D
+// divides a slice.
+template <int D>
+__device__ __forceinline__ void experts_up(const MoeP& p) {
+  constexpr int W = kUpSlices;
+  extern __shared__ __align__(128) char smem[];
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tokens = p.tokens;
+  int kt = (p.k + 63) / 64, xrow = staged_row(kt), tp = (p.n + 15) / 16;
+  // Shared memory: sums of two items, lists, x.
+  float* sums = reinterpret_cast<float*>(smem);
+  int* lists = reinterpret_cast<int*>(sums + 2 * W * 32 * tokens);
+  char* xs = reinterpret_cast<char*>(lists) + (128 + p.slots * (2 + tokens) * 4 + 15) / 16 * 16;
+  Groups groups(p, p.slots, lists, xs);
+  bool one = p.m == 1 && !p.by_pair, staged = one && p.early;  // all groups have the same row
+  if (staged)
+    for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs, xrow, tokens, 0, p.x, j, p.k);
+  ready(p.at);
+  begin();  // moe_down may start: the experts are known
+  int items = groups.number(p) * tp, i0 = (int)((int64_t)items * blockIdx.x / gridDim.x), i1 = (int)((int64_t)items * (blockIdx.x + 1) / gridDim.x);
+  int q = i0 / tp, at = i0 - q * tp, g0 = q;
+  groups.list(p, g0, i1 > i0 ? (i1 - 1) / tp + 1 : g0);
+  q = 0;
+  int per = (kt + W - 1) / W, lo = min(kt, warp * per), blocks = min(kt - lo, per) / D;
+  // What is fetched next: from item fi, which is output tile fat of group fq, its fb-th
+  // D units.
+  size_t half = (size_t)tp * kt * kFp4Unit;  // from gate to up
+  int fi = i0, fq = 0, fat = at, fb = 0;
+  Lane l, l2;
+  auto aim = [&]() {
+    l.at(p.w + (size_t)groups.expert[fq] * p.wexpert + ((size_t)fat * kt + lo) * kFp4Unit);
+    l2.codes = l.codes + half, l2.scales = l.scales + half;
+  };
+  auto advance = [&]() {
+    int step = D * kFp4Unit;
+    if (++fb == blocks) {
+      fb = 0, fi++, step = (kt - (blocks - 1) * D) * kFp4Unit;
+      if (++fat == tp) {
+        fat = 0, fq++;
+        if (fi < i1) aim();
+        return;
+      }
+    }
+    l.codes += step, l.scales += step, l2.codes += step, l2.scales += step;
+  };
+  Fp4 u[D][2];
+  if (i0 < i1 && blocks > 0) {
+    aim();
+#pragma unroll
+    for (int d = 0; d < D; d++) u[d][0] = l.load(d), u[d][1] = l2.load(d);
+    advance();
+  }
+  int have = -1, count = 0;  // the group whose x is here
+  for (int i = i0; i < i1; i++) {
+    if (q != have) {
+      have = q, count = groups.count[q];
+      for (int c = 0; c < count && !staged; c++) {
+        int pair = groups.pair[q * tokens + c];
+        const float* x = p.x + (size_t)(p.by_pair ? pair : pair / p.topk) * p.ldx;
+#pragma unroll 2
+        for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs, xrow, tokens, c, x, j, p.k);
+      }
+      staged = one;
+      __syncthreads();
+    }
+    int nat = at + 1 == tp ? 0 : at + 1, nq = nat ? q : q + 1;
+    float acc[2][4] = {};
+    const uint4* x = staged_x(xs, xrow, tokens, count) + lo * 8;
+    for (int b = 0; b < blocks; b++, x += D * 8) {
+      bool more = fi < i1;
+#pragma unroll
+      for (int d = 0; d < D; d++) {
+        add<2>(acc, u[d], x + d * 8);
+        if (more) u[d][0] = l.load(d), u[d][1] = l2.load(d);
+      }
+      advance();
+    }
+    whole(acc);
+    float* mine = sums + ((i & 1) * W + warp) * 32 * tokens;
+#pragma unroll
+    for (int a = 0; a < 2; a++)
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        int c = t * 2 + (j & 1);
+        if (c < count) mine[(a * 16 + g + (j >> 1) * 8) * tokens + c] = acc[a][j];
+      }
+    __syncthreads();
+    int c = (warp - i) & (W - 1);  // this warp adds up one row's 16 gates and 16 ups
+    if (c < count) {
+      const float* from = sums + (i & 1) * W * 32 * tokens + lane * tokens + c;
+      float v = 0;
+#pragma unroll
+      for (int w = 0; w < W; w++) v += from[w * 32 * tokens];
+      float2 global = p.global[groups.expert[q]];
+      v *= lane < 16 ? global.x : global.y;
+      float up = __shfl_xor_sync(~0u, v, 16);
+      if (lane < 16 && at * 16 + lane < p.n) p.y[(size_t)groups.pair[q * tokens + c] * p.n + at * 16 + lane] = silu(v) * up;
+    }
+    q = nq, at = nat;
+  }
+  finish(p.at);
+}
+
+// Entries: D.
+#define ENTRY(name, ...) \
+  extern "C" __global__ void __launch_bounds__(512, 1) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
+ENTRY(experts_up_fp4_1, experts_up<1>)
+ENTRY(experts_up_fp4_2, experts_up<2>)
+ENTRY(experts_up_fp4_6, experts_up<6>)

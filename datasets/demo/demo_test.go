@@ -1,7 +1,9 @@
 package demo_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"testing"
 
@@ -54,5 +56,9 @@ func TestFiles(t *testing.T) {
 		if len(name) > 5 && name[len(name)-5:] == ".json" && !json.Valid(data) {
 			t.Errorf("%s is not JSON", name)
 		}
+	}
+	const sum = "12d1a314da29b354b783a6ce3be1efec20b526de1b628a50902b5e42b196cec0"
+	if got := fmt.Sprintf("%x", sha256.Sum256(demo.Files()["model.safetensors"])); got != sum {
+		t.Errorf("the weights' SHA-256 is %s, that of the trained ones %s", got, sum)
 	}
 }

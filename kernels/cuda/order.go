@@ -18,26 +18,54 @@ type access struct {
 	write  bool
 }
 
-// dependencies are the accesses of the calls so far, by buffer; 0 is scratch memory.
-type dependencies map[uint32][]access
+func (a access) meets(o access) bool { return a.lo < o.hi && o.lo < a.hi }
+
+// uses are the accesses of a buffer that a later call may have to come after.
+type uses struct{ reads, writes []access }
+
+// dependencies are the uses by the calls so far, by buffer; 0 is scratch memory.
+type dependencies map[uint32]uses
 
 // add takes in call i and returns the calls that it must come after: they touch the
 // same memory, and one of the two writes. What these wait for is left out.
 func (d dependencies) add(i int, c *kernels.Call) (after []int) {
 	mine := accesses(i, c)
 	for b, as := range mine {
+		u := d[b]
 		for _, a := range as {
-			for _, o := range d[b] {
-				if (a.write || o.write) && o.lo < a.hi && a.lo < o.hi && !slices.Contains(after, o.call) {
-					after = append(after, o.call)
-				}
+			after = behind(after, a, u.writes)
+			if a.write {
+				after = behind(after, a, u.reads)
 			}
 		}
 	}
 	for b, as := range mine {
-		d[b] = append(forget(d[b], as), as...)
+		u := d[b]
+		for _, a := range as {
+			if a.write {
+				u.reads, u.writes = forget(u.reads, a), forget(u.writes, a)
+			}
+		}
+		for _, a := range as {
+			if a.write {
+				u.writes = append(u.writes, a)
+			} else {
+				u.reads = append(u.reads, a)
+			}
+		}
+		d[b] = u
 	}
 	slices.Sort(after) // ranks must agree
+	return after
+}
+
+// behind adds the calls of those of others that a meets.
+func behind(after []int, a access, others []access) []int {
+	for _, o := range others {
+		if a.meets(o) && !slices.Contains(after, o.call) {
+			after = append(after, o.call)
+		}
+	}
 	return after
 }
 
@@ -59,18 +87,26 @@ func accesses(i int, c *kernels.Call) map[uint32][]access {
 	return m
 }
 
-// forget drops the accesses that a later write covers: who depends on them
+// forget cuts what a write covers out of older accesses: who depends on that
 // depends on the write.
-func forget(old, now []access) []access {
+func forget(old []access, a access) []access {
 	kept := old[:0]
+	var rest []access // second pieces, which may not overwrite what is still to be read
 	for _, o := range old {
-		covered := false
-		for _, a := range now {
-			covered = covered || a.write && a.lo <= o.lo && o.hi <= a.hi
-		}
-		if !covered {
+		if !a.meets(o) {
 			kept = append(kept, o)
+			continue
+		}
+		before, behind := o, o
+		before.hi, behind.lo = a.lo, a.hi
+		if before.lo < before.hi {
+			kept = append(kept, before)
+			if behind.lo < behind.hi {
+				rest = append(rest, behind)
+			}
+		} else if behind.lo < behind.hi {
+			kept = append(kept, behind)
 		}
 	}
-	return kept
+	return append(kept, rest...)
 }

@@ -51,6 +51,9 @@ func (g *group) way(bytes int64) Collective {
 	return TwoShot
 }
 
+// rowBlocks is how many rows a GPU's blocks exchange at a time by two-shot.
+const rowBlocks = 128
+
 // fewBlocks of the ranks on a GPU that they share may wait at a time: less than
 // half of its multiprocessors.
 const fewBlocks = 64

@@ -43,15 +43,18 @@ func allReduceNorm(d *device, c *kernels.Call, at uintptr) error {
 	parts := int64(ceil(rowParts, int32(ranks))) * ranks * int64(p.cols) * 4
 	return p.pieces(inboxHalf/(parts+row), func(p *commP) error {
 		return d.exchange(&piece{kernel: "reduce_rows", threads: rowPairs * threads, units: int(p.m), clumps: 1,
-			phases: []int{sendPhase, sumPhase, receivePhase}, waiting: 128, long: 4}, p)
+			phases: []int{sendPhase, sumPhase, receivePhase}, waiting: rowBlocks, long: 4}, p)
 	})
 }
 
-// pieces calls f with every rows rows of the call, as many as an inbox holds.
+// pieces calls f with parts of the call's rows, as few as an inbox of so many rows
+// takes and about the same of each, as all blocks of a launch should have as many.
 func (p *commP) pieces(rows int64, f func(*commP) error) error {
 	if rows < 1 {
 		return fmt.Errorf("%w: rows of %d values are too long for the ranks' inboxes", kernels.ErrKernel, p.n)
 	}
+	parts := max(1, (int64(p.m)+rows-1)/rows)
+	rows = min(rows, round((int64(p.m)+parts-1)/parts, rowBlocks))
 	for from := int32(0); from < p.m; from += int32(rows) {
 		q := *p
 		q.m = int32(min(rows, int64(p.m-from)))

@@ -241,66 +241,68 @@ extern "C" __global__ void __launch_bounds__(768, 1) reduce_rows(const __grid_co
   auto place = [&](int row, int k, int rank) { return half.at + ((size_t)(row * mates + (2 * pair + k) / p.ranks) * p.ranks + rank) * p.cols + own; };
   auto sum_place = [&](int row, int k) { return half.sums + ((size_t)row * kParts + 2 * pair + k) * p.cols + own; };
 
-  if (p.phases & kSend) {
-    for (int row = blockIdx.x; row < p.m; row += gridDim.x) {
-      float4 v[2];
-#pragma unroll
-      for (int k = 0; k < 2; k++)
-        if (on(k)) v[k] = read(p.x + (size_t)row * p.ldx, column(k), p.n, wide);
-#pragma unroll
-      for (int k = 0; k < 2; k++)
-        if (on(k) && owner(row, k) != p.rank) put(p.inbox[owner(row, k)] + place(row, k, p.rank), sendable(v[k]));
-    }
-  }
-  if (p.phases & kSum) {
-    for (int row = blockIdx.x; row < p.m; row += gridDim.x) {
-      int k = owner(row, 0) == p.rank ? 0 : 1;
-      if (!on(k) || owner(row, k) != p.rank) continue;
-      float4 mine = read(p.x + (size_t)row * p.ldx, column(k), p.n, wide);
-      float4 v = sendable(total(inbox + place(row, k, 0), p.cols, mine, p, patience));
-      for (int d = 1; d <= p.ranks; d++) put(p.inbox[after(p, d)] + sum_place(row, k), v);
-    }
-  }
-  if (p.phases & kReceive) {
-    float4 w[2];
+  auto send = [&](int row) {
+    float4 v[2];
 #pragma unroll
     for (int k = 0; k < 2; k++)
-      if (on(k)) w[k] = read(p.w, column(k), p.n, wide);
-    for (int row = blockIdx.x, turn = 0; row < p.m; row += gridDim.x, turn ^= 1) {
-      float* res = p.res + (size_t)row * p.ldr;
-      float4 v[2], old[2];
+      if (on(k)) v[k] = read(p.x + (size_t)row * p.ldx, column(k), p.n, wide);
 #pragma unroll
-      for (int k = 0; k < 2; k++) {
-        v[k] = {0, 0, 0, 0};
-        if (!on(k)) continue;
-        old[k] = read(res, column(k), p.n, wide);
-        v[k] = p.ranks == 1 ? read(p.x + (size_t)row * p.ldx, column(k), p.n, wide) : look(inbox + sum_place(row, k));
-      }
+    for (int k = 0; k < 2; k++)
+      if (on(k) && owner(row, k) != p.rank) put(p.inbox[owner(row, k)] + place(row, k, p.rank), sendable(v[k]));
+  };
+  auto sum = [&](int row) {
+    int k = owner(row, 0) == p.rank ? 0 : 1;
+    if (!on(k) || owner(row, k) != p.rank) return;
+    float4 mine = read(p.x + (size_t)row * p.ldx, column(k), p.n, wide);
+    float4 v = sendable(total(inbox + place(row, k, 0), p.cols, mine, p, patience));
+    for (int d = 1; d <= p.ranks; d++) put(p.inbox[after(p, d)] + sum_place(row, k), v);
+  };
+  auto receive = [&](int row, int turn) {
+    float* res = p.res + (size_t)row * p.ldr;
+    float4 v[2], old[2];
 #pragma unroll
-      for (int k = 0; k < 2; k++) {
-        if (on(k)) {
-          if (p.ranks > 1) {
-            while (!there(v[k]) && !patience.gone(owner(row, k))) v[k] = look(inbox + sum_place(row, k));
-            empty(inbox + sum_place(row, k));
-          }
-          v[k] = add(old[k], v[k]);
-          write(res, column(k), p.n, wide, v[k]);
-        }
-        float ss = warp_sum(square(v[k]));
-        if (lane == 0) s[turn][2 * pair + k][warp % warps] = ss;
-      }
-      // As block_sum of a part, then over the parts.
-      __syncthreads();
-      for (int k = warp; k < kParts; k += blockDim.x / 32) {
-        float ss = warp_sum(lane < warps ? s[turn][k][lane] : 0);
-        if (lane == 0) squares[turn][k] = ss;
-      }
-      __syncthreads();
-      float r = rsqrtf(warp_sum(lane < kParts ? squares[turn][lane] : 0) / p.n + p.eps);
-#pragma unroll
-      for (int k = 0; k < 2; k++)
-        if (on(k)) write(p.y + (size_t)row * p.ldy, column(k), p.n, wide, normed(v[k], r, w[k]));
+    for (int k = 0; k < 2; k++) {
+      v[k] = {0, 0, 0, 0};
+      if (!on(k)) continue;
+      old[k] = read(res, column(k), p.n, wide);
+      v[k] = p.ranks == 1 ? read(p.x + (size_t)row * p.ldx, column(k), p.n, wide) : look(inbox + sum_place(row, k));
     }
+#pragma unroll
+    for (int k = 0; k < 2; k++) {
+      if (on(k)) {
+        if (p.ranks > 1) {
+          while (!there(v[k]) && !patience.gone(owner(row, k))) v[k] = look(inbox + sum_place(row, k));
+          empty(inbox + sum_place(row, k));
+        }
+        v[k] = add(old[k], v[k]);
+        write(res, column(k), p.n, wide, v[k]);
+      }
+      float ss = warp_sum(square(v[k]));
+      if (lane == 0) s[turn][2 * pair + k][warp % warps] = ss;
+    }
+    // As block_sum of a part, then over the parts.
+    __syncthreads();
+    for (int k = warp; k < kParts; k += blockDim.x / 32) {
+      float ss = warp_sum(lane < warps ? s[turn][k][lane] : 0);
+      if (lane == 0) squares[turn][k] = ss;
+    }
+    __syncthreads();
+    float r = rsqrtf(warp_sum(lane < kParts ? squares[turn][lane] : 0) / p.n + p.eps);
+#pragma unroll
+    for (int k = 0; k < 2; k++)
+      if (on(k)) write(p.y + (size_t)row * p.ldy, column(k), p.n, wide, normed(v[k], r, read(p.w, column(k), p.n, wide)));
+  };
+
+  // A row is summed when the block's next one has been sent, and received when that
+  // one has been summed: the links have work while blocks wait.
+  const int step = gridDim.x;
+  for (int row = blockIdx.x, turn = 0; row < p.m + 2 * step; row += step) {
+    int summed = row - step, received = row - 2 * step;
+    if ((p.phases & kSend) && row < p.m) send(row);
+    if ((p.phases & kSum) && summed >= 0 && summed < p.m) sum(summed);
+    if ((p.phases & kReceive) && received >= 0) receive(received, turn ^= 1);
+  }
+  if (p.phases & kReceive) {
     if (p.ranks > 1) {
       __syncthreads();
       if (threadIdx.x == 0) ended(p, gridDim.x);
@@ -414,6 +416,7 @@ struct FaultP {
   u64 hang;  // ns; 0: an address
 };
 extern "C" __global__ void fault(const __grid_constant__ FaultP p) {
+  ready(nullptr);  // the list before has ended: nothing but its own list suffers
   for (u64 start = globaltimer(); globaltimer() - start < p.hang;) __nanosleep(1000);
   if (!p.hang) *(volatile int*)16 = 1;
 }

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -87,4 +88,51 @@ func TestAheadIsLockstep(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Of steps that are launched ahead, OnStepDone gets those that are to be alone, with
+// the tokens that were not known when they were launched, as in lockstep.
+func TestAloneKnowsTokens(t *testing.T) {
+	m := load(t, 1, 1, glm5.Options{MaxRows: 40, MaxSeqs: 6, Context: 200, Pages: 16})
+	run := func(o engine.Options) (got map[int64]string, ahead int) {
+		got = map[int64]string{}
+		o.Trace = func(int64) bool { return true }
+		o.OnStepDone = func(d engine.Done) error {
+			b := d.Batch
+			if len(b.From) > 0 || d.Trace.Calls[0].Kernel == "feed" || len(d.Trace.Spans[0]) != len(d.Trace.Calls) {
+				t.Errorf("step %d: fed by %v, %d spans of %d calls, the first %s", d.Info.Step, b.From, len(d.Trace.Spans[0]), len(d.Trace.Calls), d.Trace.Calls[0].Kernel)
+			}
+			if d.Info.Ahead {
+				ahead++
+			}
+			got[d.Info.Step] = fmt.Sprint(b.Tokens, b.Pos, b.Seq, b.Slots, b.Params)
+			return nil
+		}
+		e, err := engine.New(m, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 3 {
+			s := engine.Sampling{MaxTokens: 9 + i, Seed: uint64(i), IgnoreEOS: true, Repetition: 1.1 * float32(i%2)}
+			if err := e.Add(engine.Request{ID: int64(i), Prompt: []int32{5, int32(i), 70}, Sampling: s}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for !e.Idle() {
+			if _, err := e.Step(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return got, ahead
+	}
+	want, _ := run(engine.Options{})
+	got, ahead := run(engine.Options{Ahead: kernels.MaxAhead, Alone: func(step int64, kind string) bool { return kind == "decode" && step%3 == 0 }})
+	if len(got) != 3 || ahead != len(got) {
+		t.Errorf("%d steps were alone, %d launched ahead", len(got), ahead)
+	}
+	for step, b := range got {
+		if b != want[step] {
+			t.Errorf("step %d:\nahead    %s\nlockstep %s", step, b, want[step])
+		}
+	}
 }

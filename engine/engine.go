@@ -77,6 +77,9 @@ func (e *Engine) Step() ([]Token, error) {
 	}
 	e.clock.begin()
 	for e.launched-e.landed < int64(e.o.Ahead) && e.err == nil {
+		if e.launched > e.landed && e.flight(e.launched-1).alone {
+			break
+		}
 		f := e.next()
 		if f == nil {
 			break

@@ -18,6 +18,7 @@ type flight struct {
 	in        glm5.Batch
 	wanted    []wanted // a row of logits each
 	sampled   []kernels.Sampled
+	alone     bool // the next step is launched when this one has landed
 	calls     []kernels.Call
 	spans     [][]kernels.Span // a rank each; nil: this step is not timed
 	memory    [][]kernels.Span
@@ -52,6 +53,7 @@ func (e *Engine) next() *flight {
 // launch takes a step to the ranks. From here on its sequences have the tokens
 // that it will sample, whatever they are.
 func (e *Engine) launch(f *flight) error {
+	f.alone = e.o.Alone != nil && e.o.Alone(f.step, string(f.batch.Kind))
 	err := e.upload(f)
 	e.clock.end(upload)
 	if err == nil {

@@ -116,8 +116,8 @@ func (e *Engine) report(f *flight) error {
 	if e.o.OnStep != nil {
 		e.o.OnStep(info)
 	}
-	if e.o.OnStepDone != nil {
-		return e.o.OnStepDone(Done{Info: info, Batch: &f.in, Trace: trace})
+	if e.o.OnStepDone != nil && (e.o.Alone == nil || f.alone) {
+		return e.o.OnStepDone(Done{Info: info, Trace: f.known(trace), Batch: &f.in})
 	}
 	return nil
 }

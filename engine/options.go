@@ -20,7 +20,7 @@ type Options struct {
 	// Ahead is how many steps are on their way at once. With 2 a step is launched
 	// before the tokens of the one before are known: the ranks take them on, and
 	// what was computed for a sequence that they end is dropped. 0: 2 where lists
-	// run beside the host and OnStepDone is nil, else 1.
+	// run beside the host and OnStepDone is nil or Alone is not, else 1.
 	Ahead int
 
 	// Trace says whether a step's calls are timed; nil: none is.
@@ -30,11 +30,15 @@ type Options struct {
 	OnTrace func(kernels.Trace)
 	// OnStep gets every step, after OnTrace. nil: nobody.
 	OnStep func(StepInfo)
-	// OnStepDone gets every step with what it computed, after OnStep and before
-	// the next step begins: Ahead must be 1. All of it is valid until it returns.
-	// The ranks are idle meanwhile and may be used, if the caches are left as they
+	// OnStepDone gets steps with what they computed, after OnStep and before the
+	// next step begins. All of it is valid until it returns. The ranks are idle
+	// meanwhile and may be used, if the caches are left as they
 	// were. Its error ends the engine. nil: nobody.
 	OnStepDone func(Done) error
+	// Alone says of a step that is about to be launched, before Trace is asked,
+	// whether OnStepDone is to get it: then the next one is launched when it has
+	// landed. nil: OnStepDone gets every step, and Ahead must be 1.
+	Alone func(step int64, kind string) bool
 }
 
 // Done is a step that was computed, as observers of its contents get it.
@@ -47,12 +51,13 @@ type Done struct {
 // resolve fills in what is 0 and returns the scheduler's options for a model.
 func (o Options) resolve(m glm5.Options, info kernels.Info) (Options, sched.Options, error) {
 	var errs []error
-	if o.Ahead < 0 || o.Ahead > kernels.MaxAhead || o.Ahead > 1 && o.OnStepDone != nil {
-		errs = append(errs, fmt.Errorf("%d steps ahead: 0 to %d, at most 1 with OnStepDone", o.Ahead, kernels.MaxAhead))
+	every := o.OnStepDone != nil && o.Alone == nil
+	if o.Ahead < 0 || o.Ahead > kernels.MaxAhead || o.Ahead > 1 && every {
+		errs = append(errs, fmt.Errorf("%d steps ahead: 0 to %d, at most 1 with OnStepDone of every step", o.Ahead, kernels.MaxAhead))
 	}
 	if o.Ahead == 0 {
 		o.Ahead = 1
-		if info.Beside && o.OnStepDone == nil {
+		if info.Beside && !every {
 			o.Ahead = kernels.MaxAhead
 		}
 	}

@@ -43,7 +43,7 @@ func (e *Engine) want(f *flight, q *sequence, row int32) {
 		return
 	}
 	from := int32(-1)
-	if q.step == f.step-1 {
+	if q.step == f.step-1 && e.launched > e.landed {
 		from = q.row
 	}
 	f.in.From = append(f.in.From, from)
@@ -68,6 +68,26 @@ func (e *Engine) upload(f *flight) error {
 		}
 	}
 	return e.model.Upload(&f.in)
+}
+
+// known fills in the tokens that were not known when the step was launched, and
+// returns what it was timed at without the call that fed them.
+func (f *flight) known(t kernels.Trace) kernels.Trace {
+	for i, from := range f.in.From {
+		if from >= 0 {
+			q := &f.wanted[i]
+			f.in.Tokens[f.in.Logits[i]] = q.Tokens[q.at-1]
+		}
+	}
+	f.in.From = f.in.From[:0]
+	if len(t.Calls) == 0 || t.Calls[0].Kernel != "feed" {
+		return t
+	}
+	t.Calls, t.Spans = t.Calls[1:], slices.Clone(t.Spans)
+	for r, s := range t.Spans {
+		t.Spans[r] = s[1:]
+	}
+	return t
 }
 
 // commit gives the sampled tokens to their sequences and ends those that are

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"glmbatch/datasets"
@@ -58,7 +59,8 @@ type Capturer struct {
 	o       CaptureOptions
 	model   *glm5.Model
 	watches []watch
-	holders map[int64]int // selectors that want the file of a step
+	holders map[int64]int      // selectors that want the file of a step
+	chosen  map[int64][]*watch // of steps that were chosen before they ran
 
 	jobs   chan *Capture
 	done   chan struct{}
@@ -81,7 +83,7 @@ func NewCapturer(o CaptureOptions) (*Capturer, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
-	c := &Capturer{o: o, holders: map[int64]int{}, jobs: make(chan *Capture, 1), done: make(chan struct{})}
+	c := &Capturer{o: o, holders: map[int64]int{}, chosen: map[int64][]*watch{}, jobs: make(chan *Capture, 1), done: make(chan struct{})}
 	for _, s := range o.Selectors {
 		c.watches = append(c.watches, watch{Selector: s})
 	}
@@ -92,15 +94,43 @@ func NewCapturer(o CaptureOptions) (*Capturer, error) {
 // Attach says which model runs the steps.
 func (c *Capturer) Attach(m *glm5.Model) { c.model = m }
 
-// Step captures a step that a selector wants. Its error means that the model's
-// caches are no longer what they were.
-func (c *Capturer) Step(s Step) error {
-	s.Step += c.o.FirstStep
+// Foresees reports whether all selectors can choose steps before they run: then
+// every step is to be asked for with Choose.
+func (c *Capturer) Foresees() bool {
+	return !slices.ContainsFunc(c.watches, func(w watch) bool { return w.Rule == "slowest" })
+}
+
+// Choose reports whether a step will be captured. step is the engine's number.
+func (c *Capturer) Choose(step int64, kind string) bool {
+	wanted := c.wanting(step+c.o.FirstStep, kind, 0)
+	if len(wanted) > 0 {
+		c.chosen[step+c.o.FirstStep] = wanted
+	}
+	return len(wanted) > 0
+}
+
+// Chosen reports whether Choose said so of a step that has not run yet.
+func (c *Capturer) Chosen(step int64) bool { return len(c.chosen[step+c.o.FirstStep]) > 0 }
+
+// wanting are the selectors that want a step, which are asked once.
+func (c *Capturer) wanting(step int64, kind string, wall int64) []*watch {
 	var wanted []*watch
 	for i := range c.watches {
-		if c.watches[i].wants(s.Step, s.Kind, s.WallNS) {
+		if c.watches[i].wants(step, kind, wall) {
 			wanted = append(wanted, &c.watches[i])
 		}
+	}
+	return wanted
+}
+
+// Step captures a step that has just run, if a selector wants it. Its error means
+// that the model's caches are no longer what they were.
+func (c *Capturer) Step(s Step) error {
+	s.Step += c.o.FirstStep
+	wanted := c.chosen[s.Step]
+	delete(c.chosen, s.Step)
+	if wanted == nil {
+		wanted = c.wanting(s.Step, s.Kind, s.WallNS)
 	}
 	if len(wanted) == 0 {
 		return nil

@@ -91,6 +91,9 @@ func job(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOption
 		}
 		capturer.Attach(m)
 		opt.Trace = func(int64) bool { return true }
+		if capturer.Foresees() {
+			opt.Ahead, opt.Alone, opt.Trace = kernels.MaxAhead, capturer.Choose, capturer.Chosen
+		}
 		opt.OnStepDone = func(d engine.Done) error {
 			i := &d.Info
 			return capturer.Step(replay.Step{Step: i.Step, Kind: i.Kind, Sequences: i.Sequences, StartNS: i.StartNS, WallNS: i.WallNS,

@@ -77,9 +77,20 @@ func (b *bench) captureStep(o replay.CaptureOptions, r *benchResult, number int6
 	if err := b.setPages(r); err != nil {
 		return err
 	}
-	in := b.batches(r.of, rand.New(rand.NewPCG(b.flags.config.Seed, uint64(number))))[0]
-	t, err := b.run(r, &in, true)
-	if err != nil {
+	rng := rand.New(rand.NewPCG(b.flags.config.Seed, uint64(number)))
+	flow := benchFlow{bench: b, r: r}
+	var in glm5.Batch
+	var t *benchTrace
+	for range b.ahead() { // the one that is captured was launched while the one before ran
+		in = b.batches(r.of, rng)[0]
+		var err error
+		if t, err = b.launch(r, &in, true); err != nil {
+			return withCode(exitDevice, err)
+		}
+		t.pass = &benchPass{}
+		flow.flying = append(flow.flying, t)
+	}
+	if err := flow.land(0); err != nil {
 		return withCode(exitDevice, err)
 	}
 	c, err := replay.NewCapturer(o)

@@ -26,7 +26,7 @@ type captureFlags struct {
 }
 
 func (c *captureFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&c.steps, "capture", "", "steps to capture for glmbatch replay: every=N, step=N, first=K or slowest=K, each also as decode:every=N, prefill: or mixed:; several with commas")
+	f.StringVar(&c.steps, "capture", "", "steps to capture for glmbatch replay: every=N, step=N, first=K or slowest=K, each also as decode:every=N, prefill: or mixed:; several with commas. With slowest, a GPU's steps are not launched ahead")
 	f.StringVar(&c.kv, "capture-kv", replay.KVExact, "cache entries of a capture: exact, or seeded (a seed instead of them)")
 	f.StringVar(&c.calls, "capture-calls", replay.DetailNone, "outputs of each call in a capture: none, hash, or data")
 	f.StringVar(&c.maxBytes, "capture-max-bytes", "1GiB", "largest capture; a larger one is refused")
@@ -65,10 +65,15 @@ func (c *captureFlags) attach(dir string, first int64, p *pipeline.Manifest, o *
 		return err
 	}
 	c.capturer.Attach(m)
-	// A capture has the spans of its step, and it may be wanted only when the step
-	// is over: all are timed, and the timeline gets those that it asked for.
+	// A capture has the spans of its step. Where it may be wanted only when the step
+	// is over, all are timed, one after the other. The timeline gets those that it
+	// asked for.
 	steps, onTrace := o.Trace, o.OnTrace
 	o.Trace = pipeline.EveryStep
+	if c.capturer.Foresees() {
+		o.Alone = c.capturer.Choose
+		o.Trace = func(step int64) bool { return steps != nil && steps(step) || c.capturer.Chosen(step) }
+	}
 	o.OnTrace = nil
 	o.OnStepDone = func(d engine.Done) error {
 		i := &d.Info

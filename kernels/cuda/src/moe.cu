@@ -18,19 +18,36 @@ extern "C" __global__ void __launch_bounds__(1024) moe_group(const __grid_consta
   ready(p.at);
   for (int e = threadIdx.x; e < p.groups; e += blockDim.x) count[e] = 0;
   __syncthreads();
-  for (int i = threadIdx.x; i < p.pairs; i += blockDim.x) atomicAdd(&count[p.experts[i]], 1);
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    int s = 0, touched = 0;
-    for (int e = 0; e < p.groups; e++) {
-      start[e] = s, s += count[e], touched += count[e] > 0;
-      p.offsets[e] = start[e];
+  // all calls f with every pair and its expert: many loads are on their way at once.
+  auto all = [&](auto f) {
+    constexpr int kAhead = 16;
+    for (int i = threadIdx.x; i < p.pairs; i += kAhead * blockDim.x) {
+      int e[kAhead];
+#pragma unroll
+      for (int j = 0; j < kAhead; j++) e[j] = i + j * blockDim.x < p.pairs ? p.experts[i + j * blockDim.x] : -1;
+#pragma unroll
+      for (int j = 0; j < kAhead; j++)
+        if (e[j] >= 0) f(i + j * blockDim.x, e[j]);
     }
-    p.offsets[p.groups] = s;
-    if (p.at) p.at[2] = touched;
+  };
+  all([&](int, int e) { atomicAdd(&count[e], 1); });
+  __syncthreads();
+  if (threadIdx.x < 32) {  // a lane has a run of experts
+    int each = (p.groups + 31) / 32, lo = min(p.groups, (int)threadIdx.x * each), hi = min(p.groups, lo + each), n = 0, touched = 0;
+    for (int e = lo; e < hi; e++) n += count[e], touched += count[e] > 0;
+    int upto = n;
+#pragma unroll
+    for (int o = 1; o < 32; o *= 2) {
+      int v = __shfl_up_sync(~0u, upto, o);
+      if (threadIdx.x >= o) upto += v;
+    }
+    touched = __reduce_add_sync(~0u, touched);
+    for (int e = lo, s = upto - n; e < hi; s += count[e++]) start[e] = p.offsets[e] = s;
+    if (threadIdx.x == 31) p.offsets[p.groups] = upto;
+    if (threadIdx.x == 0 && p.at) p.at[2] = touched;
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < p.pairs; i += blockDim.x) p.list[atomicAdd(&start[p.experts[i]], 1)] = i;
+  all([&](int i, int e) { p.list[atomicAdd(&start[e], 1)] = i; });
 }
 
 // A weight format: how many columns a step covers and how a step adds to sums.

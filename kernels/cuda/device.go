@@ -53,6 +53,7 @@ type device struct {
 	nccl    *nccl.Comm // nil: not in use
 	lists   int        // started, while a fault is asked for
 
+	arriving bool       // a copy is in front: a kernel could read what it brings too early
 	lanesOf  []int8     // of the calls of the graph that is being captured
 	launched []launched // what the last list launched, while a profiler is on
 }

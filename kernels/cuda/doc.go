@@ -42,7 +42,8 @@
 // has seen the kernels end that it waits for: what it did early, such as asking for
 // its weights, was in others' time. It ends when its last block does. Lists without
 // spans have no stamps. Copies are timed by events of the stream and hang on the last
-// call's end, launches by the host's clock.
+// call's end, launches by the host's clock. A step's inputs and what it brings back are
+// copied by a kernel where they are small.
 //
 // The GPU's clock is read at open and every second by a kernel that answers the host,
 // and in between its drift so far is assumed to go on; Info says how far that was off.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unsafe"
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
@@ -77,11 +78,18 @@ func (f *flights) next(fetch, stamps int) (*flight, error) {
 // depart enqueues what the list brings back.
 func (d *device) depart(x *flight, spans []kernels.Span, f kernels.Fetch) error {
 	var errs []error
-	if len(f.To) > 0 {
-		errs = append(errs, driver.ToHost(x.memory[:len(f.To)], d.ptr(f.From), d.stream))
+	var c carryP
+	switch n := len(f.To); {
+	case n > 0 && carries(n, d.ptr(f.From)):
+		c.from, c.to, c.words = d.ptr(f.From), uintptr(unsafe.Pointer(&x.memory[0])), int32(n/4)
+	case n > 0:
+		errs = append(errs, driver.ToHost(x.memory[:n], d.ptr(f.From), d.stream))
 	}
-	if n := len(spans) * stampBytes; n > 0 {
-		errs = append(errs, d.stamps.take(d, len(spans)), driver.ToHost(x.memory[stampsAt(len(f.To)):][:n], d.stamps.out, d.stream))
+	if len(spans) > 0 {
+		c.at, c.out, c.calls = d.stamps.ptr, uintptr(unsafe.Pointer(&x.memory[stampsAt(len(f.To))])), int32(len(spans))
+	}
+	if c.words+c.calls > 0 {
+		errs = append(errs, d.carry(&c))
 	}
 	d.markFetched(x)
 	if err := errors.Join(append(errs, x.done.Record(d.stream))...); err != nil {

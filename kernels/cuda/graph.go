@@ -305,7 +305,7 @@ func (d *device) enqueue(name string, l *driver.Launch) (err error) {
 	if d.dry || l.Grid[0] == 0 || l.Grid[1] == 0 || l.Grid[2] == 0 {
 		return nil
 	}
-	l.Early = true
+	l.Early, d.arriving = !d.arriving, false
 	var ok bool
 	if l.Func, ok = d.funcs[name]; !ok {
 		return fmt.Errorf("%w: no kernel %s in the images", kernels.ErrKernel, name)

@@ -41,7 +41,7 @@ var entries = map[string]string{
 	"indexer":      "index_logits_f32_1_4_0 index_logits_bf16_1_8_0 index_logits_bf16_2_4_0 index_logits_bf16_2_8_0 index_logits_bf16_4_4_1 index_logits_fp8_1_8_0 index_logits_fp8_2_4_0 index_logits_fp8_2_8_0 index_logits_fp8_4_4_1 index_logits_bf16_wide index_logits_fp8_wide",
 	"topk":         "index_topk_1_8 index_topk_1_12 index_topk_1_16 index_topk_8_16 index_topk_8_32",
 	"sample":       "feed sample",
-	"comm":         "reduce_norm reduce_rows gather_columns sum_parts barrier fault stamps_take clock_read",
+	"comm":         "reduce_norm reduce_rows gather_columns sum_parts barrier fault carry clock_read",
 }
 
 // maxSharedOptin is CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, which cu lacks.

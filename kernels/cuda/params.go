@@ -133,7 +133,7 @@ type clockP struct {
 
 type faultP struct{ hang uint64 }
 
-type stampP struct {
-	at, out uintptr
-	calls   int32
+type carryP struct {
+	from, to, at, out uintptr
+	words, calls, in  int32
 }

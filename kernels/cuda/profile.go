@@ -134,7 +134,7 @@ func (p *Profiler) collect(x *profiled) {
 // wait for those of chain's entry before theirs.
 func attribute(list []launched, seen []cupti.Kernel, chain [][]int) ([]ProfiledCall, error) {
 	own := map[string]bool{} // of the device
-	for _, n := range []string{"stamps_take", "clock_read"} {
+	for _, n := range []string{"carry", "clock_read"} {
 		own[n] = true
 	}
 	seen = slices.DeleteFunc(slices.Clone(seen), func(k cupti.Kernel) bool { return own[k.Name] })

@@ -13,7 +13,7 @@ import (
 func TestAttribute(t *testing.T) {
 	list := []launched{{[]int{0}, "embed"}, {[]int{1}, "moe_group"}, {[]int{1}, "moe_up"}, {[]int{3}, "sample"}}
 	seen := []cupti.Kernel{
-		{Name: "stamps_take", Start: 1, End: 2},
+		{Name: "carry", Start: 1, End: 2},
 		{Name: "sample", Start: 90, End: 130, Node: 14}, {Name: "moe_up", Start: 45, End: 100, Node: 13},
 		{Name: "embed", Start: 10, End: 30, Node: 11}, {Name: "moe_group", Start: 20, End: 50, Node: 12},
 		{Name: "clock_read", Start: 200, End: 201},

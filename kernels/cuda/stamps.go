@@ -5,7 +5,6 @@ package cuda
 import (
 	"encoding/binary"
 	"fmt"
-	"unsafe"
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
@@ -14,13 +13,11 @@ import (
 )
 
 // stamps is where calls leave start, end and experts touched. The end is kept in
-// several places, as src/device.cuh says; a kernel behind the list brings them
+// several places, as src/device.cuh says; carry, behind the list, brings them
 // together and makes their places ready for the next list.
 type stamps struct {
-	ptr   uintptr // of the first places, [maxStamped][3] words; the others follow
-	out   uintptr // [calls][3]
-	calls int
-	on    bool
+	ptr uintptr // of the first places, [maxStamped][3] words; the others follow
+	on  bool
 }
 
 // Sizes as in src/device.cuh.
@@ -41,31 +38,19 @@ func (s *stamps) at(i int) uintptr {
 // start makes room for the stamps of a list that is about to be launched.
 func (s *stamps) start(d *device, calls int, on bool) (err error) {
 	s.on = on
-	if !on || calls <= s.calls {
+	switch {
+	case on && calls > maxStamped:
+		return fmt.Errorf("%w: spans of %d calls, a list with spans has at most %d", kernels.ErrKernel, calls, maxStamped)
+	case !on || s.ptr != 0:
 		return nil
 	}
-	if calls > maxStamped {
-		return fmt.Errorf("%w: spans of %d calls, a list with spans has at most %d", kernels.ErrKernel, calls, maxStamped)
-	}
-	s.close()
-	if s.ptr, err = d.malloc(stampEnds * maxStamped * stampBytes); err == nil {
-		s.out, err = d.malloc(int64(calls) * stampBytes)
-	}
-	if err == nil {
-		err = driver.Set(s.ptr, 0, stampEnds*maxStamped*stampBytes, d.stream)
-	}
-	if err != nil {
+	if s.ptr, err = d.malloc(stampEnds * maxStamped * stampBytes); err != nil {
 		return err
 	}
-	s.calls = calls
-	d.forgetGraphs()
-	return s.take(d, calls)
-}
-
-// take lets the stamps of n calls, brought together, follow what is on the stream.
-func (s *stamps) take(d *device, n int) error {
-	p := stampP{at: s.ptr, out: s.out, calls: int32(n)}
-	return d.do("stamps_take", [3]uint32{uint32(n+255) / 256, 1, 1}, 256, 0, unsafe.Pointer(&p))
+	if err = driver.Set(s.ptr, 0, stampEnds*maxStamped*stampBytes, d.stream); err != nil {
+		return err
+	}
+	return d.carry(&carryP{at: s.ptr, calls: maxStamped})
 }
 
 // decode turns stamps that were brought back into spans. lanes is nil where calls
@@ -101,10 +86,8 @@ func (d *device) decode(b []byte, spans []kernels.Span, lanes []int8) error {
 }
 
 func (s *stamps) close() {
-	for _, p := range []uintptr{s.ptr, s.out} {
-		if p != 0 {
-			cu.MemFree(cu.DevicePtr(p))
-		}
+	if s.ptr != 0 {
+		cu.MemFree(cu.DevicePtr(s.ptr))
 	}
 	*s = stamps{on: s.on}
 }

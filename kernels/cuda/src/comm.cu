@@ -166,10 +166,21 @@ struct Half {
 __device__ __forceinline__ float square(float4 v) { return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, v.x * v.x))); }
 __device__ __forceinline__ float4 normed(float4 v, float r, float4 w) { return {v.x * r * w.x, v.y * r * w.y, v.z * r * w.z, v.w * r * w.w}; }
 
+// come waits for the values of a row that the cluster's blocks send each other, and
+// makes the inbox ready for those of the next row; parity is that of the row. No
+// block's next value comes before its own is sent, which is when all threads are here.
+__device__ __forceinline__ void come(u64* inbox, int parity) {
+  uint32_t b = __cvta_generic_to_shared(inbox), done = 0;
+  while (!done)
+    asm volatile("{\n\t.reg .pred q;\n\tmbarrier.try_wait.parity.shared.b64 q, [%1], %2;\n\tselp.b32 %0, 1, 0, q;\n\t}" : "=r"(done) : "r"(b), "r"(parity) : "memory");
+  if (threadIdx.x == 0) asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(b), "n"(4 * kParts) : "memory");
+}
+
 // One-shot, for few rows: a cluster a row, each of its blocks a part.
 extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(256, 2) reduce_norm(const __grid_constant__ CommP p) {
   __shared__ float s[32];
-  __shared__ float squares[2];  // of this block's part of a row, in turn
+  __shared__ float squares[2][kParts];  // of a row's parts, in turn
+  __shared__ u64 inbox;                 // for them
   __shared__ Watch eye;
   const int part = blockIdx.x % kParts, first = blockIdx.x / kParts, step = gridDim.x / kParts;
   const int own = 4 * threadIdx.x, i = part * p.cols + own;
@@ -177,7 +188,9 @@ extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(256,
   if (p.early) begin();
   float4 w = {0, 0, 0, 0};
   if (on && (p.phases & kReceive)) w = read(p.w, i, p.n, wide);
+  open_inbox(&inbox, sizeof(squares[0]));
   watch(eye);
+  inboxes_open();
   ready(p.at);
   const Half half(p);
   Patience patience(p, eye);
@@ -204,14 +217,13 @@ extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(256,
         write(res, i, p.n, wide, v);
       }
       float ss = block_sum(square(v), s);
-      if (threadIdx.x == 0) squares[turn] = ss;
-      cluster_sync();
+      if (threadIdx.x < kParts) send(&squares[turn][part], &inbox, threadIdx.x, ss);
+      come(&inbox, turn);
       int lane = threadIdx.x & 31;
-      float r = rsqrtf(warp_sum(lane < kParts ? of_block(&squares[turn], lane) : 0) / p.n + p.eps);
+      float r = rsqrtf(warp_sum(lane < kParts ? squares[turn][lane] : 0) / p.n + p.eps);
       if (on) write(p.y + (size_t)row * p.ldy, i, p.n, wide, normed(v, r, w));
     }
-    cluster_sync();  // the others may still read squares
-    if (part == 0 && threadIdx.x == 0) ended(p, step);
+    if (part == 0 && threadIdx.x == 0) ended(p, step);  // as all parts have come
   }
   finish(p.at);
 }
@@ -241,68 +253,66 @@ extern "C" __global__ void __launch_bounds__(768, 1) reduce_rows(const __grid_co
   auto place = [&](int row, int k, int rank) { return half.at + ((size_t)(row * mates + (2 * pair + k) / p.ranks) * p.ranks + rank) * p.cols + own; };
   auto sum_place = [&](int row, int k) { return half.sums + ((size_t)row * kParts + 2 * pair + k) * p.cols + own; };
 
-  auto send = [&](int row) {
-    float4 v[2];
+  if (p.phases & kSend) {
+    for (int row = blockIdx.x; row < p.m; row += gridDim.x) {
+      float4 v[2];
 #pragma unroll
-    for (int k = 0; k < 2; k++)
-      if (on(k)) v[k] = read(p.x + (size_t)row * p.ldx, column(k), p.n, wide);
+      for (int k = 0; k < 2; k++)
+        if (on(k)) v[k] = read(p.x + (size_t)row * p.ldx, column(k), p.n, wide);
 #pragma unroll
-    for (int k = 0; k < 2; k++)
-      if (on(k) && owner(row, k) != p.rank) put(p.inbox[owner(row, k)] + place(row, k, p.rank), sendable(v[k]));
-  };
-  auto sum = [&](int row) {
-    int k = owner(row, 0) == p.rank ? 0 : 1;
-    if (!on(k) || owner(row, k) != p.rank) return;
-    float4 mine = read(p.x + (size_t)row * p.ldx, column(k), p.n, wide);
-    float4 v = sendable(total(inbox + place(row, k, 0), p.cols, mine, p, patience));
-    for (int d = 1; d <= p.ranks; d++) put(p.inbox[after(p, d)] + sum_place(row, k), v);
-  };
-  auto receive = [&](int row, int turn) {
-    float* res = p.res + (size_t)row * p.ldr;
-    float4 v[2], old[2];
-#pragma unroll
-    for (int k = 0; k < 2; k++) {
-      v[k] = {0, 0, 0, 0};
-      if (!on(k)) continue;
-      old[k] = read(res, column(k), p.n, wide);
-      v[k] = p.ranks == 1 ? read(p.x + (size_t)row * p.ldx, column(k), p.n, wide) : look(inbox + sum_place(row, k));
+      for (int k = 0; k < 2; k++)
+        if (on(k) && owner(row, k) != p.rank) put(p.inbox[owner(row, k)] + place(row, k, p.rank), sendable(v[k]));
     }
-#pragma unroll
-    for (int k = 0; k < 2; k++) {
-      if (on(k)) {
-        if (p.ranks > 1) {
-          while (!there(v[k]) && !patience.gone(owner(row, k))) v[k] = look(inbox + sum_place(row, k));
-          empty(inbox + sum_place(row, k));
-        }
-        v[k] = add(old[k], v[k]);
-        write(res, column(k), p.n, wide, v[k]);
-      }
-      float ss = warp_sum(square(v[k]));
-      if (lane == 0) s[turn][2 * pair + k][warp % warps] = ss;
+  }
+  if (p.phases & kSum) {
+    for (int row = blockIdx.x; row < p.m; row += gridDim.x) {
+      int k = owner(row, 0) == p.rank ? 0 : 1;
+      if (!on(k) || owner(row, k) != p.rank) continue;
+      float4 mine = read(p.x + (size_t)row * p.ldx, column(k), p.n, wide);
+      float4 v = sendable(total(inbox + place(row, k, 0), p.cols, mine, p, patience));
+      for (int d = 1; d <= p.ranks; d++) put(p.inbox[after(p, d)] + sum_place(row, k), v);
     }
-    // As block_sum of a part, then over the parts.
-    __syncthreads();
-    for (int k = warp; k < kParts; k += blockDim.x / 32) {
-      float ss = warp_sum(lane < warps ? s[turn][k][lane] : 0);
-      if (lane == 0) squares[turn][k] = ss;
-    }
-    __syncthreads();
-    float r = rsqrtf(warp_sum(lane < kParts ? squares[turn][lane] : 0) / p.n + p.eps);
-#pragma unroll
-    for (int k = 0; k < 2; k++)
-      if (on(k)) write(p.y + (size_t)row * p.ldy, column(k), p.n, wide, normed(v[k], r, read(p.w, column(k), p.n, wide)));
-  };
-
-  // A row is summed when the block's next one has been sent, and received when that
-  // one has been summed: the links have work while blocks wait.
-  const int step = gridDim.x;
-  for (int row = blockIdx.x, turn = 0; row < p.m + 2 * step; row += step) {
-    int summed = row - step, received = row - 2 * step;
-    if ((p.phases & kSend) && row < p.m) send(row);
-    if ((p.phases & kSum) && summed >= 0 && summed < p.m) sum(summed);
-    if ((p.phases & kReceive) && received >= 0) receive(received, turn ^= 1);
   }
   if (p.phases & kReceive) {
+    float4 w[2];
+#pragma unroll
+    for (int k = 0; k < 2; k++)
+      if (on(k)) w[k] = read(p.w, column(k), p.n, wide);
+    for (int row = blockIdx.x, turn = 0; row < p.m; row += gridDim.x, turn ^= 1) {
+      float* res = p.res + (size_t)row * p.ldr;
+      float4 v[2], old[2];
+#pragma unroll
+      for (int k = 0; k < 2; k++) {
+        v[k] = {0, 0, 0, 0};
+        if (!on(k)) continue;
+        old[k] = read(res, column(k), p.n, wide);
+        v[k] = p.ranks == 1 ? read(p.x + (size_t)row * p.ldx, column(k), p.n, wide) : look(inbox + sum_place(row, k));
+      }
+#pragma unroll
+      for (int k = 0; k < 2; k++) {
+        if (on(k)) {
+          if (p.ranks > 1) {
+            while (!there(v[k]) && !patience.gone(owner(row, k))) v[k] = look(inbox + sum_place(row, k));
+            empty(inbox + sum_place(row, k));
+          }
+          v[k] = add(old[k], v[k]);
+          write(res, column(k), p.n, wide, v[k]);
+        }
+        float ss = warp_sum(square(v[k]));
+        if (lane == 0) s[turn][2 * pair + k][warp % warps] = ss;
+      }
+      // As block_sum of a part, then over the parts.
+      __syncthreads();
+      for (int k = warp; k < kParts; k += blockDim.x / 32) {
+        float ss = warp_sum(lane < warps ? s[turn][k][lane] : 0);
+        if (lane == 0) squares[turn][k] = ss;
+      }
+      __syncthreads();
+      float r = rsqrtf(warp_sum(lane < kParts ? squares[turn][lane] : 0) / p.n + p.eps);
+#pragma unroll
+      for (int k = 0; k < 2; k++)
+        if (on(k)) write(p.y + (size_t)row * p.ldy, column(k), p.n, wide, normed(v[k], r, w[k]));
+    }
     if (p.ranks > 1) {
       __syncthreads();
       if (threadIdx.x == 0) ended(p, gridDim.x);
@@ -421,25 +431,46 @@ extern "C" __global__ void fault(const __grid_constant__ FaultP p) {
   if (!p.hang) *(volatile int*)16 = 1;
 }
 
-// stamps_take copies a list's stamps to out, one start and one end a call, and makes
-// their places ready for the next list.
-struct StampP {
+// carry copies words between the host's memory and the GPU's, and takes a list's
+// stamps to the host, one start and one end a call, making their places ready for
+// the next list. What comes from the host is read before the kernels in front have
+// ended. A kernel does in 5 us less what copies do, with the waits around them.
+struct CarryP {
+  const unsigned* from;
+  unsigned* to;
   u64* at;   // [kEnds][kStampPlane]: (start, end, experts) a call; of the others than the first only the end
-  u64* out;  // [calls][3]
-  int calls;
+  u64* out;  // [calls][3]; nullptr: nobody wants them
+  int words, calls, in;
 };
-extern "C" __global__ void stamps_take(const __grid_constant__ StampP p) {
+constexpr int kCarried = 4;  // words of a thread
+extern "C" __global__ void __launch_bounds__(256) carry(const __grid_constant__ CarryP p) {
+  const int thread = blockIdx.x * 256 + threadIdx.x, threads = gridDim.x * 256;
+  unsigned v[kCarried];
+  auto take = [&] {
+#pragma unroll
+    for (int j = 0; j < kCarried; j++)
+      if (thread + j * threads < p.words) v[j] = *(volatile const unsigned*)(p.from + thread + j * threads);
+  };
+  if (p.in) take();
+  else begin();  // never in front of kernels that may read early what comes in
   ready(nullptr);
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i >= p.calls) return;
-  u64* at = p.at + 3 * i;
-  u64 end = 0;
+  if (!p.in) take();
 #pragma unroll
-  for (int s = 0; s < kEnds; s++) end = max(end, at[s * kStampPlane + 1]);
-  p.out[3 * i] = at[0], p.out[3 * i + 1] = end, p.out[3 * i + 2] = at[2];
-  at[0] = ~0ull, at[2] = 0;
+  for (int j = 0; j < kCarried; j++)
+    if (thread + j * threads < p.words) p.to[thread + j * threads] = v[j];
+  for (int i = thread; i < 3 * p.calls; i += threads) {
+    u64* at = p.at + i;
+    u64 stamp = *at;
+    if (i % 3 == 1) {
 #pragma unroll
-  for (int s = 0; s < kEnds; s++) at[s * kStampPlane + 1] = 0;
+      for (int s = 1; s < kEnds; s++) {
+        stamp = max(stamp, at[s * kStampPlane]);
+        at[s * kStampPlane] = 0;
+      }
+    }
+    *at = i % 3 == 0 ? ~0ull : 0;
+    if (p.out) p.out[i] = stamp;
+  }
 }
 
 // The host asks for the time, round by round, and sees when the answer comes. The

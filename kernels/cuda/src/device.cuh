@@ -33,7 +33,7 @@ __device__ __forceinline__ void ready(u64* at, bool first) {
 }
 __device__ __forceinline__ void ready(u64* at) { ready(at, blockIdx.x == 0); }
 // The blocks that end together leave their ends in kEnds places: in one they would
-// wait for each other longer than for all else that stamps cost. stamps_take brings
+// wait for each other longer than for all else that stamps cost. carry brings
 // them together.
 constexpr int kEnds = 8;
 constexpr int kStampPlane = 3 << 14;  // words from one place to the next, for 16,384 calls

@@ -28,8 +28,8 @@ var crossovers = []struct {
 	oneShot, twoShot int64
 }{
 	{2, 2 << 20, 1 << 62},
-	{4, 240 << 10, 1 << 62},
-	{8, 96 << 10, 1 << 62},
+	{4, 340 << 10, 1 << 62},
+	{8, 140 << 10, 1 << 62},
 }
 
 // way is how a message of so many bytes goes.

@@ -26,7 +26,7 @@
 //   - experts: src/experts_up.cu and src/experts_down.cu for FP4, src/moe.cu for other
 //     formats; many rows of FP4 on 9.0: src/wide_moe.cu
 //   - attention: src/attend.cu; GLM-5's sizes: src/attend_glm.cu
-//   - indexer: src/indexer.cu, src/topk.cu
+//   - indexer: src/indexer.cu, src/indexer_glm.cu (GLM-5 on Hopper), src/topk.cu
 //   - small calls of few rows that do not wait for each other share a launch:
 //     src/bundle.cu
 //   - 4-bit activations: 12.0 src/fp4mma.cu, 10.0 src/fp4tensor.cu; else they are

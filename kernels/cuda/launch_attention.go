@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"unsafe"
 
@@ -48,19 +49,38 @@ func indexShapeOf(f string, rows, width int32) indexShape {
 		return indexShape{1, 4, 1, 0}
 	case rows >= 128:
 		return indexShape{4, 4, 32, 1}
-	case rows*width <= 16384:
-		return indexShape{1, 8, 1, 0}
 	case rows*width <= 98304:
-		return indexShape{2, 8, 2, 0}
+		return indexShape{2, 4, 1, 0}
 	case rows*width <= 262144:
 		return indexShape{2, 4, 4, 0}
 	}
 	return indexShape{2, 4, 8, 0}
 }
 
-// indexWideShared is the shared memory of a block of index_logits_*_wide: two rows'
-// queries, in high and low parts, and head weights.
-const indexWideShared = 2 * (2*64*128 + 4*32)
+// What the kernels of src/indexer_glm.cu take: shared memory of index_pages, by the
+// cache's format, and of index_rows; how many blocks of the former a multiprocessor
+// has at once, and what a block costs before its first page, in pages.
+var indexPagesShared = map[string]uint32{"bf16": 99328, "fp8": 93184}
+
+const (
+	indexRowsShared = 2 * (2*64*128 + 4*32)
+	indexBeside     = 2
+	indexStart      = 4
+)
+
+// indexSpan is how many pages of a row a block of index_pages has: so that the
+// blocks of all rows end soonest.
+func indexSpan(rows, pages, blocks int32) int32 {
+	best, least := pages, int64(math.MaxInt64)
+	for chunks := int32(1); chunks <= min(pages, max(1, 4*blocks/rows)); chunks++ {
+		span := int32(ceil(pages, chunks))
+		waves := (int64(rows)*int64(ceil(pages, span)) + int64(blocks) - 1) / int64(blocks)
+		if t := waves * int64(span+indexStart); t < least {
+			best, least = span, t
+		}
+	}
+	return best
+}
 
 func indexLogits(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
@@ -68,19 +88,37 @@ func indexLogits(d *device, c *kernels.Call, at uintptr) error {
 		return fmt.Errorf("%w: indexer keys of %d values, %d of them rotary: a multiple of 32, at most 128, and one of 4", kernels.ErrKernel, x.K, x.Rope)
 	}
 	_, f := format(c.Kernel)
-	s := indexShapeOf(f, x.M, x.N)
 	a := indexP{q: d.ptr(c.Args[0]), hw: d.ptr(c.Args[1]), rope: d.ptr(c.Args[2]), cache: d.ptr(c.Args[3]), pages: d.ptr(c.Args[4]), seq: d.ptr(c.Args[5]), pos: d.ptr(c.Args[6]), scores: d.ptr(c.Args[7]), at: at,
-		m: x.M, k: x.K, heads: x.Heads, nrope: x.Rope, span: s.span, pagesLd: pageRow(c.Args[4]), ldq: ld(c.Args[0], x.Heads*x.K), ldhw: ld(c.Args[1], x.Heads), lds: ld(c.Args[7], x.N), scale: c.Scalars[0]}
+		m: x.M, k: x.K, heads: x.Heads, nrope: x.Rope, pagesLd: pageRow(c.Args[4]), ldq: ld(c.Args[0], x.Heads*x.K), ldhw: ld(c.Args[1], x.Heads), lds: ld(c.Args[7], x.N), scale: c.Scalars[0]}
+	if d.warpgroups && f != "f32" && x.K == 128 && x.Heads <= 32 {
+		return d.indexGLM(c, f, &a)
+	}
+	s := indexShapeOf(f, x.M, x.N)
+	a.span = s.span
 	tiles := 4 * ceil(x.Heads, 32)
 	grid := [3]uint32{ceil(x.N, 16*s.tiles*s.warps*s.span), uint32(x.M), 1}
 	if s.many == 1 {
 		grid = [3]uint32{ceil(x.N, 16*s.tiles*s.warps), ceil(x.M, s.span), 1}
 	}
 	shared := uint32(1+s.many) * tiles * (uint32(x.K/32)*1024 + 32)
-	if s.many == 1 && f != "f32" && x.K == 128 && x.Heads <= 32 {
-		return d.do(string(c.Kernel)+"_wide", grid, 128, indexWideShared, unsafe.Pointer(&a))
-	}
 	return d.do(fmt.Sprintf("%s_%d_%d_%d", c.Kernel, s.tiles, s.warps, s.many), grid, uint32(32*s.warps), shared, unsafe.Pointer(&a))
+}
+
+// indexGLM launches src/indexer_glm.cu. Rows that are many of few sequences share
+// what is read of the keys; it changes no bit.
+func (d *device) indexGLM(c *kernels.Call, f string, a *indexP) error {
+	x := c.Dims
+	if x.M >= 128 && x.Ctx >= 8*x.Slots {
+		a.span = 32
+		return d.do("index_rows_"+f, [3]uint32{ceil(x.N, 256), ceil(x.M, a.span), 1}, 128, indexRowsShared, unsafe.Pointer(a))
+	}
+	sms, _, err := d.chip()
+	if err != nil {
+		return err
+	}
+	pages := int32(ceil(x.N, kernels.PageTokens))
+	a.span = indexSpan(x.M, pages, indexBeside*sms)
+	return d.do("index_pages_"+f, [3]uint32{ceil(pages, a.span), uint32(x.M), 1}, 288, indexPagesShared[f], unsafe.Pointer(a))
 }
 
 // topShapes are index_topk's: blocks a row, scores of each of a block's 1024 threads.

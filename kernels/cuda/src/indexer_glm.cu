@@ -1,0 +1,301 @@
+// The indexer's scores by warpgroup products, for keys of 128 values and at most 32
+// heads: the bits of indexer.cu. Keys are one operand, in registers; a row's queries,
+// in high and low parts, are 64 rows of the other.
+#include "indexer.cuh"
+
+constexpr int kPanel = 64 * 128;   // 64 columns of a row's queries
+constexpr int kRoom = 2 * kPanel;  // all
+
+template <int F>
+constexpr int kRow = F == 2 ? 128 : 256;                          // bytes of a key
+template <int F>
+constexpr int kPageBytes = kPage * (kRow<F> + (F == 2 ? 4 : 0));  // of a page of the cache
+
+// The shared memory of index_pages.
+template <int F>
+struct Ring {
+  static constexpr int kStages = F == 2 ? 9 : 5;
+  alignas(1024) char q[kRoom];
+  alignas(128) char page[kStages][kPageBytes<F>];
+  float hw[32];
+  u64 full[kStages], free[kStages];
+};
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define S4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define S16(d, i) S4(d, i), S4(d, i + 4), S4(d, i + 8), S4(d, i + 12)
+__device__ __forceinline__ void wgmma_f16(float (&d)[32], const uint32_t (&a)[4], uint64_t x, int more) {
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %37, 0;\n\twgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+      "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, p, 1, 1, 0;\n\t}"
+      : S16(d, 0), S16(d, 16)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(more));
+}
+#undef S16
+#undef S4
+
+
+// put writes four values of a head, those of the given block and lane of a quad, as
+// fragments' columns have them.
+template <int F>
+__device__ __forceinline__ void put(char* room, int head, int b, int i, int t, float4 v, float up) {
+  Split x = F == 2 ? split_f16(v.x * up, v.y * up) : split(v.x, v.y), y = F == 2 ? split_f16(v.z * up, v.w * up) : split(v.z, v.w);
+  char* panel = room + b / 2 * kPanel + t * 4;
+  int chunk = (b * 2 + i) * 2 % 8;
+  *reinterpret_cast<uint32_t*>(panel + panel_at(head, chunk)) = x.hi, *reinterpret_cast<uint32_t*>(panel + panel_at(head, chunk + 1)) = y.hi;
+  *reinterpret_cast<uint32_t*>(panel + panel_at(head + 32, chunk)) = x.lo, *reinterpret_cast<uint32_t*>(panel + panel_at(head + 32, chunk + 1)) = y.lo;
+}
+
+// product is 64 positions' products with all heads, high parts then low ones.
+template <int F>
+__device__ __forceinline__ void product(float (&d)[32], const uint32_t (&keys)[8][4], uint32_t room) {
+  wg_fence();
+#pragma unroll
+  for (int i = 0; i < 8; i++) {
+    uint64_t q = operand(room + i / 4 * kPanel + i % 4 * 32);
+    if (F == 2) wgmma_f16(d, keys[i], q, i > 0);
+    else wgmma(d, keys[i], q, i > 0);
+  }
+  wg_commit();
+}
+
+// weigh sums over heads in the order of indexer.cu; u: of heads h*8 + t*2 and the next.
+__device__ __forceinline__ void weigh(float (&sum)[2], const float (&d)[32], const float2 (&u)[4]) {
+  sum[0] = sum[1] = 0;
+#pragma unroll
+  for (int h = 0; h < 4; h++)
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+      sum[r] = fmaf(fmaxf(d[h * 4 + 2 * r] + d[16 + h * 4 + 2 * r], 0), u[h].x, sum[r]);
+      sum[r] = fmaf(fmaxf(d[h * 4 + 2 * r + 1] + d[16 + h * 4 + 2 * r + 1], 0), u[h].y, sum[r]);
+    }
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    sum[r] += __shfl_xor_sync(~0u, sum[r], 1);
+    sum[r] += __shfl_xor_sync(~0u, sum[r], 2);
+  }
+}
+
+// fragments are of 16 positions of a page in shared memory. Lanes of different rows
+// read their blocks in different orders, for the banks' sake.
+template <int F>
+__device__ __forceinline__ void fragments(uint32_t (&keys)[8][4], const char* rows, int g, int t) {
+#pragma unroll
+  for (int r = 0; r < 2; r++) {
+    const char* row = rows + (g + 8 * r) * kRow<F>;
+    if (F == 2) {
+      uint2 v[4];
+#pragma unroll
+      for (int j = 0; j < 4; j++) v[j] = *reinterpret_cast<const uint2*>(row + (j ^ (g & 3)) * 32 + t * 8);
+#pragma unroll
+      for (int o = 1; o < 4; o *= 2)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+          if (!(j & o)) {
+            uint2 a = v[j], b = v[j | o];
+            v[j] = g & o ? b : a, v[j | o] = g & o ? a : b;
+          }
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        keys[2 * j][r] = half_of(v[j].x), keys[2 * j][r + 2] = half_of(v[j].x >> 16);
+        keys[2 * j + 1][r] = half_of(v[j].y), keys[2 * j + 1][r + 2] = half_of(v[j].y >> 16);
+      }
+    } else {
+      uint4 v[4];
+#pragma unroll
+      for (int j = 0; j < 4; j++) v[j] = *reinterpret_cast<const uint4*>(row + (j ^ (g & 1)) * 64 + t * 16);
+#pragma unroll
+      for (int j = 0; j < 4; j += 2) {
+        uint4 a = v[j], b = v[j + 1];
+        v[j] = g & 1 ? b : a, v[j + 1] = g & 1 ? a : b;
+      }
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        keys[2 * j][r] = v[j].x, keys[2 * j][r + 2] = v[j].y;
+        keys[2 * j + 1][r] = v[j].z, keys[2 * j + 1][r + 2] = v[j].w;
+      }
+    }
+  }
+}
+
+__device__ __forceinline__ void expect(uint32_t bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory"); }
+
+// Rows with keys of their own: a block has p.span pages of a row, two warpgroups
+// take them by turns from a ring, which a warp of its own fills.
+template <int F>
+__device__ __forceinline__ void index_pages(const IndexP& p) {
+  constexpr int W = 2, S = Ring<F>::kStages;
+  extern __shared__ __align__(1024) char smem[];
+  Ring<F>& s = *reinterpret_cast<Ring<F>*>(smem);
+  begin();
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, m = blockIdx.y, first = blockIdx.x * p.span;
+  const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
+  auto page_of = [&](int i) { return pages[min(first + i, p.pages_ld - 1)]; };
+  if (warp == 4 * W) {
+    int id = page_of(lane);
+    if (lane < S) mbar_init(shared_of(&s.full[lane]), 1), mbar_init(shared_of(&s.free[lane]), 4);
+    mbar_ready();
+    __syncthreads();
+    ready(p.at, false);
+    auto fetch = [&](int i, int id) {
+      uint32_t bar = shared_of(&s.full[i % S]);
+      expect(bar, kPageBytes<F>);
+      copy_bulk(shared_of(s.page[i % S]), static_cast<const char*>(p.cache) + (size_t)id * kPageBytes<F>, kPageBytes<F>, bar);
+    };
+    int early = min(2, p.span);  // before it is known how many there are; more would delay the queries
+    if (lane < early) fetch(lane, id);
+    int count = min(p.span, (p.pos[m] + kPage) / kPage - first);
+    for (int i = early; i < count; i++) {
+      if (i % 32 == 0) id = page_of(i + lane);
+      int next = __shfl_sync(~0u, id, i % 32);
+      if (lane == 0) {
+        if (i >= S) mbar_wait(shared_of(&s.free[i % S]), (i / S - 1) & 1);
+        fetch(i, next);
+      }
+      __syncwarp();
+    }
+    for (int i = max(count, 0); i < early; i++) mbar_wait(shared_of(&s.full[i % S]), 0);
+    return finish(p.at);
+  }
+  __syncthreads();
+  ready(p.at);
+  int n = p.pos[m] + 1, count = min(p.span, (n + kPage - 1) / kPage - first);
+  if (count > 0) {
+    constexpr int kEach = 4 * W;  // threads of a head
+    int head = threadIdx.x / kEach, j = threadIdx.x % kEach, t = j & 3, group = j >> 2;
+    const float *q = p.q + (size_t)m * p.ldq + (size_t)head * p.k, *angles = p.rope + (size_t)(n - 1) * p.nrope;
+    float w = head < p.heads ? p.hw[(size_t)m * p.ldhw + head] * p.scale : 0;
+    float4 v[4 / W][2];
+#pragma unroll
+    for (int b = 0; b < 4 / W; b++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        int at = (b * W + group) * 32 + t * 8 + i * 4;
+        v[b][i] = head < p.heads ? *reinterpret_cast<const float4*>(q + at) : make_float4(0, 0, 0, 0);
+      }
+    float most = 0;
+#pragma unroll
+    for (int b = 0; b < 4 / W; b++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        int at = (b * W + group) * 32 + t * 8 + i * 4;
+        v[b][i] = turn(v[b][i], at < p.nrope ? *reinterpret_cast<const float4*>(angles + at) : make_float4(1, 0, 1, 0));
+        most = most_of(most, v[b][i]);
+      }
+    float up = 1, down = 1;
+    if (F == 2) {
+#pragma unroll
+      for (int o = 1; o < kEach; o *= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, o));
+      int e = exponent(most);
+      up = power(264 - e), down = power(e - 10);
+    }
+#pragma unroll
+    for (int b = 0; b < 4 / W; b++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) put<F>(s.q, head, b * W + group, i, t, v[b][i], up);
+    if (j == 0) s.hw[head] = w * down;
+    written();
+    asm volatile("bar.sync 1, %0;" ::"n"(128 * W) : "memory");
+    int g = lane >> 2, own = 16 * (warp & 3);
+    t = lane & 3;
+    float2 u[4];
+#pragma unroll
+    for (int h = 0; h < 4; h++) u[h] = *reinterpret_cast<const float2*>(s.hw + h * 8 + t * 2);
+    uint32_t room = shared_of(s.q);
+    float* out = p.scores + (size_t)m * p.lds + (first * kPage + own + g);
+    for (int i = warp / 4; i < count; i += W) {
+      const char* page = s.page[i % S];
+      mbar_wait(shared_of(&s.full[i % S]), i / S & 1);
+      uint32_t keys[8][4];
+      float scale[2] = {1, 1}, d[32], sum[2];
+      fragments<F>(keys, page + own * kRow<F>, g, t);
+      if (F == 2) scale[0] = reinterpret_cast<const float*>(page + kPage * kRow<F>)[own + g], scale[1] = reinterpret_cast<const float*>(page + kPage * kRow<F>)[own + g + 8];
+      __syncwarp();
+      if (lane == 0) mbar_arrive(shared_of(&s.free[i % S]));
+      product<F>(d, keys, room);
+      wg_wait<0>();
+      weigh(sum, d, u);
+      int at = (first + i) * kPage + own + g;
+#pragma unroll
+      for (int r = 0; r < 2; r++)
+        if (t == 0 && at + 8 * r < n) out[i * kPage + 8 * r] = sum[r] * scale[r];
+    }
+  }
+  finish(p.at);
+}
+
+// Rows that share keys: a block has 256 positions of p.span rows, a warp 16 of each
+// 64. It keeps their keys while rows are of one sequence.
+template <int F>
+__device__ __forceinline__ void index_rows(const IndexP& p) {
+  extern __shared__ __align__(1024) char panels[];
+  begin();
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  int base = blockIdx.x * 256, m = blockIdx.y * p.span, end = min(p.m, m + p.span);
+  float* hw = reinterpret_cast<float*>(panels + 2 * kRoom);  // [2][32]
+  ready(p.at);
+  auto past = [&](int i) {  // the next row that has positions here
+    while (i < end && p.pos[i] < base) i++;
+    return i;
+  };
+  uint32_t keys[4][8][4];
+  float scale[4][2];
+  int seq = -1;
+  m = past(m);
+  for (int turn = 0, next; m < end; m = next, turn ^= 1) {
+    int n = p.pos[m] + 1;
+    next = past(m + 1);
+    if (p.seq[m] != seq) {
+      seq = p.seq[m];
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        Loaded<F> loaded;
+        Keys<F> k;
+        loaded.load(p, p.pages + (size_t)seq * p.pages_ld, base + 64 * j + 16 * warp, lane), k.from(loaded);
+#pragma unroll
+        for (int i = 0; i < 8; i++) k.part(keys[j][i], i / 2, i % 2);
+        scale[j][0] = k.scale[0], scale[j][1] = k.scale[1];
+      }
+    }
+    Queries<F, true> mine;
+    mine.load(p, m, warp, lane), mine.turned(p, lane);
+    char* room = panels + turn * kRoom;
+    float up, down;
+    mine.power(up, down);
+#pragma unroll
+    for (int b = 0; b < kBlocks; b++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) put<F>(room, warp * 8 + g, b, i, t, mine.v[b][i], up);
+    if (t == 0) hw[turn * 32 + warp * 8 + g] = mine.w * down;
+    written();
+    __syncthreads();
+    float2 u[4];
+#pragma unroll
+    for (int h = 0; h < 4; h++) u[h] = *reinterpret_cast<const float2*>(hw + turn * 32 + h * 8 + t * 2);
+    uint32_t at = shared_of(room);
+    float* out = p.scores + (size_t)m * p.lds + base + 16 * warp;
+#pragma unroll
+    for (int j = 0; j < 4; j++) {
+      if (base + 64 * j >= n) break;
+      float d[32], sum[2];
+      product<F>(d, keys[j], at);
+      wg_wait<0>();
+      weigh(sum, d, u);
+#pragma unroll
+      for (int r = 0; r < 2; r++) {
+        int i = 64 * j + 8 * r + g;
+        if (t == 0 && base + 16 * warp + i < n) out[i] = sum[r] * scale[j][r];
+      }
+    }
+  }
+  finish(p.at);
+}
+#define HOPPER(...) __VA_ARGS__
+#else
+#define HOPPER(...)  // other GPUs take indexer.cu
+#endif
+#define INDEX_GLM(NAME, F)                                                                                                                   \
+  extern "C" __global__ void __launch_bounds__(288, 2) index_pages_##NAME(const __grid_constant__ IndexP p) { HOPPER((index_pages<F>(p));) } \
+  extern "C" __global__ void __launch_bounds__(128, 2) index_rows_##NAME(const __grid_constant__ IndexP p) { HOPPER((index_rows<F>(p));) }
+INDEX_GLM(bf16, 1)
+INDEX_GLM(fp8, 2)

@@ -30,11 +30,28 @@ struct RouteMemory {
 
 // order_of maps values to integers of the same order; NaN comes last. 0 is none.
 __device__ __forceinline__ uint32_t order_of(float v) {
-  if (v != v) return 1;
   uint32_t u = __float_as_uint(v + 0.0f);
-  return u ^ (u >> 31 ? 0xFFFFFFFFu : 0x80000000u);
+  u ^= (uint32_t)((int)u >> 31) | 0x80000000u;
+  return v != v ? 1 : u;
 }
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+
+// sigmoids is sigmoid of several, with the same bits and no branches between them: a
+// reciprocal and one step of Newton's round correctly below 2^126.
+__device__ __forceinline__ void sigmoids(float (&s)[kOfLane]) {
+  float v[kOfLane];
+  bool far = false;
+#pragma unroll
+  for (int i = 0; i < kOfLane; i++) {
+    float r;
+    v[i] = 1.0f + expf(-s[i]), far |= v[i] >= 0x1p126f;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(v[i]));
+    s[i] = fmaf(r, -fmaf(v[i], r, -1.0f), r);
+  }
+  if (far)
+#pragma unroll
+    for (int i = 0; i < kOfLane; i++) s[i] = v[i] >= 0x1p126f ? __frcp_rn(v[i]) : s[i];
+}
 
 // limit zeroes the choices outside the `keep` groups whose two best are largest.
 __device__ __forceinline__ void limit(const RouteP& p, float* choice, float* best) {
@@ -58,14 +75,48 @@ __device__ __forceinline__ void limit(const RouteP& p, float* choice, float* bes
   __syncwarp();
 }
 
-__device__ __forceinline__ void write_row(const RouteP& p, int m, const Chosen& c) {
-  float sum = 0;
-  for (int j = 0; j < p.topk; j++) sum += c.score[j];
+__device__ __forceinline__ void write_row(const RouteP& p, int m, const Chosen& c, bool write = true) {
+  int lane = threadIdx.x & 31;
+  float sum = 0, lower = lane < p.topk ? c.score[lane] : 0, upper = lane + 32 < p.topk ? c.score[lane + 32] : 0;
+#pragma unroll 4
+  for (int j = 0; j < p.topk; j++) sum += __shfl_sync(~0u, j < 32 ? lower : upper, j & 31);
   float f = p.norm ? p.scale / (sum + 1e-20f) : p.scale;
-  for (int j = threadIdx.x & 31; j < p.topk; j += 32) {
+#pragma unroll 1
+  for (int j = lane; j < p.topk && write; j += 32) {
     p.experts[(size_t)m * p.topk + j] = c.expert[j];
-    p.weights[(size_t)m * p.ldw + j] = c.score[j] * f;
+    p.weights[(size_t)m * p.ldw + j] = (j < 32 ? lower : upper) * f;
   }
+}
+
+// eight loads a lane's values; what is beyond n is 0.
+__device__ __forceinline__ void eight(float (&v)[kOfLane], const float* from, int at, int per, int n) {
+  if (per == kOfLane && n == 32 * kOfLane && (reinterpret_cast<size_t>(from) & 15) == 0) {
+    float4 a = reinterpret_cast<const float4*>(from + at)[0], b = reinterpret_cast<const float4*>(from + at)[1];
+    v[0] = a.x, v[1] = a.y, v[2] = a.z, v[3] = a.w, v[4] = b.x, v[5] = b.y, v[6] = b.z, v[7] = b.w;
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < kOfLane; i++) v[i] = i < per && at + i < n ? from[at + i] : 0;
+}
+
+// sort puts eight keys in descending order, equal ones in that of their places, which
+// it returns, 4 bits each.
+__device__ __forceinline__ uint32_t sort(uint32_t (&key)[kOfLane]) {
+  static_assert(kOfLane == 8, "");
+  constexpr int kPairs[19][2] = {{0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {2, 4}, {3, 5}, {1, 4}, {3, 6}, {1, 2}, {3, 4}, {5, 6}};
+  uint32_t place[kOfLane], all = 0;
+#pragma unroll
+  for (int i = 0; i < kOfLane; i++) place[i] = i;
+#pragma unroll
+  for (int i = 0; i < 19; i++) {
+    uint32_t &a = key[kPairs[i][0]], &b = key[kPairs[i][1]], &c = place[kPairs[i][0]], &d = place[kPairs[i][1]];
+    bool swap = (b > a) | ((b == a) & (d < c));
+    uint32_t u = swap ? b : a, v = swap ? d : c;
+    b = swap ? a : b, d = swap ? c : d, a = u, c = v;
+  }
+#pragma unroll
+  for (int i = 0; i < kOfLane; i++) all |= place[i] << (4 * i);
+  return all;
 }
 
 // route has a warp a token. Lane l has experts per*l and on, so that ties go to the
@@ -74,17 +125,18 @@ __device__ __forceinline__ void write_row(const RouteP& p, int m, const Chosen& 
 __device__ __forceinline__ void route(const RouteP& p, int block, char* smem) {
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, m = block * (blockDim.x >> 5) + warp, per = (p.n + 31) / 32;
   RouteMemory& mem = reinterpret_cast<RouteMemory*>(smem)[warp];
-  float b[kOfLane], s[kOfLane];
+  float bias[kOfLane], b[kOfLane], s[kOfLane] = {};
   uint32_t key[kOfLane];
+  eight(bias, p.bias, lane * per, per, p.n);
+  // The first turn is for the instructions to come while the kernels before end.
+#pragma unroll 1
+  for (int turn = 0; turn < 2; turn++) {
+    if (turn) ready(p.at, block == 0), begin();
+    if (m >= p.m) continue;
+    if (turn) eight(s, p.x + (size_t)m * p.ldx, lane * per, per, p.n);
+    sigmoids(s);
 #pragma unroll
-  for (int i = 0; i < kOfLane; i++) b[i] = i < per && lane * per + i < p.n ? p.bias[lane * per + i] : 0;
-  ready(p.at, block == 0);
-  begin();
-  if (m < p.m) {
-#pragma unroll
-    for (int i = 0; i < kOfLane; i++) s[i] = i < per && lane * per + i < p.n ? p.x[(size_t)m * p.ldx + lane * per + i] : 0;
-#pragma unroll
-    for (int i = 0; i < kOfLane; i++) s[i] = sigmoid(s[i]), b[i] += s[i];
+    for (int i = 0; i < kOfLane; i++) b[i] = bias[i] + s[i];
     if (p.keep < p.groups) {
 #pragma unroll
       for (int i = 0; i < kOfLane; i++)
@@ -96,28 +148,24 @@ __device__ __forceinline__ void route(const RouteP& p, int block, char* smem) {
         if (i < per) b[i] = mem.choice[lane * per + i];
     }
 #pragma unroll
-    for (int i = 0; i < kOfLane; i++) key[i] = i < per && lane * per + i < p.n ? order_of(b[i]) : 0;
-    unsigned mine = 0;  // which of the lane's are chosen
+    for (int i = 0; i < kOfLane; i++) key[i] = (i < per) & (lane * per + i < p.n) ? order_of(b[i]) : 0;
+    uint32_t places = sort(key), mine = 0;  // mine: which of the lane's are chosen
+    int at = 0;                             // how many of the lanes before are
+#pragma unroll 1
     for (int j = 0; j < p.topk; j++) {
-      uint32_t top = 0;
+      uint32_t all = __reduce_max_sync(~0u, key[0]);
+      int winner = __ffs(__ballot_sync(~0u, key[0] == all)) - 1;
+      at += winner < lane;
+      if (lane == winner) mine |= 1u << (places & 15), places >>= 4;
 #pragma unroll
-      for (int i = 0; i < kOfLane; i++) top = max(top, key[i]);
-      uint32_t all = __reduce_max_sync(~0u, top);
-      if (lane == __ffs(__ballot_sync(~0u, top == all)) - 1) {
-        bool done = false;
-#pragma unroll
-        for (int i = 0; i < kOfLane; i++)
-          if (!done && key[i] == all) done = true, key[i] = 0, mine |= 1u << i;
-      }
+      for (int i = 0; i < kOfLane; i++) key[i] = lane == winner ? (i + 1 < kOfLane ? key[i + 1] : 0) : key[i];
     }
-    int at = 0;
-#pragma unroll
-    for (int i = 0; i < kOfLane; i++) at += __popc(__ballot_sync(~0u, mine >> i & 1) & ((1u << lane) - 1));
 #pragma unroll
     for (int i = 0; i < kOfLane; i++)
       if (mine >> i & 1) mem.chosen.expert[at] = lane * per + i, mem.chosen.score[at++] = s[i];
     __syncwarp();
-    write_row(p, m, mem.chosen);
+    write_row(p, m, mem.chosen, turn);
+    __syncwarp();
   }
   finish(p.at);
 }

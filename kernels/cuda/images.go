@@ -37,7 +37,9 @@ var entries = map[string]string{
 	"rows":         "add_norm gather_rows embed quant_pairs",
 	"route":        "moe_route moe_route_many",
 	"attend":       "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
-	"attend_glm":   "mla_attend_glm_bf16 mla_attend_glm_fp8 mla_attend_glm_fp8_few",
+	"attend_glm":   "mla_attend_glm_bf16",
+	"attend_few":   "mla_attend_few_16 mla_attend_few_8",
+	"attend_rows":  "mla_attend_rows_fp8 mla_attend_rows2_fp8",
 	"indexer":      "index_logits_f32_1_4_0 index_logits_bf16_2_4_0 index_logits_bf16_4_4_1 index_logits_fp8_2_4_0 index_logits_fp8_4_4_1",
 	"indexer_glm":  "index_pages_bf16 index_pages_fp8 index_rows_bf16 index_rows_fp8",
 	"topk":         "index_topk_1_8 index_topk_1_12 index_topk_1_16 index_topk_8_16 index_topk_8_32",
@@ -49,7 +51,7 @@ var entries = map[string]string{
 const maxSharedOptin cu.DeviceAttribute = 97
 
 // largeShared are the kernels that may need more than 48 KiB of shared memory.
-const largeShared = "index_pages_bf16 index_pages_fp8 mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_attend_glm_bf16 mla_attend_glm_fp8 mla_attend_glm_fp8_few experts_up_fp4_1 experts_up_fp4_2 experts_up_fp4_6 experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_256_4 " +
+const largeShared = "index_pages_bf16 index_pages_fp8 mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_attend_glm_bf16 mla_attend_few_16 mla_attend_few_8 mla_attend_rows_fp8 mla_attend_rows2_fp8 experts_up_fp4_1 experts_up_fp4_2 experts_up_fp4_6 experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_256_4 " +
 	"wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16_4 few_bf16_32_4 few_bf16_64_4 few_fp4_16_4 few_fp4_32_4 few_fp4_64_4 few_bf16_16_6 few_bf16_32_6 few_bf16_64_6 few_fp4_16_6 few_fp4_32_6 few_fp4_64_6 wide_up_fp4 wide_down_fp4"
 
 // loadImages loads the kernels once for all ranks of the group on a GPU.
@@ -102,11 +104,13 @@ func (d *device) loadImages(mates []*device) error {
 			return fmt.Errorf("%w: shared memory for %s: %w", kernels.ErrDevice, n, err)
 		}
 	}
-	for n := range strings.FieldsSeq(entries["attend_glm"]) {
-		if limit < int(glmShared["bf16"]) { // nor has such a GPU clusters of 16 blocks
+	for n, w := range latentWays {
+		if limit < rowsShared { // nor has such a GPU clusters of 16 blocks
 			delete(d.funcs, n)
-		} else if err := driver.LargeClusters(d.funcs[n]); err != nil {
-			return fmt.Errorf("%w: clusters of %s: %w", kernels.ErrDevice, n, err)
+		} else if w.blocks > 8 {
+			if err := driver.LargeClusters(d.funcs[n]); err != nil {
+				return fmt.Errorf("%w: clusters of %s: %w", kernels.ErrDevice, n, err)
+			}
 		}
 	}
 	return nil

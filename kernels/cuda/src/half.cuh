@@ -20,6 +20,13 @@ __device__ __forceinline__ uint32_t half_of(uint32_t two) {
   return r;
 }
 
+// half_high is half_of of the upper two bytes of four.
+__device__ __forceinline__ uint32_t half_high(uint32_t four) {
+  uint32_t r;
+  asm("{\n\t.reg .b16 l, h;\n\tmov.b32 {l, h}, %1;\n\tcvt.rn.f16x2.e4m3x2 %0, h;\n\t}" : "=r"(r) : "r"(four));
+  return r;
+}
+
 // power is 2^e of a float's biased exponent e, within what is safe to invert.
 __device__ __forceinline__ int exponent(float v) { return max(24, min(250, (int)(__float_as_uint(v) >> 23))); }
 __device__ __forceinline__ float power(int biased) { return __uint_as_float((uint32_t)biased << 23); }

@@ -1,0 +1,132 @@
+// What the ways to attend to entries of 512 latents and 64 rotary values share.
+//
+// The order of sums for FP8 entries, the same for every number of rows: a row's
+// positions (of its selection, in order) are leaves of 128. A leaf's scores, in powers
+// of two, are relative to their highest one rounded up; its sums are one chain of
+// products a column. Leaf i of more than 16 is added to leaf i % 16, and those 16 in
+// pairs, then pairs of pairs. References are whole powers of two: to bring sums to
+// another one changes no bits, whenever it is done.
+#pragma once
+#include "attend.cuh"
+#include "half.cuh"
+
+constexpr int kLatent = 512, kRope = 64, kWidth = kLatent + kRope;
+constexpr int kSteps = kWidth / 16;               // of 16 columns
+constexpr int kEntry = kLatent + 16 + 2 * kRope;  // bytes of an FP8 entry; also what rows are apart in shared memory: 4 banks
+constexpr int kLeaf = 128, kLeaves = 16;
+
+// Column g of a product's n-th group of eight positions is its row place(g) + group(n):
+// rows are such that neither the eight positions of a score's product nor the four of
+// a sum's collide in shared memory's banks.
+__device__ __forceinline__ int place(int g) { return 2 * (g ^ (g >> 2)); }
+__device__ __forceinline__ constexpr int group(int n) { return (n & 1) + 16 * (n >> 1); }
+
+__device__ __forceinline__ uint32_t shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
+__device__ __forceinline__ void init(u64* bar, int count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared(bar)), "r"(count) : "memory"); }
+__device__ __forceinline__ void arrive(u64* bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared(bar)) : "memory"); }
+__device__ __forceinline__ void expect(u64* bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(bar)), "r"(bytes) : "memory"); }
+
+// await gives up after about a second, which only a fault of the memory takes.
+__device__ __forceinline__ void await(u64* bar, int phase) {
+#pragma unroll 1
+  for (int i = 0; i < 1 << 20; i++) {
+    uint32_t done;
+    asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(shared(bar)), "r"(phase) : "memory");
+    if (done) return;
+  }
+  __trap();
+}
+
+// remote is the address of what p is here in block rank.
+__device__ __forceinline__ uint32_t remote(const void* p, int rank) {
+  uint32_t b;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"(shared(p)), "r"(rank));
+  return b;
+}
+// push writes v to where p is in block rank's shared memory, and counts it there.
+__device__ __forceinline__ void push(void* p, u64* bar, int rank, float4 v) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(remote(p, rank)), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(remote(bar, rank)) : "memory");
+}
+__device__ __forceinline__ void push(void* p, u64* bar, int rank, float2 v) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1,%2}, [%3];" ::"r"(remote(p, rank)), "f"(v.x), "f"(v.y), "r"(remote(bar, rank)) : "memory");
+}
+__device__ __forceinline__ void push(void* p, u64* bar, int rank, float v) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(remote(p, rank)), "r"(__float_as_uint(v)), "r"(remote(bar, rank)) : "memory");
+}
+
+__device__ __forceinline__ float exp2_of(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+// share is 2^(high - of) of whole numbers, no less than 2^-126 but for 0: what of the
+// sums relative to 2^high is left relative to 2^of. Nothing has -INFINITY.
+__device__ __forceinline__ float share(float high, float of) { return __int_as_float(((int)fmaxf(high - of, -127.0f) + 127) << 23); }
+
+__device__ __forceinline__ void load_a(uint32_t (&a)[4], const uint4* q, int step, int lane) {
+  uint4 v = q[step * 32 + lane];
+  a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
+}
+
+// Half the columns' part of 32 FP8 positions' scores: w[n][i] is head lane/4's of column
+// 2(lane%4)+i of group n. q: A fragments, latents in float16 scaled by 1/down. kAtOnce: column blocks
+// at once.
+template <int kAtOnce>
+__device__ __forceinline__ void scores(float (&w)[4][2], const uint4* q, const char* rows, int half, float down, int lane) {
+  int g = lane >> 2, t = lane & 3;
+  const char *row = rows + place(g) * kEntry + t * 8, *scales[2] = {rows + place(2 * t) * kEntry + kLatent, rows + place(2 * t + 1) * kEntry + kLatent};
+  float c[4][2][4];
+  auto clear = [&]() {
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+#pragma unroll
+      for (int i = 0; i < 4; i++) c[n][0][i] = c[n][1][i] = 0;
+  };
+  auto sum = [&](int n, int i) { return (c[n][0][i] + c[n][1][i]) + (c[n][0][i + 2] + c[n][1][i + 2]); };
+#pragma unroll
+  for (int n = 0; n < 4; n++) w[n][0] = w[n][1] = 0;
+#pragma unroll kAtOnce
+  for (int o = 0; o < 2; o++) {  // columns with a scale of their own
+    int b = half * 2 + o;
+    clear();
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      uint32_t x[4], y[4];
+      load_a(x, q, b * 8 + i * 2, lane), load_a(y, q, b * 8 + i * 2 + 1, lane);
+      uint2 v[4];
+#pragma unroll
+      for (int n = 0; n < 4; n++) v[n] = *reinterpret_cast<const uint2*>(row + group(n) * kEntry + b * 128 + i * 32);
+#pragma unroll
+      for (int n = 0; n < 4; n++) mma_f16(c[n][0], x, half_of(v[n].x), half_high(v[n].x));
+#pragma unroll
+      for (int n = 0; n < 4; n++) mma_f16(c[n][1], y, half_of(v[n].y), half_high(v[n].y));
+    }
+#pragma unroll
+    for (int n = 0; n < 4; n++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) w[n][i] = fmaf(reinterpret_cast<const float*>(scales[i] + group(n) * kEntry)[b] * down, sum(n, i), w[n][i]);
+  }
+  if (half == 0) return;
+  clear();
+#pragma unroll
+  for (int j = 0; j < kRope / 16; j++) {
+    uint32_t a[4];
+    load_a(a, q, kLatent / 16 + j, lane);
+#pragma unroll
+    for (int n = 0; n < 4; n++) {
+      uint2 v = *reinterpret_cast<const uint2*>(row + group(n) * kEntry + kLatent + 16 + j * 32);
+      mma(c[n][j & 1], a, v.x, v.y);
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < 4; n++)
+#pragma unroll
+    for (int i = 0; i < 2; i++) w[n][i] += sum(n, i);
+}
+
+// latents is four latents of 16 positions as two A fragments.
+__device__ __forceinline__ void latents(uint32_t (&u)[4], uint32_t (&v)[4], uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3) {
+  uint32_t p0 = __byte_perm(x0, x1, 0x5140), p1 = __byte_perm(x2, x3, 0x5140), q0 = __byte_perm(x0, x1, 0x7362), q1 = __byte_perm(x2, x3, 0x7362);
+  u[0] = half_of(p0), u[1] = half_high(p0), u[2] = half_of(p1), u[3] = half_high(p1);
+  v[0] = half_of(q0), v[1] = half_high(q0), v[2] = half_of(q1), v[3] = half_high(q1);
+}

@@ -49,6 +49,8 @@ type device struct {
 	bundle  []segment // of the launch that is being put together
 	of      []int     // the calls that it, or the next launch, is for
 	grouped kernels.Buffer
+	turn    int   // of the call that is being launched
+	split   split // the panels in scratch memory
 	stats   Stats
 	nccl    *nccl.Comm // nil: not in use
 	lists   int        // started, while a fault is asked for

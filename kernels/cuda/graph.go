@@ -236,7 +236,7 @@ func (d *device) check(c *kernels.Call) error {
 
 // each enqueues the calls on the stream, one after the other.
 func (d *device) each(calls []kernels.Call) error {
-	d.grouped, d.launched = kernels.Buffer{}, nil
+	d.grouped, d.split, d.launched = kernels.Buffer{}, split{}, nil
 	for i := range calls {
 		if err := d.together(calls, []int{i}); err != nil {
 			return err
@@ -264,6 +264,7 @@ func (d *device) one(i int, c *kernels.Call) error {
 	if c.Dims.M == 0 && c.Dims.Slots == 0 {
 		return nil // no rows
 	}
+	d.turn++
 	if err := f(d, c, d.stamps.at(i)); err != nil {
 		return fmt.Errorf("call %d, %s of layer %d: %w", i, c.Kernel, c.Layer, err)
 	}
@@ -275,7 +276,7 @@ func (d *device) one(i int, c *kernels.Call) error {
 func (d *device) capture(calls []kernels.Call) (*driver.Graph, error) {
 	d.lanesOf = make([]int8, len(calls))
 	g, err := driver.Capture(d.stream, func() error {
-		d.grouped = kernels.Buffer{}
+		d.grouped, d.split = kernels.Buffer{}, split{}
 		for _, which := range bundles(calls) {
 			for lane, i := range which {
 				d.lanesOf[i] = int8(lane)

@@ -60,11 +60,41 @@ func (d *device) wide(a *gemmP, w *weight, blocks int32) (bool, error) {
 	}
 	p.panelHead = int64(many.tiles) * int64(many.tokens) * int64(p.k) * 4
 	p.panels = d.work(scratchPanels, p.panelHead*int64(p.heads))
-	if err := d.do(fmt.Sprintf("wide_split_%s_%d", f, many.tokens), [3]uint32{1056, uint32(p.heads), 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
-		return true, err
+	split := p.split(d.turn, fmt.Sprintf("wide_split_%s_%d", f, many.tokens))
+	if !split.follows(d.split) {
+		if err := d.do(split.kernel, [3]uint32{1056, uint32(p.heads), 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
+			return true, err
+		}
+		d.split = split
 	}
+	d.split.turn, d.split.lost = d.turn, split.lost
 	grid := [3]uint32{ceil(p.n, 128) + extra, many.tiles, uint32(p.heads)}
 	return true, d.do(fmt.Sprintf("wide_%s_%d", f, many.tokens), grid, 384, uint32(many.shared), unsafe.Pointer(&p))
+}
+
+// split is what panels a call makes, for the next call may want the same.
+type split struct {
+	turn             int // of the call that used them last
+	kernel           string
+	x                uintptr
+	m, k, ldx, xhead int32
+	heads            int32
+	lost             bool // the call overwrites x
+}
+
+func (p *wideP) split(turn int, kernel string) split {
+	x, y := p.x, p.y
+	xEnd, yEnd := x+uintptr(p.m)*uintptr(p.ldx)*4, y+uintptr(p.m)*uintptr(p.ldy)*4
+	return split{turn: turn, kernel: kernel, x: x, m: p.m, k: p.k, ldx: p.ldx, xhead: p.xhead, heads: p.heads, lost: x < yEnd && y < xEnd}
+}
+
+// follows reports whether s are the panels that the call before left.
+func (s split) follows(last split) bool {
+	if last.lost || last.turn != s.turn-1 {
+		return false
+	}
+	last.turn, last.lost, s.lost = s.turn, false, false
+	return s == last
 }
 
 // manyWay is a way to have all of k in a block.

@@ -26,7 +26,7 @@ var latentWays = map[string]latentWay{
 // Of src/attend_rows.cu: positions of a row, at most, and bytes of a block.
 const (
 	rowsReach  = 2048
-	rowsShared = 230512
+	rowsShared = 226928
 )
 
 // attendsLatent is whether the GPU has what those kernels need.

@@ -22,7 +22,7 @@ func (d *device) byExpert(a *moeP, experts kernels.Buffer, at uintptr) error {
 	}
 	d.grouped = experts
 	g := groupP{experts: a.experts, list: a.list, offsets: a.offsets, at: at, pairs: pairs, groups: a.groups}
-	return d.do("moe_group", [3]uint32{1, 1, 1}, 1024, uint32(2*a.groups+1)*4, unsafe.Pointer(&g))
+	return d.do("moe_group", [3]uint32{8, 1, 1}, 1024, uint32(3*a.groups)*4, unsafe.Pointer(&g))
 }
 
 func moeParams(d *device, c *kernels.Call, at uintptr) (moeP, *weight, string) {

@@ -1,60 +1,56 @@
-// Latent attention of many rows, for FP8 entries of 512 latents and 64 rotary
-// values and rows of at most 2,048 positions, in the order of latent.cuh. A block (or a cluster of two, each half the positions) has a row's
-// eight heads, then the next row's. Four warps copy entries into a ring; four pairs
-// of warps make scores and weights of 32 positions each, 128 together; eight warps
-// sum 64 latents each. All three work at once, on different positions.
+// Latent attention of many rows, for FP8 entries of 512 latents and 64 rotary values
+// and rows of at most 2,048 positions, in the order of latent.cuh. A block (or a
+// cluster of two, each half the positions) has a row's eight heads, then the next
+// row's. Four warps copy entries into a ring of two leaves; four pairs of warps make
+// scores and weights of a leaf, 32 positions each; eight warps sum 64 latents each.
+// All three work at once, on different positions.
 #include "latent.cuh"
 
-namespace rows {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define SETMAX(way, n) asm volatile("setmaxnreg." #way ".sync.aligned.u32 " #n ";")
 #else
 #define SETMAX(way, n)
 #endif
+
+namespace rows {
 constexpr int kTile = 32, kRing = 8, kSlots = 4;
 constexpr int kScoreWarps = 8, kSumWarps = 8, kFetchWarps = 4, kThreads = 32 * (kScoreWarps + kSumWarps + kFetchWarps);
 constexpr int kBytes = kTile * kEntry;
 
-// weights_of makes scores (in powers of two) weights, top the leaf's highest one rounded up; their sum by steps of 16.
-__device__ __forceinline__ float weights_of(float (&w)[4][2], float top) {
-  float sum[2];
-#pragma unroll
-  for (int n = 0; n < 4; n++)
-#pragma unroll
-    for (int i = 0; i < 2; i++) w[n][i] = exp2_of(w[n][i] - top);
-#pragma unroll
-  for (int h = 0; h < 2; h++) {
-    sum[h] = (w[2 * h][0] + w[2 * h][1]) + (w[2 * h + 1][0] + w[2 * h + 1][1]);
-    sum[h] += __shfl_xor_sync(~0u, sum[h], 1);
-    sum[h] += __shfl_xor_sync(~0u, sum[h], 2);
+// Barriers by their addresses: less to compute.
+__device__ __forceinline__ void init(uint32_t bar, int count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory"); }
+__device__ __forceinline__ void arrive(uint32_t bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory"); }
+__device__ __forceinline__ void expect(uint32_t bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory"); }
+// await is latent.cuh's. Idle: who waits long leaves the others their turns.
+template <bool kIdle = false>
+__device__ __forceinline__ void await(uint32_t bar, int phase) {
+#pragma unroll 1
+  for (int i = 0; i < 1 << 20; i++) {
+    uint32_t done;
+    asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(bar), "r"(phase) : "memory");
+    if (done) return;
+    if (kIdle) __nanosleep(100);
   }
-  return sum[0] + sum[1];
+  __trap();
 }
-// scales_of reads the scales of 128 latents of the weights' positions, and returns their most.
-__device__ __forceinline__ float scales_of(float (&sc)[4][2], const char* tile, int block, int lane) {
-  int t = lane & 3;
-  float most = 0;
-#pragma unroll
-  for (int n = 0; n < 4; n++)
-#pragma unroll
-    for (int i = 0; i < 2; i++) sc[n][i] = *reinterpret_cast<const float*>(tile + (place(2 * t + i) + group(n)) * kEntry + kLatent + block * 4), most = fmaxf(most, sc[n][i]);
-  most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
-  return fmaxf(most, __shfl_xor_sync(~0u, most, 2));
-}
+
 struct Weights {                // of 32 positions
-  uint4 part[4][2][32];         // B fragments, by the latents' scales: high parts, then low ones
-  float down[4], top[8], sum[8];
+  uint4 part[4][2][32];         // B fragments, by the latents' scales and 16 positions: high parts, then low ones
+  float down[4], top[8], sum[8][2];
 };
 struct Shared {
   char tile[kRing][kBytes];
   uint4 q[2][kSteps * 32];      // A fragments of two rows; [1] of two blocks a row: what the second sends
   Weights weights[kSlots];
-  float score[kSlots][2][4][64];
-  float tops[2][kSlots][8], mosts[2][kSlots][4];
+  float4 score[kSlots][2][32];
+  float tops[2][8][kScoreWarps], mosts[2][kScoreWarps][4];
   float down[2][8], most[kFetchWarps][8];
-  u64 full[kRing], empty[kRing], weighed[kSlots], summed[kSlots], staged[2], scored[2], received;
+  u64 bars[kRing * 2 + kSlots * 2 + 5];
 };
-static_assert(sizeof(Shared) <= 230512);  // as its launcher has it
+// Barriers, in bytes from the first: of tiles that are there or free, of weights that are there or free,
+// of queries that are there or free, and of what the second of two blocks sends.
+constexpr int kFullAt = 0, kEmpty = kRing * 8, kWeighed = kEmpty + kRing * 8, kSummed = kWeighed + kSlots * 8, kStaged = kSummed + kSlots * 8, kScored = kStaged + 16, kReceived = kScored + 16;
+static_assert(sizeof(Shared) <= 226928);  // as its launcher has it
 struct Half {
   float sum[16][32 * kSumWarps];
   float high[8], weight[8];
@@ -63,17 +59,18 @@ static_assert(sizeof(Half) <= sizeof(uint4) * kSteps * 32);
 
 // Part is a block's leaves of a row.
 struct Part {
-  int m, h0, n, lo, tiles;  // row, first head, positions, first of the block, tiles of 32 from there
+  int m, h0, n, lo, leaves;  // row, first head, positions, first of the block, leaves from there
 };
 template <int C>
 __device__ __forceinline__ Part part_of(const AttendP& p, int item, int groups) {
   int m = item / groups, n = positions(p, m), lo = C == 2 ? (blockIdx.x & 1) * (kLeaves / 2 * kLeaf) : 0, hi = min(n, lo + kLeaves / C * kLeaf);
-  return {m, item % groups * 8, n, lo, max(0, hi - lo + kTile - 1) / kTile};
+  return {m, item % groups * 8, n, lo, max(0, hi - lo + kLeaf - 1) / kLeaf};
 }
 
 // stage makes a row's queries A fragments.
 __device__ __forceinline__ void stage_rows(const AttendP& p, Shared& s, const Part& r, int turn, int warp, int lane) {
   int g = lane >> 2, t = lane & 3, b = turn & 1;
+  const uint32_t bars = shared(&s.bars);
   constexpr int kEach = kSteps / kFetchWarps;
   const float* q = p.q + (size_t)r.m * p.ldq + (size_t)(r.h0 + g) * kWidth;
   bool on = r.h0 + g < p.heads;
@@ -95,7 +92,7 @@ __device__ __forceinline__ void stage_rows(const AttendP& p, Shared& s, const Pa
   for (int w = 0; w < kFetchWarps; w++) most = fmaxf(most, s.most[w][g]);
   int e = exponent(most);
   float up = power(264 - e);
-  if (turn >= 2) await(&s.scored[b], (turn / 2 - 1) & 1);
+  if (turn >= 2) await(bars + kScored + b * 8, (turn / 2 - 1) & 1);
   if (warp == 0 && t == 0) s.down[b][g] = power(e - 10);
 #pragma unroll 4
   for (int i = 0; i < kEach; i++) {
@@ -106,31 +103,31 @@ __device__ __forceinline__ void stage_rows(const AttendP& p, Shared& s, const Pa
     s.q[b][(i * kFetchWarps + warp) * 32 + lane] = make_uint4(x.hi, x.lo, y.hi, y.lo);
   }
   __syncwarp();
-  if (lane == 0) arrive(&s.staged[b]);
+  if (lane == 0) arrive(bars + kStaged + b * 8);
   asm volatile("barrier.sync 8, 128;" ::: "memory");  // most is free again
 }
 
 template <int C>
 __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int items, int groups) {
-  int warp = (threadIdx.x >> 5) - kScoreWarps - kSumWarps, lane = threadIdx.x & 31, in = lane & 7;
-  int k = 0, turn = 0;
+  int warp = (threadIdx.x >> 5) - kScoreWarps - kSumWarps, lane = threadIdx.x & 31, k = 0, turn = 0;
+  const uint32_t bars = shared(&s.bars);
   for (int item = blockIdx.x / C; item < items; item += gridDim.x / C, turn++) {
     Part r = part_of<C>(p, item, groups);
-    auto find = [&](int i) {  // of tiles i.. i+3, eight positions each
-      int at = (i + (lane >> 3)) * kTile + warp * 8 + in;
-      return at < r.tiles * kTile && r.lo + at < r.n ? slot_of(p, r.m, r.lo + at) : -1;
+    auto find = [&](int i) {  // of a leaf's tiles, eight positions each
+      int at = r.lo + i * kLeaf + (lane >> 3) * kTile + warp * 8 + (lane & 7);
+      return i < r.leaves && at < r.n ? slot_of(p, r.m, at) : -1;
     };
     int slot = find(0);
-    stage_rows(p, s, r, turn, warp, lane);
+    if (r.leaves == 0) stage_rows(p, s, r, turn, warp, lane);
 #pragma unroll 1
-    for (int i = 0; i < r.tiles; i += 4) {
-      int next = find(i + 4);
+    for (int i = 0; i < r.leaves; i++, k++) {
+      int next = find(i + 1);
 #pragma unroll 1
-      for (int j = 0; j < 4 && i + j < r.tiles; j++, k++) {
-        int at = k % kRing;
-        if (k >= kRing) await(&s.empty[at], (k / kRing - 1) & 1);
+      for (int j = 0; j < 4; j++) {
+        int at = (k & 1) * 4 + j;
+        if (k >= 2) await<true>(bars + kEmpty + at * 8, (k / 2 - 1) & 1);
         bool mine = lane >> 3 == j;
-        char* row = s.tile[at] + (warp * 8 + in) * kEntry;
+        char* row = s.tile[at] + (warp * 8 + (lane & 7)) * kEntry;
         int count = __popc(__ballot_sync(~0u, mine && slot >= 0));
         if (count < 8) {
           if (mine && slot < 0)
@@ -138,176 +135,205 @@ __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int item
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
           __syncwarp();
         }
-        if (lane == 0) expect(&s.full[at], count * kEntry);
+        if (lane == 0) expect(bars + kFullAt + at * 8, count * kEntry);
         __syncwarp();
         if (mine && slot >= 0)
           asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared(row)),
-                       "l"(static_cast<const char*>(p.cache) + (size_t)slot * kEntry), "n"(kEntry), "r"(shared(&s.full[at]))
+                       "l"(static_cast<const char*>(p.cache) + (size_t)slot * kEntry), "n"(kEntry), "r"(bars + kFullAt + at * 8)
                        : "memory");
       }
       slot = next;
+      if (i == 0) stage_rows(p, s, r, turn, warp, lane);  // while the first leaf is on its way
     }
   }
 }
 
 template <int C>
 __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int items, int groups) {
-  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, pair = warp >> 1, half = warp & 1;
-  int k0 = 0, turn = 0, parity = 0;
-  float scale = p.scale * 1.44269504f;
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, pair = warp >> 1, half = warp & 1, k = 0, turn = 0;
+  const float scale = p.scale * 1.44269504f;
+  const uint32_t bars = shared(&s.bars);
   for (int item = blockIdx.x / C; item < items; item += gridDim.x / C, turn++) {
     Part r = part_of<C>(p, item, groups);
-    int b = turn & 1;
-    await(&s.staged[b], turn / 2 & 1);
+    int b = turn & 1, left = r.n - r.lo - pair * kTile - half * 16 - place(2 * t);  // positions from the lane's on
+    const int next = place(2 * t + 1) - place(2 * t);
+    await(bars + kStaged + b * 8, turn / 2 & 1);
     float down = s.down[b][g];
     const uint4* q = s.q[b];
-    for (int i = (pair - k0) & 3; i < (r.tiles + 3) / 4 * 4; i += 4, parity ^= 1) {
-      int k = k0 + i, at = k % kRing, first = r.lo + i * kTile;
-      bool here = i < r.tiles;
+#pragma unroll 1
+    for (int i = 0; i < r.leaves; i++, k++, left -= kLeaf) {
+      int at = (k & 1) * 4 + pair;
       const char* tile = s.tile[at];
-      float w[4][2], top = -INFINITY, sc[2][4][2], most[2] = {0, 0};
-      if (here) {
-        await(&s.full[at], k / kRing & 1);
-        scores<1>(w, q, tile, half, down, lane);
-        float(*own)[64] = s.score[pair][half], (*other)[64] = s.score[pair][half ^ 1];
+      float v[4][2], w[2][2];
+      await(bars + kFullAt + at * 8, k / 2 & 1);
+      scores<1>(v, q, tile, half, down, lane);
+      // Each warp has the other's half of the sums for 16 positions.
+      s.score[pair][half][lane] = half ? make_float4(v[0][0], v[0][1], v[1][0], v[1][1]) : make_float4(v[2][0], v[2][1], v[3][0], v[3][1]);
+      asm volatile("barrier.sync %0, 64;" ::"r"(pair + 1) : "memory");
+      float4 x = s.score[pair][half ^ 1][lane];
+      const char* row = tile + (half * 16 + place(2 * t)) * kEntry + kLatent;
+      float4 sc[2][2];
 #pragma unroll
-        for (int j = 0; j < 4; j++) *reinterpret_cast<float2*>(&own[j][lane * 2]) = make_float2(w[j][0], w[j][1]);
-        asm volatile("barrier.sync %0, 64;" ::"r"(pair + 1) : "memory");
+      for (int u = 0; u < 2; u++)
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-          float2 x = *reinterpret_cast<const float2*>(&other[j][lane * 2]);
-          w[j][0] = first + group(j) + place(2 * t) < r.n ? (w[j][0] + x.x) * scale : -INFINITY;
-          w[j][1] = first + group(j) + place(2 * t + 1) < r.n ? (w[j][1] + x.y) * scale : -INFINITY;
-          top = fmaxf(top, fmaxf(w[j][0], w[j][1]));
-        }
-        top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
-        top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+        for (int i = 0; i < 2; i++) sc[u][i] = *reinterpret_cast<const float4*>(row + (u + i * next) * kEntry);
 #pragma unroll
-        for (int d = 0; d < 2; d++) most[d] = scales_of(sc[d], tile, half * 2 + d, lane);
+      for (int u = 0; u < 2; u++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) w[u][i] = ((half ? v[2 + u][i] : v[u][i]) + (u ? i ? x.w : x.z : i ? x.y : x.x)) * scale;
+      if (left < 4)  // a few positions are not there
+#pragma unroll
+        for (int u = 0; u < 2; u++)
+#pragma unroll
+          for (int i = 0; i < 2; i++)
+            if (u + i * next >= left) w[u][i] = -INFINITY;
+      float top = fmaxf(fmaxf(w[0][0], w[0][1]), fmaxf(w[1][0], w[1][1]));
+      top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
+      top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
+      int parity = k & 1;
+      if (t == 0) s.tops[parity][g][warp] = top;
+      float most = 0;  // of column block t
+      {
+        float m[4];
+        m[0] = fmaxf(fmaxf(sc[0][0].x, sc[0][1].x), fmaxf(sc[1][0].x, sc[1][1].x)), m[1] = fmaxf(fmaxf(sc[0][0].y, sc[0][1].y), fmaxf(sc[1][0].y, sc[1][1].y));
+        m[2] = fmaxf(fmaxf(sc[0][0].z, sc[0][1].z), fmaxf(sc[1][0].z, sc[1][1].z)), m[3] = fmaxf(fmaxf(sc[0][0].w, sc[0][1].w), fmaxf(sc[1][0].w, sc[1][1].w));
+        // Lane t of four ends with block t.
+        float a = t & 1 ? m[0] : m[1], c = t & 1 ? m[2] : m[3];
+        a = fmaxf(t & 1 ? m[1] : m[0], __shfl_xor_sync(~0u, a, 1)), c = fmaxf(t & 1 ? m[3] : m[2], __shfl_xor_sync(~0u, c, 1));
+        most = fmaxf(t & 2 ? c : a, __shfl_xor_sync(~0u, t & 2 ? a : c, 2));
       }
-      if (half == 0 && t == 0) s.tops[parity][pair][g] = top;
-      if (lane < 2) s.mosts[parity][pair][half * 2 + lane] = lane ? most[1] : most[0];
+      if (g == 0) s.mosts[parity][warp][t] = most;
       asm volatile("barrier.sync 9, 256;" ::: "memory");
-      if (!here) continue;
+      float2 both = *reinterpret_cast<const float2*>(&s.tops[parity][g][2 * t]);
+      top = fmaxf(both.x, both.y), most = s.mosts[parity][g][t];
+      top = fmaxf(top, __shfl_xor_sync(~0u, top, 1)), most = fmaxf(most, __shfl_xor_sync(~0u, most, 4));
+      top = fmaxf(top, __shfl_xor_sync(~0u, top, 2)), most = fmaxf(most, __shfl_xor_sync(~0u, most, 8));
+      top = ceilf(top), most = fmaxf(most, __shfl_xor_sync(~0u, most, 16));
+      int e = exponent(most);
+      float up = power(267 - e);
 #pragma unroll
-      for (int i = 0; i < kSlots; i++) top = fmaxf(top, s.tops[parity][i][g]), most[0] = fmaxf(most[0], s.mosts[parity][i][half * 2]), most[1] = fmaxf(most[1], s.mosts[parity][i][half * 2 + 1]);
-      top = ceilf(top);
-      float sum = weights_of(w, top);
+      for (int u = 0; u < 2; u++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) w[u][i] = exp2_of(w[u][i] - top);
+      float sum = (w[0][0] + w[0][1]) + (w[1][0] + w[1][1]);
+      sum += __shfl_xor_sync(~0u, sum, 1);
+      sum += __shfl_xor_sync(~0u, sum, 2);
       Weights& o = s.weights[pair];
-      if (k >= kSlots) await(&s.summed[pair], (k / kSlots - 1) & 1);
+      if (k >= 1) await(bars + kSummed + pair * 8, (k - 1) & 1);
 #pragma unroll
-      for (int d = 0; d < 2; d++) {
-        int e = exponent(most[d]);
-        float up = power(267 - e);
-        Split x[4];
-#pragma unroll
-        for (int n = 0; n < 4; n++) x[n] = split_f16(w[n][0] * (sc[d][n][0] * up), w[n][1] * (sc[d][n][1] * up));
-        o.part[half * 2 + d][0][lane] = make_uint4(x[0].hi, x[1].hi, x[2].hi, x[3].hi), o.part[half * 2 + d][1][lane] = make_uint4(x[0].lo, x[1].lo, x[2].lo, x[3].lo);
-        if (lane == 0) o.down[half * 2 + d] = power(e - 13);
+      for (int d = 0; d < 4; d++) {
+        float f = __shfl_sync(~0u, up, d);
+        auto of = [&](const float4& v) { return (d == 0 ? v.x : d == 1 ? v.y : d == 2 ? v.z : v.w) * f; };
+        Split y = split_f16(w[0][0] * of(sc[0][0]), w[0][1] * of(sc[0][1])), z = split_f16(w[1][0] * of(sc[1][0]), w[1][1] * of(sc[1][1]));
+        o.part[d][half][lane] = make_uint4(y.hi, z.hi, y.lo, z.lo);
       }
-      if (half == 0 && t == 0) o.top[g] = top, o.sum[g] = sum;
+      if (t == 0) o.sum[g][half] = sum;
+      if (half == 0 && t == 0) o.top[g] = top;
+      if (half == 0 && g == 0) o.down[t] = power(e - 13);
       __syncwarp();
-      if (lane == 0) arrive(&s.weighed[pair]);
+      if (lane == 0) arrive(bars + kWeighed + pair * 8);
     }
     __syncwarp();
-    if (lane == 0) arrive(&s.scored[b]);
-    k0 += r.tiles;
+    if (lane == 0) arrive(bars + kScored + b * 8);
   }
 }
 
 template <int C>
 __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items, int groups) {
   int warp = __shfl_sync(~0u, (threadIdx.x >> 5) - kScoreWarps, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, k = 0;
+  const int next = (place(2 * t + 1) - place(2 * t)) * kEntry;
+  const char *rows = s.tile[0] + place(2 * t) * kEntry + warp * 64 + g * 8, *parts = reinterpret_cast<const char*>(s.weights[0].part[warp >> 1][0] + lane);
+  const uint32_t bars = shared(&s.bars);
   for (int item = blockIdx.x / C; item < items; item += gridDim.x / C) {
     Part r = part_of<C>(p, item, groups);
-    float kept[4][18], v[18], high[2] = {-INFINITY, -INFINITY};  // sums of 1, 2, 4, 8 leaves: 16 latents of two heads each, then their weights
+    // Sums of 1, 2, 4, 8, 16 leaves: of two heads 8 latents each and the weights; relative to 2^high.
+    float a[18], b[18], c[18], d[18], high[2] = {-INFINITY, -INFINITY};
 #pragma unroll
-    for (int i = 0; i < 18; i++) v[i] = kept[0][i] = kept[1][i] = kept[2][i] = kept[3][i] = 0;
-    int leaf = 0;
+    for (int j = 0; j < 18; j++) a[j] = b[j] = c[j] = d[j] = 0;
 #pragma unroll 1
-    for (int i = 0; i < r.tiles; leaf++) {
-      float c[16], l[16], weight[2][2] = {}, down = 0;
-      float2 top = {0, 0};
+    for (int i = 0; i < r.leaves; i++, k++) {
+      float x[18], l[16], weight[2][4], f[18];
 #pragma unroll
-      for (int j = 0; j < 16; j++) c[j] = l[j] = 0;
-#pragma unroll 1
-      for (int j = 0; j < 4 && i < r.tiles; j++, i++, k++) {
-        int slot = k % kSlots, at = k % kRing;
-        await(&s.weighed[slot], k / kSlots & 1);
-        await(&s.full[at], k / kRing & 1);
-        const Weights& o = s.weights[slot];
-        uint4 hi = o.part[warp >> 1][0][lane], lo = o.part[warp >> 1][1][lane];
-        down = o.down[warp >> 1], top = *reinterpret_cast<const float2*>(&o.top[2 * t]);
-        float2 sum = *reinterpret_cast<const float2*>(&o.sum[2 * t]);
-        if (j == 0) weight[0][0] = sum.x, weight[0][1] = sum.y;
-        else if (j == 1) weight[0][0] += sum.x, weight[0][1] += sum.y;
-        else if (j == 2) weight[1][0] = sum.x, weight[1][1] = sum.y;
-        else weight[1][0] += sum.x, weight[1][1] += sum.y;
-        const char* row = s.tile[at] + place(2 * t) * kEntry + warp * 64 + g * 8;
-        const int next = (place(2 * t + 1) - place(2 * t)) * kEntry;
+      for (int j = 0; j < 16; j++) x[j] = l[j] = 0;
+      const char* leaf = rows + (k & 1) * (4 * kBytes);
+#pragma unroll
+      for (int j = 0; j < 4; j++) {
+        await(bars + kWeighed + j * 8, k & 1);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          uint2 x[4];
+          uint4 q = *reinterpret_cast<const uint4*>(parts + j * sizeof(Weights) + h * 512);
+          uint2 y[4];
 #pragma unroll
-          for (int i = 0; i < 4; i++) x[i] = *reinterpret_cast<const uint2*>(row + i % 2 * next + group(2 * h + i / 2) * kEntry);
-          uint32_t lo0 = h ? lo.z : lo.x, lo1 = h ? lo.w : lo.y, hi0 = h ? hi.z : hi.x, hi1 = h ? hi.w : hi.y;
+          for (int i = 0; i < 4; i++) y[i] = *reinterpret_cast<const uint2*>(leaf + j * kBytes + i % 2 * next + group(2 * h + i / 2) * kEntry);
 #pragma unroll
-          for (int d = 0; d < 2; d++) {
-            uint32_t a[4], b[4];
-            latents(a, b, d ? x[0].y : x[0].x, d ? x[1].y : x[1].x, d ? x[2].y : x[2].x, d ? x[3].y : x[3].x);
-            mma_f16(reinterpret_cast<float(&)[4]>(l[d * 8]), a, lo0, lo1);
-            mma_f16(reinterpret_cast<float(&)[4]>(l[d * 8 + 4]), b, lo0, lo1);
-            mma_f16(reinterpret_cast<float(&)[4]>(c[d * 8]), a, hi0, hi1);
-            mma_f16(reinterpret_cast<float(&)[4]>(c[d * 8 + 4]), b, hi0, hi1);
+          for (int e = 0; e < 2; e++) {
+            uint32_t m[4], n[4];
+            latents(m, n, e ? y[0].y : y[0].x, e ? y[1].y : y[1].x, e ? y[2].y : y[2].x, e ? y[3].y : y[3].x);
+            mma_f16(reinterpret_cast<float(&)[4]>(l[e * 8]), m, q.z, q.w);
+            mma_f16(reinterpret_cast<float(&)[4]>(l[e * 8 + 4]), n, q.z, q.w);
+            mma_f16(reinterpret_cast<float(&)[4]>(x[e * 8]), m, q.x, q.y);
+            mma_f16(reinterpret_cast<float(&)[4]>(x[e * 8 + 4]), n, q.x, q.y);
           }
         }
-        __syncwarp();
-        if (lane == 0) arrive(&s.summed[slot]), arrive(&s.empty[at]);
-      }
-      if (__any_sync(~0u, top.x > high[0] || top.y > high[1])) {
-        float a[2] = {share(high[0], fmaxf(high[0], top.x)), share(high[1], fmaxf(high[1], top.y))};
+        const Weights& o = s.weights[j];
+        float4 sum = *reinterpret_cast<const float4*>(o.sum[2 * t]);  // of two heads
+        weight[0][j] = sum.x + sum.y, weight[1][j] = sum.z + sum.w;
+        if (j == 3) {
+          float2 top = *reinterpret_cast<const float2*>(&o.top[2 * t]);
+          float down = o.down[warp >> 1];
+          if (__any_sync(~0u, top.x > high[0] || top.y > high[1])) {
+            float g[2] = {share(high[0], fmaxf(high[0], top.x)), share(high[1], fmaxf(high[1], top.y))};
 #pragma unroll
-        for (int j = 0; j < 18; j++) kept[0][j] *= a[j & 1], kept[1][j] *= a[j & 1], kept[2][j] *= a[j & 1], kept[3][j] *= a[j & 1];
-        high[0] = fmaxf(high[0], top.x), high[1] = fmaxf(high[1], top.y);
-      }
-      float f[2] = {share(top.x, high[0]), share(top.y, high[1])};
-      v[16] = (weight[0][0] + weight[1][0]) * f[0], v[17] = (weight[0][1] + weight[1][1]) * f[1];
-      f[0] *= down, f[1] *= down;
-#pragma unroll
-      for (int j = 0; j < 16; j++) v[j] = (c[j] + l[j]) * f[j & 1];
-      // A balanced tree of the leaves.
-      auto up = [&](int level) {
-#pragma unroll
-        for (int j = 0; j < 18; j++) {
-          v[j] += kept[level][j], kept[level][j] = 0;
+            for (int j = 0; j < 18; j++) a[j] *= g[j & 1], b[j] *= g[j & 1], c[j] *= g[j & 1], d[j] *= g[j & 1];
+            high[0] = fmaxf(high[0], top.x), high[1] = fmaxf(high[1], top.y);
+          }
+          f[16] = share(top.x, high[0]), f[17] = share(top.y, high[1]);
+          f[0] = f[16] * down, f[1] = f[17] * down;
         }
-      };
-      auto keep = [&](int level) {
+        __syncwarp();
+        if (lane == 0) arrive(bars + kSummed + j * 8), arrive(bars + kEmpty + ((k & 1) * 4 + j) * 8);
+      }
 #pragma unroll
-        for (int j = 0; j < 18; j++) kept[level][j] = v[j];
-      };
-      if (!(leaf & 1)) { keep(0); continue; }
-      up(0);
-      if (!(leaf & 2)) { keep(1); continue; }
-      up(1);
-      if (!(leaf & 4)) { keep(2); continue; }
-      up(2);
-      if (!(leaf & 8)) { keep(3); continue; }
-      up(3);
+      for (int j = 0; j < 16; j++) x[j] += l[j], f[j] = f[j & 1];
+#pragma unroll
+      for (int h = 0; h < 2; h++) x[16 + h] = (weight[h][0] + weight[h][1]) + (weight[h][2] + weight[h][3]);
+      // A balanced tree of the leaves.
+      if (!(i & 1)) {
+#pragma unroll
+        for (int j = 0; j < 18; j++) a[j] = x[j] * f[j];
+      } else if (!(i & 2)) {
+#pragma unroll
+        for (int j = 0; j < 18; j++) b[j] = fmaf(x[j], f[j], a[j]);
+      } else if (!(i & 4)) {
+#pragma unroll
+        for (int j = 0; j < 18; j++) c[j] = fmaf(x[j], f[j], a[j]) + b[j];
+      } else if (!(i & 8)) {
+#pragma unroll
+        for (int j = 0; j < 18; j++) d[j] = (fmaf(x[j], f[j], a[j]) + b[j]) + c[j];
+      } else {
+#pragma unroll
+        for (int j = 0; j < 18; j++) a[j] = ((fmaf(x[j], f[j], a[j]) + b[j]) + c[j]) + d[j];  // the last one
+      }
     }
-    if (leaf < kLeaves)  // what is kept, from the last leaves on
+    float v[18];  // what is kept, from the last leaves on
 #pragma unroll
-      for (int j = 0; j < 18; j++) v[j] = kept[3][j] + (kept[2][j] + (kept[1][j] + kept[0][j]));
+    for (int j = 0; j < 18; j++) {
+      v[j] = r.leaves & 1 || r.leaves == kLeaves ? a[j] : 0;
+      if (r.leaves & 2) v[j] += b[j];
+      if (r.leaves & 4) v[j] += c[j];
+      if (r.leaves & 8) v[j] += d[j];
+    }
     if (C == 2) {
       Half* o = reinterpret_cast<Half*>(s.q[1]);
+      u64* received = s.bars + kReceived / 8;
       int tid = threadIdx.x - 32 * kScoreWarps;
       if (blockIdx.x & 1) {
 #pragma unroll
-        for (int j = 0; j < 16; j++) push(&o->sum[j][tid], &s.received, 0, v[j]);
-        if (warp == 0 && g < 2) push(&o->high[2 * t + g], &s.received, 0, g ? high[1] : high[0]), push(&o->weight[2 * t + g], &s.received, 0, g ? v[17] : v[16]);
+        for (int j = 0; j < 16; j++) push(&o->sum[j][tid], received, 0, v[j]);
+        if (warp == 0 && g < 2) push(&o->high[2 * t + g], received, 0, g ? high[1] : high[0]), push(&o->weight[2 * t + g], received, 0, g ? v[17] : v[16]);
         continue;
       }
-      await(&s.received, 0);
+      await(bars + kReceived, 0);
       float a[2], b[2];
 #pragma unroll
       for (int h = 0; h < 2; h++) {
@@ -334,13 +360,14 @@ __device__ __forceinline__ void attend_rows(const AttendP& p) {
   begin();
   Shared& s = *reinterpret_cast<Shared*>(smem);
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), groups = (p.heads + 7) / 8, items = p.m * groups;
+  const uint32_t bars = shared(&s.bars);
   if (threadIdx.x == 0) {
-    for (int i = 0; i < kRing; i++) init(&s.full[i], kFetchWarps), init(&s.empty[i], kSumWarps);
-    for (int i = 0; i < kSlots; i++) init(&s.weighed[i], 2), init(&s.summed[i], kSumWarps);
-    for (int i = 0; i < 2; i++) init(&s.staged[i], kFetchWarps), init(&s.scored[i], kScoreWarps);
-    init(&s.received, 1);
+    for (int i = 0; i < kRing; i++) init(bars + kFullAt + i * 8, kFetchWarps), init(bars + kEmpty + i * 8, kSumWarps);
+    for (int i = 0; i < kSlots; i++) init(bars + kWeighed + i * 8, 2), init(bars + kSummed + i * 8, kSumWarps);
+    for (int i = 0; i < 2; i++) init(bars + kStaged + i * 8, kFetchWarps), init(bars + kScored + i * 8, kScoreWarps);
+    init(bars + kReceived, 1);
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    if (C == 2) expect(&s.received, sizeof(Half));
+    if (C == 2) expect(bars + kReceived, sizeof(Half));
   }
   if (C == 2) cluster_sync();
   else __syncthreads();

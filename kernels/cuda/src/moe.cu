@@ -3,7 +3,9 @@
 // bits are the same.
 #include "moe.cuh"
 
-// Groups pairs by expert. One block; the order inside a group does not matter.
+// Groups pairs by expert. A cluster, whose blocks have a part of the pairs each; the
+// order inside a group does not matter. grid (kGroupBlocks)
+constexpr int kGroupBlocks = 8;
 struct GroupP {
   const int* experts;
   int* list;
@@ -11,30 +13,41 @@ struct GroupP {
   u64* at;  // of the moe_up call; at[2]: experts touched
   int pairs, groups;
 };
-extern "C" __global__ void __launch_bounds__(1024) moe_group(const __grid_constant__ GroupP p) {
-  extern __shared__ int count[];  // groups, then groups+1 starts
-  int* start = count + p.groups;
+extern "C" __global__ void __cluster_dims__(kGroupBlocks, 1, 1) __launch_bounds__(1024) moe_group(const __grid_constant__ GroupP p) {
+  extern __shared__ int count[];                     // of the block's pairs, by expert
+  int *start = count + p.groups, *total = start + p.groups;  // where the block's next pair goes; of all pairs
   begin();
   ready(p.at);
+  int rank = blockIdx.x, from = (int64_t)p.pairs * rank / kGroupBlocks, to = (int64_t)p.pairs * (rank + 1) / kGroupBlocks;
   for (int e = threadIdx.x; e < p.groups; e += blockDim.x) count[e] = 0;
   __syncthreads();
-  // all calls f with every pair and its expert: many loads are on their way at once.
+  // all calls f with each of the block's pairs and its expert.
   auto all = [&](auto f) {
-    constexpr int kAhead = 16;
-    for (int i = threadIdx.x; i < p.pairs; i += kAhead * blockDim.x) {
+    constexpr int kAhead = 4;  // loads on their way at once
+    for (int i = from + threadIdx.x; i < to; i += kAhead * blockDim.x) {
       int e[kAhead];
 #pragma unroll
-      for (int j = 0; j < kAhead; j++) e[j] = i + j * blockDim.x < p.pairs ? p.experts[i + j * blockDim.x] : -1;
+      for (int j = 0; j < kAhead; j++) e[j] = i + j * (int)blockDim.x < to ? p.experts[i + j * blockDim.x] : -1;
 #pragma unroll
       for (int j = 0; j < kAhead; j++)
         if (e[j] >= 0) f(i + j * blockDim.x, e[j]);
     }
   };
   all([&](int, int e) { atomicAdd(&count[e], 1); });
+  cluster_sync();
+  for (int e = threadIdx.x; e < p.groups; e += blockDim.x) {
+    int before = 0, n = 0;
+    for (int r = 0; r < kGroupBlocks; r++) {
+      int v = __float_as_int(of_block(reinterpret_cast<const float*>(count + e), r));
+      before += r < rank ? v : 0, n += v;
+    }
+    start[e] = before, total[e] = n;
+  }
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   __syncthreads();
   if (threadIdx.x < 32) {  // a lane has a run of experts
     int each = (p.groups + 31) / 32, lo = min(p.groups, (int)threadIdx.x * each), hi = min(p.groups, lo + each), n = 0, touched = 0;
-    for (int e = lo; e < hi; e++) n += count[e], touched += count[e] > 0;
+    for (int e = lo; e < hi; e++) n += total[e], touched += total[e] > 0;
     int upto = n;
 #pragma unroll
     for (int o = 1; o < 32; o *= 2) {
@@ -42,12 +55,16 @@ extern "C" __global__ void __launch_bounds__(1024) moe_group(const __grid_consta
       if (threadIdx.x >= o) upto += v;
     }
     touched = __reduce_add_sync(~0u, touched);
-    for (int e = lo, s = upto - n; e < hi; s += count[e++]) start[e] = p.offsets[e] = s;
-    if (threadIdx.x == 31) p.offsets[p.groups] = upto;
-    if (threadIdx.x == 0 && p.at) p.at[2] = touched;
+    for (int e = lo, s = upto - n; e < hi; s += total[e++]) {
+      start[e] += s;
+      if (rank == 0) p.offsets[e] = s;
+    }
+    if (threadIdx.x == 31 && rank == 0) p.offsets[p.groups] = upto;
+    if (threadIdx.x == 0 && rank == 0 && p.at) p.at[2] = touched;
   }
   __syncthreads();
   all([&](int i, int e) { p.list[atomicAdd(&start[e], 1)] = i; });
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");  // the others are done with count
 }
 
 // A weight format: how many columns a step covers and how a step adds to sums.

@@ -72,26 +72,33 @@ func gates(s, c *kernels.Call) bool {
 // bundles lays the calls on a chain of launches, each of which waits for the one
 // before it. A call that takes segments shares the first launch that has room behind
 // those that it depends on, or with the silu_mul that it can do itself. One with
-// launches of its own comes right before the first call that needs it.
+// launches of its own comes right before the first call that needs it, or with a
+// product of the same rows.
 func bundles(calls []kernels.Call) [][]int {
 	var chain [][]int
-	var room []int                // segments left in each launch
-	at := make([]int, len(calls)) // launch of each call; -1: none yet
+	var room []int                   // segments left in each launch
+	at := make([]int, len(calls))    // launch of each call; -1: none yet
+	first := make([]int, len(calls)) // launch that each call may share at the earliest
 	open := func(i, segments int) {
+		for n := first[i]; n < len(chain) && segments == 0; n++ {
+			if len(chain[n]) < teamCalls && teamed(&calls[chain[n][0]], &calls[i]) {
+				at[i], chain[n] = n, append(chain[n], i)
+				return
+			}
+		}
 		at[i] = len(chain)
 		chain, room = append(chain, []int{i}), append(room, segments)
 	}
 	deps := dependencies{}
 	for i := range calls {
-		first := 0
 		for _, j := range deps.add(i, &calls[i]) {
 			if at[j] < 0 {
 				open(j, 0)
 			}
 			if gates(&calls[j], &calls[i]) {
-				first = max(first, at[j])
+				first[i] = max(first[i], at[j])
 			} else {
-				first = max(first, at[j]+1)
+				first[i] = max(first[i], at[j]+1)
 			}
 		}
 		n := segmentsOf(&calls[i])
@@ -99,15 +106,16 @@ func bundles(calls []kernels.Call) [][]int {
 			at[i] = -1
 			continue
 		}
-		for first < len(chain) && room[first] < n {
-			first++
+		l := first[i]
+		for l < len(chain) && room[l] < n {
+			l++
 		}
-		if first == len(chain) {
+		if l == len(chain) {
 			open(i, maxSegments-n)
 			continue
 		}
-		at[i], chain[first] = first, append(chain[first], i)
-		room[first] -= n
+		at[i], chain[l] = l, append(chain[l], i)
+		room[l] -= n
 	}
 	for i := range calls {
 		if at[i] < 0 {
@@ -153,6 +161,11 @@ func (d *device) gate(p *productP) {
 
 // flush launches the bundle.
 func (d *device) flush() error {
+	if len(d.teams) > 0 {
+		if err := d.flushTeams(); err != nil {
+			return err
+		}
+	}
 	if len(d.bundle) == 0 {
 		return nil
 	}

@@ -47,6 +47,8 @@ type device struct {
 	asides  asides
 	dry     bool      // measure scratch instead of launching
 	bundle  []segment // of the launch that is being put together
+	teams   []teamP   // of the launch that is being put together
+	panels  panels    // of rows in the list that is being launched
 	of      []int     // the calls that it, or the next launch, is for
 	grouped kernels.Buffer
 	turn    int   // of the call that is being launched
@@ -71,6 +73,7 @@ const (
 	scratchWork
 	scratchPanels // activations as warpgroups read them
 	scratchComm
+	scratchRows // panels, see panels.go
 	scratches
 )
 

@@ -236,7 +236,7 @@ func (d *device) check(c *kernels.Call) error {
 
 // each enqueues the calls on the stream, one after the other.
 func (d *device) each(calls []kernels.Call) error {
-	d.grouped, d.split, d.launched = kernels.Buffer{}, split{}, nil
+	d.grouped, d.split, d.panels, d.launched = kernels.Buffer{}, split{}, panels{}, nil
 	for i := range calls {
 		if err := d.together(calls, []int{i}); err != nil {
 			return err
@@ -247,7 +247,7 @@ func (d *device) each(calls []kernels.Call) error {
 
 // together enqueues calls that may share a launch.
 func (d *device) together(calls []kernels.Call, which []int) error {
-	d.of, d.bundle = which, d.bundle[:0]
+	d.of, d.bundle, d.teams = which, d.bundle[:0], d.teams[:0]
 	for _, i := range which {
 		if err := d.one(i, &calls[i]); err != nil {
 			return err
@@ -265,6 +265,11 @@ func (d *device) one(i int, c *kernels.Call) error {
 		return nil // no rows
 	}
 	d.turn++
+	for j, a := range kernels.Lookup(c.Kernel).Args {
+		if b := c.Args[j]; b.Index != 0 && a.Role != kernels.In && a.Role != kernels.Weight {
+			d.panels.forget(d.ptr(b), d.ptr(b)+uintptr(b.Len))
+		}
+	}
 	if err := f(d, c, d.stamps.at(i)); err != nil {
 		return fmt.Errorf("call %d, %s of layer %d: %w", i, c.Kernel, c.Layer, err)
 	}
@@ -276,7 +281,7 @@ func (d *device) one(i int, c *kernels.Call) error {
 func (d *device) capture(calls []kernels.Call) (*driver.Graph, error) {
 	d.lanesOf = make([]int8, len(calls))
 	g, err := driver.Capture(d.stream, func() error {
-		d.grouped, d.split = kernels.Buffer{}, split{}
+		d.grouped, d.split, d.panels = kernels.Buffer{}, split{}, panels{}
 		for _, which := range bundles(calls) {
 			for lane, i := range which {
 				d.lanesOf[i] = int8(lane)

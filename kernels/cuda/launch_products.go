@@ -34,6 +34,12 @@ func gemm(d *device, c *kernels.Call, at uintptr) error {
 	if extra == 0 && (w.format == kernels.BF16 || w.format == kernels.FP8) {
 		blocks = clusterOf(int32(w.tiles)*a.heads, int32(w.kt))
 	}
+	if done, err := d.team(&a, w, blocks); done || err != nil {
+		return err
+	}
+	if done, err := d.perHead(&a, w, blocks); done || err != nil {
+		return err
+	}
 	if w.format == kernels.BF16 || w.format == kernels.FP4 {
 		if done, err := d.wide(&a, w, blocks); done || err != nil {
 			return err

@@ -1,7 +1,7 @@
 // What is done to whole rows by 256 threads: norms, cache entries, rotation and
 // activation. block counts from the call's first block.
 #pragma once
-#include "device.cuh"
+#include "panels.cuh"
 
 struct RowsP {
   const float* x;
@@ -12,7 +12,7 @@ struct RowsP {
   const int* pos;
   const int* idx;      // slots (cache writes), rows (gather), tokens (embed)
   float* res;          // residual, updated in place
-  void* cache;
+  void* cache;         // norms: panels of y to leave, or null
   u64* at;
   int m, n, k, ldx, ldy, ldr;  // ldr: of res
   int nrope, heads, format;    // format: 0 float32, 1 BF16, 2 FP8
@@ -74,7 +74,9 @@ __device__ __forceinline__ void norm(const RowsP& p, int m) {
     for (int j = 0; j < kFour; j++) {
       int i = pass + j * 1024 + i0;
       if (p.k > kPass) v[j] = load_row(x, i, p.k), w[j] = load_row(p.w, i, p.k);
-      store_row(p.y + (size_t)m * p.ldy, i, p.k, mul(v[j], r, w[j]));
+      v[j] = mul(v[j], r, w[j]);
+      store_row(p.y + (size_t)m * p.ldy, i, p.k, v[j]);
+      if (p.cache) store_panels(static_cast<char*>(p.cache), m, i, p.k, v[j]);
     }
   finish_beside(p.at);
 }

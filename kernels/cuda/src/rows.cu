@@ -27,7 +27,12 @@ extern "C" __global__ void __launch_bounds__(768) add_norm(const __grid_constant
   }
   float r = rsqrtf(block_sum(ss, s) / p.n + p.eps);
 #pragma unroll
-  for (int j = 0; j < kFour; j++) store_row(p.y + (size_t)blockIdx.x * p.ldy, (j * 768 + threadIdx.x) * 4, p.n, mul(v[j], r, w[j]));
+  for (int j = 0; j < kFour; j++) {
+    int i = (j * 768 + threadIdx.x) * 4;
+    v[j] = mul(v[j], r, w[j]);
+    store_row(p.y + (size_t)blockIdx.x * p.ldy, i, p.n, v[j]);
+    if (p.cache) store_panels(static_cast<char*>(p.cache), blockIdx.x, i, p.n, v[j]);
+  }
   finish_beside(p.at);
 }
 

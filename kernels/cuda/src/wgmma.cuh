@@ -8,11 +8,14 @@
 #include <type_traits>
 
 #include "fp4.cuh"
+#include "panels.cuh"
 
 __device__ __forceinline__ uint32_t shared_of(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
 __device__ __forceinline__ void mbar_init(uint32_t bar, int count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count)); }
 __device__ __forceinline__ void mbar_ready() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+// mbar_expect arrives, and says how many bytes of copies are to come.
+__device__ __forceinline__ void mbar_expect(uint32_t bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory"); }
 __device__ __forceinline__ void mbar_arrive(uint32_t bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory"); }
 // mbar_arrive_at arrives at the barrier at the same place in block rank of the cluster.
 __device__ __forceinline__ void mbar_arrive_at(uint32_t bar, int rank) {
@@ -50,9 +53,6 @@ __device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_grou
 // written: what this thread stored in shared memory can be read by warpgroup products after a barrier.
 __device__ __forceinline__ void written() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
-// A panel is tokens x 64 columns in BF16: a row has 128 bytes, whose 16-byte chunks
-// are at chunk ^ (row & 7). Panels start at multiples of 1,024 bytes.
-__device__ __forceinline__ int panel_at(int row, int chunk) { return row * 128 + ((chunk ^ (row & 7)) << 4); }
 // operand describes 16 columns of a panel at addr; the next 16 are 2 further on.
 __device__ __forceinline__ uint64_t operand(uint32_t addr) {
   return (uint64_t)((addr & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;

@@ -1,0 +1,74 @@
+//go:build cuda
+
+package cuda
+
+// Rows that products of warpgroups read are left as panels too by what makes them:
+// src/panels.cuh. They are found by the rows' address for as long as nothing else
+// writes there; launches are in the order of the stream.
+
+const (
+	panelSlots   = 4
+	fewRows      = 16 // up to which others are as fast
+	panelRows    = 256
+	panelColumns = 8192
+	panelBytes   = panelRows * panelColumns * 4
+)
+
+type panels struct {
+	slots [panelSlots]panel
+	clock int
+}
+
+// panel is where a slot's rows are; m 0: nowhere.
+type panel struct {
+	lo, hi uintptr
+	m, k   int32
+	used   int
+}
+
+// find returns the offset of a slot with such rows.
+func (p *panels) find(x uintptr, m, k int32) (slot int, ok bool) {
+	for i := range p.slots {
+		if s := &p.slots[i]; s.lo == x && s.m == m && s.k == k {
+			p.clock++
+			s.used = p.clock
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// take gives a slot to rows, that which was used longest ago.
+func (p *panels) take(x uintptr, m, k, ld int32) int {
+	at := 0
+	for i := range p.slots {
+		if p.slots[i].used < p.slots[at].used {
+			at = i
+		}
+	}
+	p.clock++
+	p.slots[at] = panel{x, x + uintptr((m-1)*ld+k)*4, m, k, p.clock}
+	return at
+}
+
+// forget drops rows that are written.
+func (p *panels) forget(lo, hi uintptr) {
+	for i := range p.slots {
+		if s := &p.slots[i]; s.lo < hi && lo < s.hi {
+			*s = panel{}
+		}
+	}
+}
+
+// slot is the address of a slot.
+func (d *device) slot(i int) uintptr {
+	return d.work(scratchRows, panelSlots*panelBytes) + uintptr(i)*panelBytes
+}
+
+// leave returns where the panels of y go, which a kernel writes; 0: nobody wants them.
+func (d *device) leave(y uintptr, m, k, ld int32) uintptr {
+	if !d.warpgroups || m <= fewRows || m > panelRows || k%64 != 0 || k > panelColumns {
+		return 0
+	}
+	return d.slot(d.panels.take(y, m, k, ld))
+}

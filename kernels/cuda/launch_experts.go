@@ -101,7 +101,7 @@ func (d *device) upExperts(a moeP, experts kernels.Buffer) error {
 	early, tiles := d.follows(experts), a.n/16
 	name := "experts_up_fp4_1"
 	switch units := a.kt(); {
-	case units%(6*upWarps) == 0 && a.m > severalRows:
+	case units%(6*upWarps) == 0 && a.m > 2:
 		name = "experts_up_fp4_6"
 	case units%(2*upWarps) == 0:
 		name = "experts_up_fp4_2"

@@ -15,29 +15,6 @@ import (
 	"glmbatch/replay/timeline"
 )
 
-// inPlace runs a list so many times and returns the rows of its timeline: step i
-// is the i-th repeat.
-func (s *restored) inPlace(calls []kernels.Call, warmup, repeat int) ([]datasets.Span, error) {
-	var rows []datasets.Span
-	spans := s.spans(len(calls))
-	var origin int64
-	for i := -warmup; i < repeat; i++ {
-		begin, end, host, err := s.once(calls, spans)
-		if err != nil {
-			return nil, err
-		}
-		if i == 0 {
-			origin = begin
-		}
-		if i < 0 {
-			continue
-		}
-		t := kernels.Trace{Step: int64(i), Calls: calls, Spans: spans, Shared: s.m.Group().Info().Shared}
-		rows = timeline.Rows(rows, t, timeline.Step{Kind: s.c.Kind, Start: begin, End: end, Origin: origin}, host)
-	}
-	return rows, nil
-}
-
 func (s *restored) spans(n int) [][]kernels.Span {
 	spans := make([][]kernels.Span, s.m.Group().Ranks())
 	for r := range spans {

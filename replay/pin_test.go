@@ -123,6 +123,42 @@ func TestPinned(t *testing.T) {
 	}
 }
 
+// Runs that are launched ahead have the step's outcome, and each begins when the one
+// before it has landed.
+func TestRepeatsAhead(t *testing.T) {
+	m := model(t, 2, demoOptions)
+	c := ran(t, m)
+	s, err := restore(c, m, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ahead := range []int{0, kernels.MaxAhead - 1} {
+		clear(s.sampled)
+		rows, err := s.inPlace(s.calls, 1, 3, ahead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var steps []datasets.Span
+		for _, r := range rows {
+			if r.Kernel == c.Kind {
+				steps = append(steps, r)
+			}
+		}
+		if len(steps) != 3 || len(rows) < 3*2*len(s.calls) {
+			t.Fatalf("%d ahead: %d steps in %d rows", ahead, len(steps), len(rows))
+		}
+		for i, x := range steps {
+			if x.Step != int64(i) || x.EndNS <= x.StartNS || i > 0 && ahead > 0 && x.StartNS != steps[i-1].EndNS {
+				t.Errorf("%d ahead: step %d from %d to %d", ahead, x.Step, x.StartNS, x.EndNS)
+			}
+		}
+		want := s.tokens()
+		if got, err := s.fetch(); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%d ahead: tokens %v, then %v: %v", ahead, want, got, err)
+		}
+	}
+}
+
 // A copy of the pool costs in proportion to the pool and changes the logits by no
 // more than BF16 rounds.
 func TestCastPool(t *testing.T) {

@@ -182,7 +182,7 @@ func (st *stage) set(o glm5.Options, ranks int, compact bool) (*restored, error)
 
 // measure runs a list in place.
 func (st *stage) measure(s *restored, calls []kernels.Call, name string) (f Figures, err error) {
-	if f.Rows, err = s.inPlace(calls, st.o.Warmup, st.o.Repeat); err != nil {
+	if f.Rows, err = s.inPlace(calls, st.o.Warmup, st.o.Repeat, s.ahead()); err != nil {
 		return f, err
 	}
 	return st.figures(name, f.Rows), nil

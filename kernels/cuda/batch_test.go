@@ -60,7 +60,8 @@ func TestBatchBits(t *testing.T) {
 		{"moe_down_bf16", kernels.Dims{N: 6144, K: 256, Groups: 16, TopK: 8}},
 		{"mla_attend_fp8", kernels.Dims{Heads: 8, K: 512, Rope: 64, TopK: 2048}},
 		{"mla_attend_bf16", kernels.Dims{Heads: 8, K: 512, Rope: 64, TopK: 2048}},
-		{"index_logits_fp8", kernels.Dims{N: 4096, Heads: 32, K: 128}},
+		{"index_logits_fp8", kernels.Dims{N: 4096, Heads: 32, K: 128, Rope: 64}},
+		{"index_logits_bf16", kernels.Dims{N: 4096, Heads: 32, K: 128, Rope: 64}},
 	} {
 		t.Run(fmt.Sprintf("%s/%dx%d", c.kernel, c.d.N, c.d.K), func(t *testing.T) {
 			c.d.M = 530 // two tiles of 256 rows, and some

@@ -57,29 +57,31 @@ func indexShapeOf(f string, rows, width int32) indexShape {
 	return indexShape{2, 4, 8, 0}
 }
 
-// What the kernels of src/indexer_glm.cu take: shared memory of index_pages, by the
-// cache's format, and of index_rows; how many blocks of the former a multiprocessor
-// has at once, and what a block costs before its first page, in pages.
-var indexPagesShared = map[string]uint32{"bf16": 99328, "fp8": 93184}
+// Shared memory of the kernels of src/indexer_glm.cu, of index_pages by the cache's
+// format; what a block costs before its first page or row, in those; and how many
+// rows index_rows has at once, whose queries it has in scratch memory.
+var indexPagesShared = map[string]uint32{"bf16": 214016, "fp8": 118784}
 
 const (
-	indexRowsShared = 2 * (2*64*128 + 4*32)
-	indexBeside     = 2
+	indexRowsShared = 82944
+	indexQueries    = 2*64*128 + 128 // bytes of a row's
 	indexStart      = 4
+	indexRows       = 2048
 )
 
-// indexSpan is how many pages of a row a block of index_pages has: so that the
-// blocks of all rows end soonest.
-func indexSpan(rows, pages, blocks int32) int32 {
-	best, least := pages, int64(math.MaxInt64)
-	for chunks := int32(1); chunks <= min(pages, max(1, 4*blocks/rows)); chunks++ {
-		span := int32(ceil(pages, chunks))
-		waves := (int64(rows)*int64(ceil(pages, span)) + int64(blocks) - 1) / int64(blocks)
+// span is how many of n a block has, at most most of them, so that what many of
+// those make ends soonest.
+func (d *device) indexSpan(many, n, most int32) (int32, error) {
+	sms, _, err := d.chip()
+	best, least := n, int64(math.MaxInt64)
+	for chunks := int32(ceil(n, most)); chunks <= n && (chunks == 1 || int64(many)*int64(chunks) <= 32*int64(sms)); chunks++ {
+		span := int32(ceil(n, chunks))
+		waves := (int64(many)*int64(ceil(n, span)) + int64(sms) - 1) / int64(max(1, sms))
 		if t := waves * int64(span+indexStart); t < least {
 			best, least = span, t
 		}
 	}
-	return best
+	return min(best, most), err
 }
 
 func indexLogits(d *device, c *kernels.Call, at uintptr) error {
@@ -106,30 +108,53 @@ func indexLogits(d *device, c *kernels.Call, at uintptr) error {
 
 // indexGLM launches src/indexer_glm.cu. Rows that are many of few sequences share
 // what is read of the keys; it changes no bit.
-func (d *device) indexGLM(c *kernels.Call, f string, a *indexP) error {
+func (d *device) indexGLM(c *kernels.Call, f string, a *indexP) (err error) {
 	x := c.Dims
-	if x.M >= 128 && x.Ctx >= 8*x.Slots {
-		a.span = 32
-		return d.do("index_rows_"+f, [3]uint32{ceil(x.N, 256), ceil(x.M, a.span), 1}, 128, indexRowsShared, unsafe.Pointer(a))
+	if x.M < 128 || x.Ctx < 8*x.Slots {
+		pages := int32(ceil(x.N, kernels.PageTokens))
+		if a.span, err = d.indexSpan(x.M, pages, pages); err != nil {
+			return err
+		}
+		return d.do("index_pages_"+f, [3]uint32{ceil(pages, a.span), uint32(x.M), 1}, 512, indexPagesShared[f], unsafe.Pointer(a))
 	}
-	sms, _, err := d.chip()
-	if err != nil {
+	rows, blocks := min(x.M, indexRows), ceil(x.N, 512)
+	a.split = d.work(scratchWork, int64(rows)*indexQueries)
+	if a.span, err = d.indexSpan(int32(blocks), rows, 64); err != nil {
 		return err
 	}
-	pages := int32(ceil(x.N, kernels.PageTokens))
-	a.span = indexSpan(x.M, pages, indexBeside*sms)
-	return d.do("index_pages_"+f, [3]uint32{ceil(pages, a.span), uint32(x.M), 1}, 288, indexPagesShared[f], unsafe.Pointer(a))
+	for m := int32(0); m < x.M; m += rows {
+		b, at := *a, uintptr(m)*4
+		b.m = min(rows, x.M-m)
+		b.q, b.hw, b.seq, b.pos, b.scores = a.q+at*uintptr(a.ldq), a.hw+at*uintptr(a.ldhw), a.seq+at, a.pos+at, a.scores+at*uintptr(a.lds)
+		if err = d.do("index_split_"+f, [3]uint32{uint32(b.m), 1, 1}, 256, 0, unsafe.Pointer(&b)); err != nil {
+			return err
+		}
+		if err = d.do("index_rows_"+f, [3]uint32{blocks, ceil(b.m, b.span), 1}, 384, indexRowsShared, unsafe.Pointer(&b)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// topShapes are index_topk's: blocks a row, scores of each of a block's 1024 threads.
-var topShapes = []struct{ blocks, scores int32 }{{1, 8}, {1, 12}, {1, 16}, {8, 16}, {8, 32}}
+// topShape is how index_topk has a row: blocks, threads of each, scores of each
+// thread, and shared memory. many: for more rows than there are multiprocessors.
+type topShape struct {
+	blocks, threads, scores, shared int32
+	many                            bool
+}
+
+var topShapes = []topShape{{1, 512, 16, 10784, true}, {1, 1024, 8, 10784, false}, {1, 1024, 16, 10784, false}, {8, 512, 32, 109136, false}, {8, 1024, 32, 43616, false}}
 
 func indexTopK(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
 	a := topP{scores: d.ptr(c.Args[0]), pos: d.ptr(c.Args[1]), sel: d.ptr(c.Args[2]), at: at, topk: x.TopK, lds: ld(c.Args[0], x.N)}
+	sms, limit, err := d.chip()
+	if err != nil {
+		return err
+	}
 	for _, s := range topShapes {
-		if int64(a.lds) <= int64(s.blocks)*1024*int64(s.scores) {
-			return d.do(fmt.Sprintf("index_topk_%d_%d", s.blocks, s.scores), [3]uint32{uint32(s.blocks), uint32(x.M), 1}, 1024, 0, unsafe.Pointer(&a))
+		if s.shared <= limit && a.lds <= s.blocks*s.threads*s.scores && (!s.many || x.M > sms) {
+			return d.do(fmt.Sprintf("index_topk_%d_%d_%d", s.blocks, s.threads, s.scores), [3]uint32{uint32(s.blocks), uint32(x.M), 1}, uint32(s.threads), uint32(s.shared), unsafe.Pointer(&a))
 		}
 	}
 	return fmt.Errorf("%w: rows of %d scores to choose from: at most %d", kernels.ErrKernel, x.N, 8*1024*32)

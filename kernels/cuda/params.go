@@ -82,9 +82,9 @@ type castP struct {
 }
 
 type indexP struct {
-	q, hw, rope, cache, pages, seq, pos, scores, at   uintptr
-	m, k, heads, nrope, span, pagesLd, ldq, ldhw, lds int32
-	scale                                             float32
+	q, hw, rope, cache, pages, seq, pos, scores, at, split uintptr
+	m, k, heads, nrope, span, pagesLd, ldq, ldhw, lds      int32
+	scale                                                  float32
 }
 
 type topP struct {

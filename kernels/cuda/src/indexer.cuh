@@ -14,6 +14,7 @@ struct IndexP {
   const int* pos;
   float* scores;     // [m, lds]
   u64* at;
+  char* split;       // [m] queries as panels, see indexer_glm.cu
   int m, k, heads, nrope, span, pages_ld, ldq, ldhw, lds;
   float scale;
 };

@@ -11,17 +11,26 @@ constexpr int kRow = F == 2 ? 128 : 256;                          // bytes of a 
 template <int F>
 constexpr int kPageBytes = kPage * (kRow<F> + (F == 2 ? 4 : 0));  // of a page of the cache
 
-// The shared memory of index_pages.
+// The shared memory of index_pages: what each of its warpgroups has of pages.
+constexpr int kGroups = 4, kStages = 3;
 template <int F>
-struct Ring {
-  static constexpr int kStages = F == 2 ? 9 : 5;
+struct Pages {
   alignas(1024) char q[kRoom];
-  alignas(128) char page[kStages][kPageBytes<F>];
+  alignas(128) char page[kGroups][kStages][kPageBytes<F>];
   float hw[32];
-  u64 full[kStages], free[kStages];
+  u64 full[kGroups][kStages];
+};
+// That of index_rows: rows' queries, and their heads' weights.
+constexpr int kRooms = 5;
+struct Rows {
+  alignas(1024) char q[kRooms][kRoom];
+  alignas(128) float hw[kRooms][32];
+  u64 full[kRooms], free[kRooms];
 };
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+constexpr int kQueries = kRoom + 128;  // bytes of a row's queries and weights
+
 #define S4(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define S16(d, i) S4(d, i), S4(d, i + 4), S4(d, i + 8), S4(d, i + 12)
 __device__ __forceinline__ void wgmma_f16(float (&d)[32], const uint32_t (&a)[4], uint64_t x, int more) {
@@ -120,172 +129,222 @@ __device__ __forceinline__ void fragments(uint32_t (&keys)[8][4], const char* ro
 
 __device__ __forceinline__ void expect(uint32_t bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory"); }
 
-// Rows with keys of their own: a block has p.span pages of a row, two warpgroups
-// take them by turns from a ring, which a warp of its own fills.
+// Rows with keys of their own: a block has p.span pages of a row, its
+// warpgroups take them by turns, each through shared memory of its own.
 template <int F>
 __device__ __forceinline__ void index_pages(const IndexP& p) {
-  constexpr int W = 2, S = Ring<F>::kStages;
+  constexpr int W = kGroups, S = kStages;
   extern __shared__ __align__(1024) char smem[];
-  Ring<F>& s = *reinterpret_cast<Ring<F>*>(smem);
+  Pages<F>& s = *reinterpret_cast<Pages<F>*>(smem);
   begin();
-  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, m = blockIdx.y, first = blockIdx.x * p.span;
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, group = warp >> 2, m = blockIdx.y, first = blockIdx.x * p.span;
   const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
-  auto page_of = [&](int i) { return pages[min(first + i, p.pages_ld - 1)]; };
-  if (warp == 4 * W) {
-    int id = page_of(lane);
-    if (lane < S) mbar_init(shared_of(&s.full[lane]), 1), mbar_init(shared_of(&s.free[lane]), 4);
+  bool leads = (threadIdx.x & 127) == 0;
+  int id[S];  // of the pages after those on their way
+  auto page_of = [&](int i) { return pages[min(first + group + i * W, p.pages_ld - 1)]; };
+  auto fetch = [&](int i, int id) {
+    uint32_t bar = shared_of(&s.full[group][i]);
+    expect(bar, kPageBytes<F>);
+    copy_bulk(shared_of(s.page[group][i]), static_cast<const char*>(p.cache) + (size_t)id * kPageBytes<F>, kPageBytes<F>, bar);
+  };
+  if (leads) {
+#pragma unroll
+    for (int i = 0; i < S; i++) mbar_init(shared_of(&s.full[group][i]), 1), id[i] = page_of(i);
     mbar_ready();
-    __syncthreads();
-    ready(p.at, false);
-    auto fetch = [&](int i, int id) {
-      uint32_t bar = shared_of(&s.full[i % S]);
-      expect(bar, kPageBytes<F>);
-      copy_bulk(shared_of(s.page[i % S]), static_cast<const char*>(p.cache) + (size_t)id * kPageBytes<F>, kPageBytes<F>, bar);
-    };
-    int early = min(2, p.span);  // before it is known how many there are; more would delay the queries
-    if (lane < early) fetch(lane, id);
-    int count = min(p.span, (p.pos[m] + kPage) / kPage - first);
-    for (int i = early; i < count; i++) {
-      if (i % 32 == 0) id = page_of(i + lane);
-      int next = __shfl_sync(~0u, id, i % 32);
-      if (lane == 0) {
-        if (i >= S) mbar_wait(shared_of(&s.free[i % S]), (i / S - 1) & 1);
-        fetch(i, next);
-      }
-      __syncwarp();
-    }
-    for (int i = max(count, 0); i < early; i++) mbar_wait(shared_of(&s.full[i % S]), 0);
-    return finish(p.at);
   }
-  __syncthreads();
   ready(p.at);
-  int n = p.pos[m] + 1, count = min(p.span, (n + kPage - 1) / kPage - first);
-  if (count > 0) {
-    constexpr int kEach = 4 * W;  // threads of a head
-    int head = threadIdx.x / kEach, j = threadIdx.x % kEach, t = j & 3, group = j >> 2;
-    const float *q = p.q + (size_t)m * p.ldq + (size_t)head * p.k, *angles = p.rope + (size_t)(n - 1) * p.nrope;
-    float w = head < p.heads ? p.hw[(size_t)m * p.ldhw + head] * p.scale : 0;
-    float4 v[4 / W][2];
+  int n = p.pos[m] + 1;
+  int count = min(p.span, (n + kPage - 1) / kPage - first), turns = (count - group + W - 1) / W;
+  constexpr int kEach = 4 * W;  // threads of a head
+  int head = threadIdx.x / kEach, j = threadIdx.x % kEach, t = j & 3, part = j >> 2;
+  float4 v[4 / W][2];
+  float w = 0;
+  {
+    const float* q = p.q + (size_t)m * p.ldq + (size_t)head * p.k;
 #pragma unroll
     for (int b = 0; b < 4 / W; b++)
 #pragma unroll
-      for (int i = 0; i < 2; i++) {
-        int at = (b * W + group) * 32 + t * 8 + i * 4;
-        v[b][i] = head < p.heads ? *reinterpret_cast<const float4*>(q + at) : make_float4(0, 0, 0, 0);
-      }
-    float most = 0;
+      for (int i = 0; i < 2; i++) v[b][i] = head < p.heads ? *reinterpret_cast<const float4*>(q + (b * W + part) * 32 + t * 8 + i * 4) : make_float4(0, 0, 0, 0);
+    if (head < p.heads) w = p.hw[(size_t)m * p.ldhw + head] * p.scale;
+  }
+  if (count <= 0) return finish(p.at);
+  if (leads)
 #pragma unroll
-    for (int b = 0; b < 4 / W; b++)
-#pragma unroll
-      for (int i = 0; i < 2; i++) {
-        int at = (b * W + group) * 32 + t * 8 + i * 4;
-        v[b][i] = turn(v[b][i], at < p.nrope ? *reinterpret_cast<const float4*>(angles + at) : make_float4(1, 0, 1, 0));
-        most = most_of(most, v[b][i]);
-      }
-    float up = 1, down = 1;
-    if (F == 2) {
-#pragma unroll
-      for (int o = 1; o < kEach; o *= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, o));
-      int e = exponent(most);
-      up = power(264 - e), down = power(e - 10);
+    for (int i = 0; i < S; i++) {
+      if (i < turns) fetch(i, id[i]);
+      id[i] = page_of(i + S);
     }
+  const float* angles = p.rope + (size_t)(n - 1) * p.nrope;
+  float most = 0;
 #pragma unroll
-    for (int b = 0; b < 4 / W; b++)
+  for (int b = 0; b < 4 / W; b++)
 #pragma unroll
-      for (int i = 0; i < 2; i++) put<F>(s.q, head, b * W + group, i, t, v[b][i], up);
-    if (j == 0) s.hw[head] = w * down;
-    written();
-    asm volatile("bar.sync 1, %0;" ::"n"(128 * W) : "memory");
-    int g = lane >> 2, own = 16 * (warp & 3);
-    t = lane & 3;
-    float2 u[4];
+    for (int i = 0; i < 2; i++) {
+      int at = (b * W + part) * 32 + t * 8 + i * 4;
+      v[b][i] = turn(v[b][i], at < p.nrope ? *reinterpret_cast<const float4*>(angles + at) : make_float4(1, 0, 1, 0));
+      most = most_of(most, v[b][i]);
+    }
+  float up = 1, down = 1;
+  if (F == 2) {
 #pragma unroll
-    for (int h = 0; h < 4; h++) u[h] = *reinterpret_cast<const float2*>(s.hw + h * 8 + t * 2);
-    uint32_t room = shared_of(s.q);
-    float* out = p.scores + (size_t)m * p.lds + (first * kPage + own + g);
-    for (int i = warp / 4; i < count; i += W) {
-      const char* page = s.page[i % S];
-      mbar_wait(shared_of(&s.full[i % S]), i / S & 1);
+    for (int o = 1; o < kEach; o *= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, o));
+    int e = exponent(most);
+    up = power(264 - e), down = power(e - 10);
+  }
+#pragma unroll
+  for (int b = 0; b < 4 / W; b++)
+#pragma unroll
+    for (int i = 0; i < 2; i++) put<F>(s.q, head, b * W + part, i, t, v[b][i], up);
+  if (j == 0) s.hw[head] = w * down;
+  written();
+  __syncthreads();
+  int g = lane >> 2, own = 16 * (warp & 3);
+  t = lane & 3;
+  float2 u[4];
+#pragma unroll
+  for (int h = 0; h < 4; h++) u[h] = *reinterpret_cast<const float2*>(s.hw + h * 8 + t * 2);
+  uint32_t room = shared_of(s.q);
+  float* out = p.scores + (size_t)m * p.lds;
+#pragma unroll 1
+  for (int i = 0; i < turns; i += S)
+#pragma unroll
+    for (int k = 0; k < S; k++) {
+      if (i + k >= turns) break;
+      const char* page = s.page[group][k];
+      mbar_wait(shared_of(&s.full[group][k]), i / S & 1);
       uint32_t keys[8][4];
       float scale[2] = {1, 1}, d[32], sum[2];
       fragments<F>(keys, page + own * kRow<F>, g, t);
       if (F == 2) scale[0] = reinterpret_cast<const float*>(page + kPage * kRow<F>)[own + g], scale[1] = reinterpret_cast<const float*>(page + kPage * kRow<F>)[own + g + 8];
-      __syncwarp();
-      if (lane == 0) mbar_arrive(shared_of(&s.free[i % S]));
+      asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
       product<F>(d, keys, room);
+      if (leads) {
+        if (i + k + S < turns) fetch(k, id[k]);
+        id[k] = page_of(i + k + 2 * S);
+      }
       wg_wait<0>();
       weigh(sum, d, u);
-      int at = (first + i) * kPage + own + g;
+      int at = (first + group + (i + k) * W) * kPage + own + g;
 #pragma unroll
       for (int r = 0; r < 2; r++)
-        if (t == 0 && at + 8 * r < n) out[i * kPage + 8 * r] = sum[r] * scale[r];
+        if (t == 0 && at + 8 * r < n) out[at + 8 * r] = sum[r] * scale[r];
     }
-  }
   finish(p.at);
 }
 
-// Rows that share keys: a block has 256 positions of p.span rows, a warp 16 of each
-// 64. It keeps their keys while rows are of one sequence.
+// Rows that share keys. split writes a row's queries, rotated, as panels, and its
+// heads' weights after them.
+template <int F>
+__device__ __forceinline__ void index_split(const IndexP& p) {
+  begin();
+  int m = blockIdx.x, head = threadIdx.x >> 3, j = threadIdx.x & 7, t = j & 3, part = j >> 2;
+  ready(p.at);
+  const float *q = p.q + (size_t)m * p.ldq + (size_t)head * p.k, *angles = p.rope + (size_t)p.pos[m] * p.nrope;
+  char* room = p.split + (size_t)m * kQueries;
+  float4 v[2][2];
+  float w = head < p.heads ? p.hw[(size_t)m * p.ldhw + head] * p.scale : 0, most = 0;
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+#pragma unroll
+    for (int i = 0; i < 2; i++) v[b][i] = head < p.heads ? *reinterpret_cast<const float4*>(q + (b * 2 + part) * 32 + t * 8 + i * 4) : make_float4(0, 0, 0, 0);
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+#pragma unroll
+    for (int i = 0; i < 2; i++) {
+      int at = (b * 2 + part) * 32 + t * 8 + i * 4;
+      v[b][i] = turn(v[b][i], at < p.nrope ? *reinterpret_cast<const float4*>(angles + at) : make_float4(1, 0, 1, 0));
+      most = most_of(most, v[b][i]);
+    }
+  float up = 1, down = 1;
+  if (F == 2) {
+#pragma unroll
+    for (int o = 1; o < 8; o *= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, o));
+    int e = exponent(most);
+    up = power(264 - e), down = power(e - 10);
+  }
+#pragma unroll
+  for (int b = 0; b < 2; b++)
+#pragma unroll
+    for (int i = 0; i < 2; i++) put<F>(room, head, b * 2 + part, i, t, v[b][i], up);
+  if (j == 0) reinterpret_cast<float*>(room + kRoom)[head] = w * down;
+}
+// A block has 512 positions of p.span rows: two warpgroups keep the keys of 256 each
+// while rows are of one sequence; a thread of its own copies the queries. A product
+// is under way while the one before is summed.
 template <int F>
 __device__ __forceinline__ void index_rows(const IndexP& p) {
-  extern __shared__ __align__(1024) char panels[];
+  constexpr int T = 4, W = 2;
+  extern __shared__ __align__(1024) char smem[];
+  Rows& s = *reinterpret_cast<Rows*>(smem);
   begin();
-  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  int base = blockIdx.x * 256, m = blockIdx.y * p.span, end = min(p.m, m + p.span);
-  float* hw = reinterpret_cast<float*>(panels + 2 * kRoom);  // [2][32]
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, base = blockIdx.x * 64 * T * W, m = blockIdx.y * p.span, end = min(p.m, m + p.span);
+  if (threadIdx.x < kRooms) mbar_init(shared_of(&s.full[threadIdx.x]), 1), mbar_init(shared_of(&s.free[threadIdx.x]), 4 * W);
+  mbar_ready();
+  __syncthreads();
   ready(p.at);
   auto past = [&](int i) {  // the next row that has positions here
     while (i < end && p.pos[i] < base) i++;
     return i;
   };
-  uint32_t keys[4][8][4];
-  float scale[4][2];
-  int seq = -1;
-  m = past(m);
-  for (int turn = 0, next; m < end; m = next, turn ^= 1) {
-    int n = p.pos[m] + 1;
-    next = past(m + 1);
-    if (p.seq[m] != seq) {
-      seq = p.seq[m];
+  int slot = 0, parity = 0;
+  if (warp >= 4 * W) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (threadIdx.x == 128 * W)
+      for (m = past(m); m < end; m = past(m + 1)) {
+        mbar_wait(shared_of(&s.free[slot]), parity ^ 1);
+        uint32_t bar = shared_of(&s.full[slot]);
+        expect(bar, kQueries);
+        copy_bulk(shared_of(s.q[slot]), p.split + (size_t)m * kQueries, kRoom, bar);
+        copy_bulk(shared_of(s.hw[slot]), p.split + (size_t)m * kQueries + kRoom, 128, bar);
+        if (++slot == kRooms) slot = 0, parity ^= 1;
+      }
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    int g = lane >> 2, t = lane & 3;
+    const int own = base + warp / 4 * 64 * T + (warp & 3) * 16;
+    uint32_t keys[T][8][4];
+    float scale[T][2];
+    float d[2][32];
+    m = past(m);
+    while (m < end) {  // rows of one sequence
+      int seq = p.seq[m];
 #pragma unroll
-      for (int j = 0; j < 4; j++) {
+      for (int j = 0; j < T; j++) {
         Loaded<F> loaded;
         Keys<F> k;
-        loaded.load(p, p.pages + (size_t)seq * p.pages_ld, base + 64 * j + 16 * warp, lane), k.from(loaded);
+        loaded.load(p, p.pages + (size_t)seq * p.pages_ld, own + 64 * j, lane), k.from(loaded);
 #pragma unroll
         for (int i = 0; i < 8; i++) k.part(keys[j][i], i / 2, i % 2);
         scale[j][0] = k.scale[0], scale[j][1] = k.scale[1];
       }
-    }
-    Queries<F, true> mine;
-    mine.load(p, m, warp, lane), mine.turned(p, lane);
-    char* room = panels + turn * kRoom;
-    float up, down;
-    mine.power(up, down);
+      mbar_wait(shared_of(&s.full[slot]), parity);
+      product<F>(d[0], keys[0], shared_of(s.q[slot]));
+      for (bool more = true; more;) {
+        int n = p.pos[m] + 1, next = past(m + 1), then = slot + 1 == kRooms ? 0 : slot + 1;
+        more = next < end && p.seq[next] == seq;
+        uint32_t weights = shared_of(s.hw[slot] + t * 2), room = shared_of(s.q[slot]);
+        float* out = p.scores + (size_t)m * p.lds + own + g;
 #pragma unroll
-    for (int b = 0; b < kBlocks; b++)
+        for (int j = 0; j < T; j++) {
+          float sum[2];
+          float2 u[4];
+          if (j == T - 1 && more) mbar_wait(shared_of(&s.full[then]), parity ^ (then == 0));
+          product<F>(d[(j + 1) & 1], keys[(j + 1) % T], j + 1 < T ? room : shared_of(s.q[more ? then : slot]));
+          wg_wait<1>();
 #pragma unroll
-      for (int i = 0; i < 2; i++) put<F>(room, warp * 8 + g, b, i, t, mine.v[b][i], up);
-    if (t == 0) hw[turn * 32 + warp * 8 + g] = mine.w * down;
-    written();
-    __syncthreads();
-    float2 u[4];
+          for (int h = 0; h < 4; h++) asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(u[h].x), "=f"(u[h].y) : "r"(weights + h * 32));
+          if (j == T - 1) {
+            __syncwarp();
+            if (lane == 0) mbar_arrive(shared_of(&s.free[slot]));
+          }
+          weigh(sum, d[j & 1], u);
 #pragma unroll
-    for (int h = 0; h < 4; h++) u[h] = *reinterpret_cast<const float2*>(hw + turn * 32 + h * 8 + t * 2);
-    uint32_t at = shared_of(room);
-    float* out = p.scores + (size_t)m * p.lds + base + 16 * warp;
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-      if (base + 64 * j >= n) break;
-      float d[32], sum[2];
-      product<F>(d, keys[j], at);
-      wg_wait<0>();
-      weigh(sum, d, u);
-#pragma unroll
-      for (int r = 0; r < 2; r++) {
-        int i = 64 * j + 8 * r + g;
-        if (t == 0 && base + 16 * warp + i < n) out[i] = sum[r] * scale[j][r];
+          for (int r = 0; r < 2; r++)
+            if (t == 0 && own + g + 64 * j + 8 * r < n) out[64 * j + 8 * r] = sum[r] * scale[j][r];
+        }
+        m = next, slot = then, parity ^= then == 0;
       }
+      wg_wait<0>();
     }
   }
   finish(p.at);
@@ -294,8 +353,9 @@ __device__ __forceinline__ void index_rows(const IndexP& p) {
 #else
 #define HOPPER(...)  // other GPUs take indexer.cu
 #endif
-#define INDEX_GLM(NAME, F)                                                                                                                   \
-  extern "C" __global__ void __launch_bounds__(288, 2) index_pages_##NAME(const __grid_constant__ IndexP p) { HOPPER((index_pages<F>(p));) } \
-  extern "C" __global__ void __launch_bounds__(128, 2) index_rows_##NAME(const __grid_constant__ IndexP p) { HOPPER((index_rows<F>(p));) }
+#define INDEX_GLM(NAME, F)                                                                                                                             \
+  extern "C" __global__ void __launch_bounds__(128 * kGroups, 1) index_pages_##NAME(const __grid_constant__ IndexP p) { HOPPER((index_pages<F>(p));) } \
+  extern "C" __global__ void __launch_bounds__(256) index_split_##NAME(const __grid_constant__ IndexP p) { HOPPER((index_split<F>(p));) }              \
+  extern "C" __global__ void __launch_bounds__(384, 1) index_rows_##NAME(const __grid_constant__ IndexP p) { HOPPER((index_rows<F>(p));) }
 INDEX_GLM(bf16, 1)
 INDEX_GLM(fp8, 2)

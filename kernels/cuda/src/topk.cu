@@ -5,8 +5,10 @@
 // First all scores are counted in bins between the least and the greatest; the bin
 // at which the count from above reaches topk is narrowed further, by the bits of
 // the values, until few enough are left to be compared with each other. That is
-// exact: bins keep the order.
+// exact: bins keep the order. Blocks of a cluster send each other their ranges, their
+// counts and what is left; each then finds the same.
 #include "half.cuh"
+#include "wgmma.cuh"
 
 struct TopP {
   const float* scores;  // [m, lds]: a row's width
@@ -27,34 +29,29 @@ __device__ __forceinline__ uint32_t order(float f) {
 }
 __device__ __forceinline__ float value(uint32_t key) { return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key); }
 
-template <int C>
+template <int C, int T, int V, bool kStaged>
 struct TopShared {
-  alignas(16) int bins[kBins], all[C > 1 ? kBins : 4];  // of the block, of the cluster
-  uint32_t rivals[kRivals], joint[C > 1 ? kRivals : 1];
-  uint32_t least[32], most[32];  // of warps
-  int sums[32];
-  uint32_t range[2];             // of the block
-  int rival, size, found[2], counts[2], choice[2];
+  alignas(16) float x[kStaged ? T * V : 4];
+  alignas(16) int bins[kBins];
+  alignas(16) uint32_t all[C > 1 ? C : 1][C > 1 ? kBins / 2 : 4];  // of the cluster's blocks, two counts a word
+  uint32_t joint[kRivals], chosen[kRivals / 32];                   // what is left, in the order of positions
+  uint32_t least[32], most[32];                                    // of warps
+  alignas(8) uint2 ranges[C];
+  int above[C], sums[32], found[3];
+  u64 loaded, gate[3];                                             // mbarriers: of x; of ranges, all, joint
 };
 
-// remote is the address of what p is here in block rank.
-__device__ __forceinline__ uint32_t remote(const void* p, int rank) {
-  uint32_t a = __cvta_generic_to_shared(p), b;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"(a), "r"(rank));
-  return b;
+// post sends words to where p, an address in this block's shared memory, is in block rank's.
+template <int N>
+__device__ __forceinline__ void post(const void* p, const u64* gate, int rank, const uint32_t (&v)[N]) {
+  uint32_t a, b;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(a) : "r"(shared_of(p)), "r"(rank));
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"(shared_of(gate)), "r"(rank));
+  if constexpr (N == 1) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(a), "r"(v[0]), "r"(b) : "memory");
+  if constexpr (N == 2) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1,%2}, [%3];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(b) : "memory");
+  if constexpr (N == 4) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]), "r"(b) : "memory");
 }
-__device__ __forceinline__ uint32_t read(uint32_t at) {
-  uint32_t v;
-  asm volatile("ld.shared::cluster.u32 %0, [%1];" : "=r"(v) : "r"(at) : "memory");
-  return v;
-}
-
-// meet waits for all threads of the row, and for what they wrote.
-template <int C>
-__device__ __forceinline__ void meet() {
-  if (C > 1) cluster_sync();
-  else __syncthreads();
-}
+__device__ __forceinline__ void expect(const u64* gate, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_of(gate)), "r"(bytes) : "memory"); }
 
 // prefix is the exclusive sum of v over the block's threads; total in all of them.
 template <int T>
@@ -78,126 +75,148 @@ __device__ __forceinline__ int prefix(int v, int* sums, int& total) {
 }
 
 // range leaves the least and the greatest key of the row's threads in lo, hi.
-template <int C, int T>
-__device__ __forceinline__ void range(TopShared<C>& s, uint32_t& lo, uint32_t& hi) {
+template <int C, int T, typename S>
+__device__ __forceinline__ void range(S& s, uint32_t& lo, uint32_t& hi, int rank, int parity) {
   int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
   lo = __reduce_min_sync(~0u, lo), hi = __reduce_max_sync(~0u, hi);
   if (lane == 0) s.least[warp] = lo, s.most[warp] = hi;
   __syncthreads();
-  lo = __reduce_min_sync(~0u, lane < T / 32 ? s.least[lane] : ~0u), hi = __reduce_max_sync(~0u, lane < T / 32 ? s.most[lane] : 0);
+  if (C == 1 || warp == 0) lo = __reduce_min_sync(~0u, lane < T / 32 ? s.least[lane] : ~0u), hi = __reduce_max_sync(~0u, lane < T / 32 ? s.most[lane] : 0);
   if (C == 1) return;
-  if (threadIdx.x == 0) s.range[0] = lo, s.range[1] = hi;
-  meet<C>();
-  lo = __reduce_min_sync(~0u, lane < C ? read(remote(&s.range[0], lane % C)) : ~0u);
-  hi = __reduce_max_sync(~0u, lane < C ? read(remote(&s.range[1], lane % C)) : 0);
+  if (threadIdx.x < C) post(&s.ranges[rank], &s.gate[0], threadIdx.x, {lo, hi});
+  mbar_wait(shared_of(&s.gate[0]), parity);
+  uint2 of = s.ranges[lane % C];
+  lo = __reduce_min_sync(~0u, of.x), hi = __reduce_max_sync(~0u, of.y);
 }
 
 // find returns the bin at which the count from above reaches need, which becomes
 // what it lacks above that bin; size: what is in it.
-template <int C, int T>
-__device__ __forceinline__ int find(TopShared<C>& s, int& need, int& size) {
+template <int C, int T, typename S>
+__device__ __forceinline__ int find(S& s, int& need, int& size, int rank, int parity) {
   constexpr int kEach = kBins / T;
-  meet<C>();
-  const int* bins = s.bins;
+  int count[kEach], sum = 0, total, last = kBins - (int)threadIdx.x * kEach - 1;  // thread t: from above
+  __syncthreads();
   if (C > 1) {
-    bins = s.all;
-    for (int i = threadIdx.x; i < kBins / 4; i += T) {
-      int4 sum = {0, 0, 0, 0}, v;
+
+    for (int i = threadIdx.x; i < C * kBins / 8; i += T) {
+      const int4 *b = reinterpret_cast<const int4*>(s.bins) + i % (kBins / 8) * 2, u = b[0], v = b[1];
+      post(&s.all[rank][i % (kBins / 8) * 4], &s.gate[1], i / (kBins / 8), {(uint32_t)(u.x | u.y << 16), (uint32_t)(u.z | u.w << 16), (uint32_t)(v.x | v.y << 16), (uint32_t)(v.z | v.w << 16)});
+    }
+    mbar_wait(shared_of(&s.gate[1]), parity);
+#pragma unroll
+    for (int i = 0; i < kEach; i += 2) {
+      count[i] = count[(i + 1) % kEach] = 0;
 #pragma unroll
       for (int r = 0; r < C; r++) {
-        asm volatile("ld.shared::cluster.v4.s32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "r"(remote(&s.bins[4 * i], r)) : "memory");
-        sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w;
+        uint32_t two = s.all[r][(last - i) / 2];
+        count[i] += two >> 16, count[(i + 1) % kEach] += two & 0xffff;
       }
-      *reinterpret_cast<int4*>(&s.all[4 * i]) = sum;
+      sum += count[i] + count[(i + 1) % kEach];
     }
-    __syncthreads();
-  }
-  int count[kEach], sum = 0, total, last = kBins - (int)threadIdx.x * kEach - 1;  // thread t: from above
+  } else {
 #pragma unroll
-  for (int i = 0; i < kEach; i++) count[i] = bins[last - i], sum += count[i];
+    for (int i = 0; i < kEach; i++) count[i] = s.bins[last - i], sum += count[i];
+  }
   int above = prefix<T>(sum, s.sums, total);
 #pragma unroll
   for (int i = 0; i < kEach; i++) {
-    if (above < need && need <= above + count[i]) s.found[0] = last - i, s.found[1] = above, s.size = count[i];
+    if (above < need && need <= above + count[i]) s.found[0] = last - i, s.found[1] = above, s.found[2] = count[i];
     above += count[i];
   }
   __syncthreads();
-  need -= s.found[1], size = s.size;
+  need -= s.found[1], size = s.found[2];
   return s.found[0];
 }
 
-// choose compares the values that are left, size of all threads': it returns the
-// need-th best, and in need how many that equal it are among them.
-template <int C, int T, typename F>
-__device__ __forceinline__ uint32_t choose(TopShared<C>& s, uint32_t left, F key, int& need, int size) {
-  for (; left; left &= left - 1) s.rivals[atomicAdd(&s.rival, 1)] = key(__ffs(left) - 1);
-  meet<C>();
-  const uint32_t* all = s.rivals;
-  if (C > 1) {  // a warp copies those of one block
-    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    int count = lane < C ? read(remote(&s.rival, lane % C)) : 0, at = __reduce_add_sync(~0u, lane < warp ? count : 0);
-    int own = __shfl_sync(~0u, count, warp % C);
-    if (warp < C)
-      for (int i = lane; i < own; i += 32) s.joint[at + i] = read(remote(&s.rivals[i], warp));
-    __syncthreads();
-    all = s.joint;
-  }
-  for (int i = threadIdx.x; i < size; i += T) {
-    uint32_t mine = all[i];
-    int above = 0, equal = 0;
-#pragma unroll 4
-    for (int j = 0; j < size; j++) above += all[j] > mine, equal += all[j] == mine;
-    if (above < need && need <= above + equal) s.choice[0] = mine, s.choice[1] = need - above;
-  }
-  __syncthreads();
-  need = s.choice[1];
-  return s.choice[0];
-}
-
 // C blocks a row, T threads a block, V scores a thread: a row has at most C·T·V.
-template <int C, int T, int V>
+template <int C, int T, int V, bool kStaged>
 __device__ __forceinline__ void top(const TopP& p) {
-  __shared__ TopShared<C> s;
+  extern __shared__ __align__(128) char smem[];
+  TopShared<C, T, V, kStaged>& s = *reinterpret_cast<TopShared<C, T, V, kStaged>*>(smem);
   begin();
-  int tid = threadIdx.x, rank = C == 1 ? 0 : blockIdx.x, m = blockIdx.y;
+  int tid = threadIdx.x, lane = tid & 31, rank = C == 1 ? 0 : blockIdx.x, m = blockIdx.y;
+  if (tid == 0) {
+    mbar_init(shared_of(&s.loaded), 1);
+    for (int i = 0; i < 3; i++) mbar_init(shared_of(&s.gate[i]), 1);
+    if (C > 1) expect(&s.gate[0], C * 8), expect(&s.gate[1], C * kBins * 2);
+    mbar_ready();
+  }
+  if (C > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   for (int i = tid; i < kBins; i += T) s.bins[i] = 0;
-  if (tid == 0) s.rival = 0;
   warm(p.pos + m);
-  if ((rank * T + tid) * V < p.lds) warm(p.scores + (size_t)m * p.lds + (rank * T + tid) * V);
+  constexpr int kOwn = T * V;  // scores of a block
+  int first = rank * kOwn, wide = max(0, min(kOwn, p.lds - first)), lo = first + tid * V;
+  const float* x = p.scores + (size_t)m * p.lds + first;
+  if (kStaged) __syncthreads();
   ready(p.at);
   // This thread's scores; those past the row's end are whatever they are.
-  int n = p.pos[m] + 1, per = ((p.lds + C * T - 1) / (C * T) + 3) & ~3, lo = min(p.lds, (rank * T + tid) * per), wide = min(per, p.lds - lo);
-  const float* x = p.scores + (size_t)m * p.lds + lo;
-  bool aligned = reinterpret_cast<uintptr_t>(x) % 16 == 0;
+  const int turn = kStaged ? (lane * (V / 4) / 8) & (V / 4 - 1) : 0;  // in what order it has its fours, for the banks' sake
   float v[V];
-#pragma unroll
-  for (int i = 0; i < V; i += 4) {
-    float4 f = {0, 0, 0, 0};
-    if (aligned && i + 4 <= wide) {
-      f = *reinterpret_cast<const float4*>(x + i);
+  bool aligned = reinterpret_cast<uintptr_t>(x) % 16 == 0 && wide % 4 == 0;
+  if (kStaged) {
+    if (aligned) {
+      if (tid == 0) {
+        expect(&s.loaded, wide * 4);
+        for (int i = 0; i < wide; i += 2048) copy_bulk(shared_of(s.x + i), x + i, min(2048, wide - i) * 4, shared_of(&s.loaded));
+      }
+      mbar_wait(shared_of(&s.loaded), 0);
     } else {
-      if (i < wide) f.x = x[i];
-      if (i + 1 < wide) f.y = x[i + 1];
-      if (i + 2 < wide) f.z = x[i + 2];
-      if (i + 3 < wide) f.w = x[i + 3];
+      for (int i = tid; i < wide; i += T) s.x[i] = x[i];
+      __syncthreads();
     }
-    v[i] = f.x, v[i + 1] = f.y, v[i + 2] = f.z, v[i + 3] = f.w;
+#pragma unroll
+    for (int i = 0; i < V; i += 4) {
+      float4 f = *reinterpret_cast<const float4*>(s.x + tid * V + (i ^ 4 * turn));
+      v[i] = f.x, v[i + 1] = f.y, v[i + 2] = f.z, v[i + 3] = f.w;
+    }
+  } else {
+    int own = max(0, min(V, wide - tid * V));
+#pragma unroll
+    for (int i = 0; i < V; i += 4) {
+      float4 f = {0, 0, 0, 0};
+      const float* y = x + tid * V + i;
+      if (aligned && i + 4 <= own) {
+        f = *reinterpret_cast<const float4*>(y);
+      } else {
+        if (i < own) f.x = y[0];
+        if (i + 1 < own) f.y = y[1];
+        if (i + 2 < own) f.z = y[2];
+        if (i + 3 < own) f.w = y[3];
+      }
+      v[i] = f.x, v[i + 1] = f.y, v[i + 2] = f.z, v[i + 3] = f.w;
+    }
   }
+  if (C > 1) inboxes_open();
+  int n = p.pos[m] + 1;
   int* sel = p.sel + (size_t)m * p.topk;
   if (n <= p.topk) {
     for (int i = rank * T + tid; i < p.topk; i += C * T) sel[i] = i < n ? i : -1;
     return finish(p.at);
   }
-  int mine = max(0, min(per, n - lo));
+  auto key_of = [&](int i) {  // rarely more than one of a thread's
+    if (kStaged || V > 8) return order(kStaged ? s.x[tid * V + i] : x[tid * V + i]);
+    float f = v[0];
+#pragma unroll
+    for (int j = 1; j < V; j++)
+      if (j == i) f = v[j];
+    return order(f);
+  };
+  int mine = max(0, min(V, n - lo));
+  const uint32_t all = (1ull << mine) - 1;  // bits: this thread's scores
+  uint32_t present[V / 4];                                   // of each four
+#pragma unroll
+  for (int j = 0; j < V / 4; j++) present[j] = (1u << max(0, min(4, mine - 4 * (j ^ turn)))) - 1;
   float least = INFINITY, most = -INFINITY, odd = 0;
 #pragma unroll
   for (int i = 0; i < V; i++)
-    if (i < mine) least = fminf(least, v[i]), most = fmaxf(most, v[i]), odd = fmaf(v[i], 0, odd);
+    if (present[i / 4] >> i % 4 & 1) least = fminf(least, v[i]), most = fmaxf(most, v[i]), odd = fmaf(v[i], 0, odd);
   uint32_t l = mine ? order(least) : ~0u, h = mine ? order(most) : 0;
   if (odd != 0) l = 0, h = ~0u;  // not all are finite
-  range<C, T>(s, l, h);
-  uint32_t all = mine == 32 ? ~0u : (1u << mine) - 1, above = 0, left = all;  // bits: this thread's scores
-  int need = p.topk, size = n;
+  range<C, T>(s, l, h, rank, 0);
+  uint32_t above = 0, left = all;
+  int need = p.topk, size = n, found = 0;
+  int finds = 0;
+  bool equal = false;
   // Bins linear in the values, if there are values to be linear in: the low bits
   // of a sum that is rounded to a whole number.
   float base = value(l), width = value(h) - base, scale = (kBins - 1) / width;
@@ -206,80 +225,102 @@ __device__ __forceinline__ void top(const TopP& p) {
 #pragma unroll
     for (int i = 0; i < V; i++) {
       bin[i] = min(kBins - 1, (int)(__float_as_uint(fmaf(v[i] - base, scale, 8388608.0f)) - 0x4b000000u));
-      if (i < mine) atomicAdd(&s.bins[bin[i]], 1);
+      if (present[i / 4] >> i % 4 & 1) atomicAdd(&s.bins[bin[i]], 1);
     }
-    int b = find<C, T>(s, need, size);
+    found = find<C, T>(s, need, size, rank, finds++);
     left = 0;
 #pragma unroll
-    for (int i = 0; i < V; i++) {
-      if (bin[i] > b) above |= 1u << i;
-      if (bin[i] == b) left |= 1u << i;
+    for (int j = 0; j < V / 4; j++) {
+      uint32_t a = 0, b = 0;
+#pragma unroll
+      for (int i = 0; i < 4; i++) a |= (bin[4 * j + i] > found) << i, b |= (bin[4 * j + i] == found) << i;
+      above |= a << 4 * (j ^ turn), left |= b << 4 * (j ^ turn);
     }
     above &= all, left &= all;
   }
   // Ever narrower by the bits of what is left.
-  bool equal = false;
 #pragma unroll 1
-  while (size > need && size > kRivals && !equal) {
+  for (int round = 1; size > need && (size > kRivals || finds == 0) && !equal; round++) {
     l = ~0u, h = 0;
     for (uint32_t b = left; b; b &= b - 1) {
-      uint32_t u = order(x[__ffs(b) - 1]);
+      uint32_t u = key_of(__ffs(b) - 1);
       l = min(l, u), h = max(h, u);
     }
-    meet<C>();
+    if (C > 1) {  // all have read what the last round's messages were
+      if (tid == 0) {
+        expect(&s.gate[0], C * 8);
+        if (finds) expect(&s.gate[1], C * kBins * 2);
+      }
+      cluster_sync();
+    } else {
+      __syncthreads();
+    }
     for (int i = tid; i < kBins; i += T) s.bins[i] = 0;
-    range<C, T>(s, l, h);
+    range<C, T>(s, l, h, rank, round & 1);
     equal = l == h;
-    if (equal) break;
     int shift = max(0, 21 - __clz(h - l));
-    for (uint32_t b = left; b; b &= b - 1) atomicAdd(&s.bins[(order(x[__ffs(b) - 1]) - l) >> shift], 1);
-    int found = find<C, T>(s, need, size);
+    for (uint32_t b = left; b; b &= b - 1) atomicAdd(&s.bins[(key_of(__ffs(b) - 1) - l) >> shift], 1);
+    found = find<C, T>(s, need, size, rank, finds++ & 1);
     for (uint32_t b = left; b; b &= b - 1) {
-      int i = __ffs(b) - 1, at = (order(x[i]) - l) >> shift;
+      int i = __ffs(b) - 1, at = (key_of(i) - l) >> shift;
       if (at > found) above |= 1u << i;
       if (at != found) left &= ~(1u << i);
     }
   }
-  if (size > need && !equal) {
-    auto key_of = [&](int i) {  // rarely more than one of a thread's
-      if (V > 8) return order(x[i]);
-      float f = v[0];
-#pragma unroll
-      for (int j = 1; j < V; j++)
-        if (j == i) f = v[j];
-      return order(f);
-    };
-    uint32_t key = choose<C, T>(s, left, key_of, need, size);
-    for (uint32_t b = left; b; b &= b - 1) {
-      int i = __ffs(b) - 1;
-      uint32_t u = key_of(i);
-      if (u > key) above |= 1u << i;
-      if (u != key) left &= ~(1u << i);
-    }
-  }
-  // Those above, and the first need of those left.
+  // Those above, and need of those left: the first, if all of them or if they are equal.
+  bool first_ones = size == need || equal;
   int sums;
   uint32_t both = prefix<T>(__popc(above) | __popc(left) << 16, s.sums, sums);
-  int before = both & 0xffff, ties = both >> 16;
+  int before = both & 0xffff, place = both >> 16;
   if (C > 1) {
-    if (tid == 0) s.counts[0] = sums & 0xffff, s.counts[1] = (uint32_t)sums >> 16;
-    meet<C>();
-    int lane = tid & 31;
-    before += __reduce_add_sync(~0u, lane < rank ? read(remote(&s.counts[0], lane)) : 0);
-    ties += __reduce_add_sync(~0u, lane < rank ? read(remote(&s.counts[1], lane)) : 0);
+    int count = lane < rank ? s.all[lane][found / 2] >> 16 * (found & 1) & 0xffff : 0;
+    place += __reduce_add_sync(~0u, count);
+    if (tid == 0) expect(&s.gate[2], 4 * C + (first_ones ? 0 : 4 * size));
+    if (tid < C) post(&s.above[rank], &s.gate[2], tid, {(uint32_t)sums & 0xffff});
   }
-  int at = before + min(ties, need);
-  while (__popc(left) > max(0, need - ties)) left &= ~(0x80000000u >> __clz(left));
+  if (!first_ones) {
+    int i = place;
+    for (uint32_t b = left; b; b &= b - 1, i++) {
+      uint32_t key = key_of(__ffs(b) - 1);
+      if (C == 1) s.joint[i] = key;
+      else
+        for (int r = 0; r < C; r++) post(&s.joint[i], &s.gate[2], r, {key});
+    }
+  }
+  if (C > 1) mbar_wait(shared_of(&s.gate[2]), 0);
+  else if (!first_ones) __syncthreads();
+  if (C > 1) before += __reduce_add_sync(~0u, lane < rank ? s.above[lane] : 0);
+  if (!first_ones) {
+    for (int i = tid; i < (size + 31 & ~31); i += T) {
+      uint32_t mine = i < size ? s.joint[i] : 0;
+      int better = i < size ? 0 : need;
+#pragma unroll 4
+      for (int j = 0; j < size; j++) better += s.joint[j] > mine || s.joint[j] == mine && j < i;
+      uint32_t word = __ballot_sync(~0u, better < need);
+      if (lane == 0) s.chosen[i / 32] = word;
+    }
+    __syncthreads();
+  }
+  int at = before + min(place, need);
+  if (first_ones) {
+    while (__popc(left) > max(0, need - place)) left &= ~(0x80000000u >> __clz(left));
+  } else {
+    at = before;
+    for (int i = 0; i < place / 32; i++) at += __popc(s.chosen[i]);
+    if (place % 32) at += __popc(s.chosen[place / 32] & ((1u << place % 32) - 1));
+    for (uint32_t b = left; b; b &= b - 1, place++)
+      if (!(s.chosen[place / 32] >> place % 32 & 1)) left ^= b & -b;
+  }
 #pragma unroll 1
   for (uint32_t b = above | left; b; b &= b - 1) sel[at++] = lo + __ffs(b) - 1;
-  if (C > 1) meet<C>();  // none leaves while others read
   finish(p.at);
 }
 
-#define INDEX_TOPK(C, T, V) \
-  extern "C" __global__ void __cluster_dims__(C, 1, 1) __launch_bounds__(T) index_topk_##C##_##V(const __grid_constant__ TopP p) { top<C, T, V>(p); }
-INDEX_TOPK(1, 1024, 8)
-INDEX_TOPK(1, 1024, 12)
-INDEX_TOPK(1, 1024, 16)
-INDEX_TOPK(8, 1024, 16)
-INDEX_TOPK(8, 1024, 32)
+// The name has blocks a row, threads a block, scores a thread.
+#define INDEX_TOPK(C, T, V, STAGED) \
+  extern "C" __global__ void __cluster_dims__(C, 1, 1) __launch_bounds__(T) index_topk_##C##_##T##_##V(const __grid_constant__ TopP p) { top<C, T, V, STAGED>(p); }
+INDEX_TOPK(1, 1024, 8, false)
+INDEX_TOPK(1, 512, 16, false)
+INDEX_TOPK(1, 1024, 16, false)
+INDEX_TOPK(8, 512, 32, true)
+INDEX_TOPK(8, 1024, 32, false)

@@ -29,6 +29,9 @@ const (
 	segmentWords = 15
 	// bundleRows is how many rows products in bundles have at most.
 	bundleRows = 8
+	// gatedColumns are the most of rows whose silu_mul products can do: they keep them
+	// in shared memory.
+	gatedColumns = 512
 )
 
 // segment is a small call, or a part of one, that shares a launch with others.
@@ -44,6 +47,7 @@ type segment struct {
 type bundleP struct {
 	op, until, blocks [maxSegments]int32
 	params            [maxSegments][segmentWords]uint64
+	beside, _         int32
 }
 
 // segmentsOf is how many segments a call takes; 0: it has launches of its own.
@@ -62,10 +66,9 @@ func segmentsOf(c *kernels.Call) int {
 	return 1
 }
 
-// gates reports whether product c, of one row, can do s, the silu_mul in front of it,
-// itself.
+// gates reports whether product c can do s, the silu_mul in front of it, itself.
 func gates(s, c *kernels.Call) bool {
-	return s.Kernel == "silu_mul" && (c.Kernel == "gemm_bf16" || c.Kernel == "gemm_fp8") && segmentsOf(c) > 0 && c.Dims.M == 1 &&
+	return s.Kernel == "silu_mul" && (c.Kernel == "gemm_bf16" || c.Kernel == "gemm_fp8") && segmentsOf(c) > 0 && c.Dims.K <= gatedColumns &&
 		s.Args[1] == c.Args[1] && s.Dims.M == c.Dims.M && s.Dims.N == c.Dims.K && (s.Args[0].Offset|int64(s.Args[0].Pitch))%16 == 0
 }
 
@@ -125,6 +128,28 @@ func bundles(calls []kernels.Call) [][]int {
 	return chain
 }
 
+// startsLate reports whether a call's kernel lets the next launch start only after its
+// own wait, when all launches before it are done.
+func startsLate(c *kernels.Call) bool {
+	return c.Kernel == "moe_route" || strings.HasPrefix(string(c.Kernel), "index_logits")
+}
+
+// overlap puts a bundle that comes before such a call, and has nothing to do with it,
+// behind it, and reports which launches of the chain may therefore run beside the one
+// in front of them: what they need is there as soon as they start.
+func overlap(calls []kernels.Call, chain [][]int) []bool {
+	beside := make([]bool, len(chain))
+	for n := 1; n < len(chain); n++ {
+		bundle, late := chain[n-1], chain[n]
+		if len(late) > 1 || !startsLate(&calls[late[0]]) || segmentsOf(&calls[bundle[0]]) == 0 || beside[n-1] ||
+			slices.ContainsFunc(bundle, func(i int) bool { return conflict(&calls[i], &calls[late[0]]) }) {
+			continue
+		}
+		chain[n-1], chain[n], beside[n] = late, bundle, true
+	}
+	return beside
+}
+
 // apart reports whether both are products, one of one row and the other of more,
 // which the kernel cannot do at once.
 func (s *segment) apart(o segment) bool {
@@ -151,8 +176,8 @@ func (d *device) segment(s segment, p unsafe.Pointer, bytes uintptr) error {
 func (d *device) gate(p *productP) {
 	for i := range d.bundle {
 		s := (*rowsP)(unsafe.Pointer(&d.bundle[i].params))
-		if p.m == 1 && d.bundle[i].op == opSilu && s.y == p.x {
-			p.x, p.act, p.actAt = s.x, s.y, s.at
+		if d.bundle[i].op == opSilu && s.y == p.x {
+			p.x, p.ldx, p.act, p.ldact, p.actAt = s.x, s.ldx, s.y, s.ldy, s.at
 			d.bundle = slices.Delete(d.bundle, i, i+1)
 			return
 		}
@@ -184,6 +209,14 @@ func (d *device) flush() error {
 		until += (s.blocks + cluster - 1) / cluster * cluster // whole clusters
 		p.op[i], p.until[i], p.blocks[i], p.params[i] = int32(s.op), int32(until), int32(s.blocks), s.params
 	}
-	d.bundle = d.bundle[:0]
-	return d.enqueue(name, &driver.Launch{Grid: [3]uint32{until, 1, 1}, Threads: 256, Cluster: cluster, Shared: shared, Params: unsafe.Pointer(&p)})
+	before := d.stats.Launches
+	if d.beside {
+		p.beside = 1
+	}
+	err := d.enqueue(name, &driver.Launch{Grid: [3]uint32{until, 1, 1}, Threads: 256, Cluster: cluster, Shared: shared, Params: unsafe.Pointer(&p)})
+	if d.beside && d.last.launches == before { // what was there before the launch in front still is
+		d.last.launches = d.stats.Launches
+	}
+	d.bundle, d.beside = d.bundle[:0], false
+	return err
 }

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -34,7 +35,15 @@ func TestBundlesKeepOrder(t *testing.T) {
 		for i := range at {
 			at[i] = -1
 		}
-		for n, which := range bundles(calls) {
+		chain := bundles(calls)
+		beside := overlap(calls, chain)
+		for n, which := range chain {
+			if beside[n] {
+				late := chain[n-1]
+				if len(late) != 1 || !startsLate(&calls[late[0]]) || slices.ContainsFunc(which, func(i int) bool { return conflict(&calls[late[0]], &calls[i]) }) {
+					t.Fatalf("calls %v run beside %v", which, late)
+				}
+			}
 			full := 0
 			for _, i := range which {
 				if at[i] >= 0 {
@@ -58,19 +67,6 @@ func TestBundlesKeepOrder(t *testing.T) {
 			}
 		}
 	})
-}
-
-func conflict(a, b *kernels.Call) bool {
-	for buf, as := range accesses(0, a) {
-		for _, x := range as {
-			for _, y := range accesses(1, b)[buf] {
-				if (x.write || y.write) && x.lo < y.hi && y.lo < x.hi {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }
 
 // What bundles do, segment by segment.

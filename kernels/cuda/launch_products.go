@@ -81,7 +81,9 @@ func (d *device) product(a *gemmP, w *weight, share int32) error {
 		p.ring, x = min(2*2048, p.ring), a.m*576
 	}
 	shared := uint32(8*(p.ring+x) + share*a.m*64)
-	d.gate(&p)
+	if d.gate(&p); p.act != 0 {
+		shared += uint32(a.m * a.k * 4)
+	}
 	s := segment{op: o, blocks: uint32(p.tiles * share * p.heads), cluster: uint32(share), shared: shared, many: a.m > 1}
 	if err := d.segment(s, unsafe.Pointer(&p), unsafe.Sizeof(p)); err != nil || a.nrope == 0 {
 		return err

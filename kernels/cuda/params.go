@@ -28,6 +28,7 @@ type productP struct {
 	xhead, yhead              int32
 	whead                     int64
 	act, actAt                uintptr
+	ldact                     int32
 }
 
 type moeP struct {

@@ -16,10 +16,11 @@ struct ProductP {
   int ring;      // bytes of shared memory for a warp's weights: a whole ring, or what its slice takes
   int xhead, yhead;
   int64_t whead;  // bytes of one head's weight
-  // Where x, of one row, is yet to be gated, being [gate k | up k]: where silu(gate) up
-  // goes, and the stamps of that call. null: x is as it is.
+  // Where x is yet to be gated, being [gate k | up k]: where silu(gate) up goes, its row
+  // stride, and the stamps of that call. null: x is as it is.
   float* act;
   u64* act_at;
+  int ldact;
 };
 
 // A warp has a slice of a tile's k, and copies its weights into shared memory, each
@@ -43,12 +44,12 @@ struct Layout {
 // bring loads the lane's four values of each cell. x: of the first; hop: values from
 // one to the next; left: columns that remain in the row, of which each cell takes
 // hop where R is 1.
-template <int R, int V>
+template <int R, bool kShared, int V>
 __device__ __forceinline__ void bring(float4 (&v)[V], const float* x, int rows, int hop, int left) {
 #pragma unroll
   for (int i = 0; i < V; i++) {
     v[i] = {0, 0, 0, 0};
-    if (left > 0 && (R == 1 || i < rows)) v[i] = __ldcg(reinterpret_cast<const float4*>(x));
+    if (left > 0 && (R == 1 || i < rows)) v[i] = kShared ? *reinterpret_cast<const float4*>(x) : __ldcg(reinterpret_cast<const float4*>(x));
     x += hop;
     if (R == 1) left -= hop;
   }
@@ -72,8 +73,22 @@ __device__ __forceinline__ void store(char* xs, int rows, int pitch, const float
   __syncwarp();
 }
 
+// gate_rows leaves silu(gate) up in shared memory, k values a row.
+__device__ __forceinline__ void gate_rows(const ProductP& p, float* rows, bool keep) {
+  for (int i = threadIdx.x * 4; i < p.m * p.k; i += kWarps * 32 * 4) {
+    int m = i / p.k, j = i - m * p.k;
+    const float* x = p.x + (size_t)m * p.ldx + j;
+    float4 g = __ldcg(reinterpret_cast<const float4*>(x)), u = __ldcg(reinterpret_cast<const float4*>(x + p.k));
+    g = {silu(g.x) * u.x, silu(g.y) * u.y, silu(g.z) * u.z, silu(g.w) * u.w};
+    *reinterpret_cast<float4*>(rows + i) = g;
+    if (keep) *reinterpret_cast<float4*>(p.act + (size_t)m * p.ldact + j) = g;
+  }
+  __syncthreads();
+}
+
+// there: x does not have to be waited for.
 template <typename W, int R>
-__device__ __forceinline__ void product(const ProductP& p, int block, char* smem) {
+__device__ __forceinline__ void product(const ProductP& p, int block, char* smem, bool there) {
   constexpr int F = W::kFrags;
   using L = Layout<R, F>;
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
@@ -100,29 +115,24 @@ __device__ __forceinline__ void product(const ProductP& p, int block, char* smem
     fill(i, i);
     landed<0>();
   }
-  ready(p.at, block == 0);
-  u64* act_at = R == 1 && p.act && tile == 0 && threadIdx.x == 0 ? p.act_at : nullptr;
+  ready(p.at, block == 0, there);
+  u64* act_at = p.act && block == 0 && threadIdx.x == 0 ? p.act_at : nullptr;
   if (act_at) atomicMin(act_at, globaltimer());
   constexpr int kCells = L::kCells;
   int cells = R == 1 ? kCells : p.m, hop = R == 1 ? 128 : p.ldx;
   char* behind = smem + kWarps * p.ring;  // x, then sums of the cluster's blocks
   char* xs = behind + warp * cells * L::kPitch;
   const char* mine = xs + (R == 1 ? 0 : min(g, p.m - 1) * L::kPitch) + t * 16;  // columns of fragments without a row are not used
+  float* gated = p.act ? reinterpret_cast<float*>(behind + kWarps * cells * L::kPitch + p.share * p.m * 64) : nullptr;
+  if (gated) {
+    gate_rows(p, gated, block == 0);
+    if (act_at) atomicMax(act_at + 1, globaltimer());
+  }
   float4 v[kCells];
   auto window = [&](int first) {  // group
-    int k = (lo + first * kGroup) * F * 16 + lane * 4;
-    const float* x = p.x + (size_t)head * p.xhead + k;
-    int left = n > 0 ? p.k - k : 0;
-    bring<R>(v, x, p.m, hop, left);
-    if (R == 1 && p.act) {
-      float4 up[kCells];
-      bring<R>(up, x + p.k, 1, hop, left);
-#pragma unroll
-      for (int i = 0; i < kCells; i++) {
-        v[i] = {silu(v[i].x) * up[i].x, silu(v[i].y) * up[i].y, silu(v[i].z) * up[i].z, silu(v[i].w) * up[i].w};
-        if (tile == 0 && i * hop < left) *reinterpret_cast<float4*>(p.act + k + i * hop) = v[i];
-      }
-    }
+    int k = (lo + first * kGroup) * F * 16 + lane * 4, left = n > 0 ? p.k - k : 0;
+    if (gated) bring<R, true>(v, gated + k, p.m, R == 1 ? hop : p.k, left);
+    else bring<R, false>(v, p.x + (size_t)head * p.xhead + k, p.m, hop, left);
   };
   window(0);
   float acc[4] = {};
@@ -148,7 +158,6 @@ __device__ __forceinline__ void product(const ProductP& p, int block, char* smem
       fill(first + i + L::kRing, turned + i);
     }
   }
-  if (act_at) atomicMax(act_at + 1, globaltimer());
   // The warps' sums, each where its weights were, in warp order; then the blocks'.
   __syncwarp();
   float* sums = reinterpret_cast<float*>(smem + warp * p.ring);

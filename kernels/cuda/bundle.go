@@ -58,7 +58,8 @@ func segmentsOf(c *kernels.Call) int {
 		return 1
 	case name != "gemm_bf16" && name != "gemm_fp8" && name != "v_up_bf16" && name != "q_absorb_bf16",
 		c.Dims.M > bundleRows, c.Scalars[0] != 0, // many rows; inputs that are not rounded
-		(c.Args[1].Offset|int64(c.Args[1].Pitch))%16 != 0, c.Dims.K%4 != 0, c.Dims.Rope%4 != 0: // rows that do not start at 16 bytes
+		(c.Args[1].Offset|int64(c.Args[1].Pitch))%16 != 0, c.Dims.K%4 != 0, c.Dims.Rope%4 != 0, // rows that do not start at 16 bytes
+		isBroad(c):
 		return 0
 	case name == "q_absorb_bf16":
 		return 2

@@ -58,6 +58,9 @@ func gemm(d *device, c *kernels.Call, at uintptr) error {
 	if segmentsOf(c) > 0 {
 		return d.product(&a, w, blocks)
 	}
+	if isBroad(c) {
+		return d.broad(&a, w, blocks)
+	}
 	tiles := int32(2) // of 8 tokens in a block
 	for tiles < 8 && (x.M > 8*tiles || w.format == kernels.FP8 && x.M > 16) {
 		tiles *= 2

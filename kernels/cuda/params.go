@@ -31,6 +31,13 @@ type productP struct {
 	ldact                     int32
 }
 
+type broadP struct {
+	w, x, y, at                uintptr
+	m, n, k, ldx, ldy          int32
+	global                     float32
+	tiles, share, width, slots int32
+}
+
 type moeP struct {
 	w, global, x, experts, weights, y, list, offsets, scratch, at uintptr
 	m, n, k, topk, groups, ldx, ldy, ldw, byPair                  int32

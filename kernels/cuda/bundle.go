@@ -75,7 +75,8 @@ func gates(s, c *kernels.Call) bool {
 
 // bundles lays the calls on a chain of launches, each of which waits for the one
 // before it. A call that takes segments shares the first launch that has room behind
-// those that it depends on, or with the silu_mul that it can do itself. One with
+// those that it depends on, or with the silu_mul that it can do itself; what writes
+// caches takes longer than a norm, and one with a product if there is one. A call with
 // launches of its own comes right before the first call that needs it, or with a
 // product of the same rows.
 func bundles(calls []kernels.Call) [][]int {
@@ -110,9 +111,16 @@ func bundles(calls []kernels.Call) [][]int {
 			at[i] = -1
 			continue
 		}
-		l := first[i]
-		for l < len(chain) && room[l] < n {
-			l++
+		where := func(product bool) int {
+			l := first[i]
+			for l < len(chain) && (room[l] < n || product && !multiplies(calls, chain[l])) {
+				l++
+			}
+			return l
+		}
+		l := where(writesCache(&calls[i]))
+		if l == len(chain) {
+			l = where(false)
 		}
 		if l == len(chain) {
 			open(i, maxSegments-n)
@@ -127,6 +135,15 @@ func bundles(calls []kernels.Call) [][]int {
 		}
 	}
 	return chain
+}
+
+func writesCache(c *kernels.Call) bool {
+	return strings.HasPrefix(string(c.Kernel), "latent_write") || strings.HasPrefix(string(c.Kernel), "index_write")
+}
+
+// multiplies reports whether a launch has a product.
+func multiplies(calls []kernels.Call, launch []int) bool {
+	return slices.ContainsFunc(launch, func(i int) bool { return strings.HasPrefix(string(calls[i].Kernel), "gemm") })
 }
 
 // startsLate reports whether a call's kernel lets the next launch start only after its
@@ -206,6 +223,7 @@ func (d *device) flush() error {
 	for i := range p.until {
 		p.until[i] = 1<<31 - 1
 	}
+	slices.SortStableFunc(d.bundle, func(a, b segment) int { return int(b.op) - int(a.op) }) // products last: their blocks may be more than run at once
 	for i, s := range d.bundle {
 		until += (s.blocks + cluster - 1) / cluster * cluster // whole clusters
 		p.op[i], p.until[i], p.blocks[i], p.params[i] = int32(s.op), int32(until), int32(s.blocks), s.params

@@ -47,7 +47,6 @@ type segment struct {
 type bundleP struct {
 	op, until, blocks [maxSegments]int32
 	params            [maxSegments][segmentWords]uint64
-	beside, _         int32
 }
 
 // segmentsOf is how many segments a call takes; 0: it has launches of its own.
@@ -76,7 +75,7 @@ func gates(s, c *kernels.Call) bool {
 // bundles lays the calls on a chain of launches, each of which waits for the one
 // before it. A call that takes segments shares the first launch that has room behind
 // those that it depends on, or with the silu_mul that it can do itself; what writes
-// caches takes longer than a norm, and one with a product if there is one. A call with
+// caches for one row takes longer than its norm, and shares one with a product. A call with
 // launches of its own comes right before the first call that needs it, or with a
 // product of the same rows.
 func bundles(calls []kernels.Call) [][]int {
@@ -118,7 +117,7 @@ func bundles(calls []kernels.Call) [][]int {
 			}
 			return l
 		}
-		l := where(writesCache(&calls[i]))
+		l := where(calls[i].Dims.M == 1 && writesCache(&calls[i]))
 		if l == len(chain) {
 			l = where(false)
 		}
@@ -144,28 +143,6 @@ func writesCache(c *kernels.Call) bool {
 // multiplies reports whether a launch has a product.
 func multiplies(calls []kernels.Call, launch []int) bool {
 	return slices.ContainsFunc(launch, func(i int) bool { return strings.HasPrefix(string(calls[i].Kernel), "gemm") })
-}
-
-// startsLate reports whether a call's kernel lets the next launch start only after its
-// own wait, when all launches before it are done.
-func startsLate(c *kernels.Call) bool {
-	return c.Kernel == "moe_route" || strings.HasPrefix(string(c.Kernel), "index_logits")
-}
-
-// overlap puts a bundle that comes before such a call, and has nothing to do with it,
-// behind it, and reports which launches of the chain may therefore run beside the one
-// in front of them: what they need is there as soon as they start.
-func overlap(calls []kernels.Call, chain [][]int) []bool {
-	beside := make([]bool, len(chain))
-	for n := 1; n < len(chain); n++ {
-		bundle, late := chain[n-1], chain[n]
-		if len(late) > 1 || !startsLate(&calls[late[0]]) || segmentsOf(&calls[bundle[0]]) == 0 || beside[n-1] ||
-			slices.ContainsFunc(bundle, func(i int) bool { return conflict(&calls[i], &calls[late[0]]) }) {
-			continue
-		}
-		chain[n-1], chain[n], beside[n] = late, bundle, true
-	}
-	return beside
 }
 
 // apart reports whether both are products, one of one row and the other of more,
@@ -228,14 +205,6 @@ func (d *device) flush() error {
 		until += (s.blocks + cluster - 1) / cluster * cluster // whole clusters
 		p.op[i], p.until[i], p.blocks[i], p.params[i] = int32(s.op), int32(until), int32(s.blocks), s.params
 	}
-	before := d.stats.Launches
-	if d.beside {
-		p.beside = 1
-	}
-	err := d.enqueue(name, &driver.Launch{Grid: [3]uint32{until, 1, 1}, Threads: 256, Cluster: cluster, Shared: shared, Params: unsafe.Pointer(&p)})
-	if d.beside && d.last.launches == before { // what was there before the launch in front still is
-		d.last.launches = d.stats.Launches
-	}
-	d.bundle, d.beside = d.bundle[:0], false
-	return err
+	d.bundle = d.bundle[:0]
+	return d.enqueue(name, &driver.Launch{Grid: [3]uint32{until, 1, 1}, Threads: 256, Cluster: cluster, Shared: shared, Params: unsafe.Pointer(&p)})
 }

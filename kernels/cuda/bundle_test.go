@@ -3,7 +3,6 @@
 package cuda
 
 import (
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -35,15 +34,7 @@ func TestBundlesKeepOrder(t *testing.T) {
 		for i := range at {
 			at[i] = -1
 		}
-		chain := bundles(calls)
-		beside := overlap(calls, chain)
-		for n, which := range chain {
-			if beside[n] {
-				late := chain[n-1]
-				if len(late) != 1 || !startsLate(&calls[late[0]]) || slices.ContainsFunc(which, func(i int) bool { return conflict(&calls[late[0]], &calls[i]) }) {
-					t.Fatalf("calls %v run beside %v", which, late)
-				}
-			}
+		for n, which := range bundles(calls) {
 			full := 0
 			for _, i := range which {
 				if at[i] >= 0 {
@@ -69,6 +60,19 @@ func TestBundlesKeepOrder(t *testing.T) {
 	})
 }
 
+func conflict(a, b *kernels.Call) bool {
+	for buf, as := range accesses(0, a) {
+		for _, x := range as {
+			for _, y := range accesses(1, b)[buf] {
+				if (x.write || y.write) && x.lo < y.hi && y.lo < x.hi {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
 // What bundles do, segment by segment.
 func TestBundlesShareLaunches(t *testing.T) {
 	buf := func(i uint32) kernels.Buffer { return kernels.Buffer{Index: i, Len: 64} }
@@ -79,15 +83,15 @@ func TestBundlesShareLaunches(t *testing.T) {
 		call("gemm_bf16", 8, buf(90), buf(1), buf(2)),
 		call("rms_norm", 8, buf(2), buf(91), buf(3)),
 		call("gemm_bf16", 8, buf(92), buf(3), buf(4)),
-		call("index_write_fp8", 8, buf(2), buf(93), buf(94), buf(95), buf(96), buf(97), buf(5)), // with the second product
-		call("gemm_bf16", 8, buf(98), buf(3), buf(6)),                                           // too
+		call("index_write_fp8", 8, buf(2), buf(93), buf(94), buf(95), buf(96), buf(97), buf(5)), // with the norm
+		call("gemm_bf16", 8, buf(98), buf(3), buf(6)),                                           // with the second product
 		call("gemm_bf16", 9, buf(98), buf(3), buf(7)),                                           // too many rows
 		call("gemm_bf16", 8, buf(99), buf(1), buf(8)),                                           // with the first product
 		call("silu_mul", 1, buf(8), buf(9)),
 		call("gemm_bf16", 1, buf(99), buf(9), buf(10)), // with silu_mul, which it does itself
 	}
 	got := bundles(calls)
-	want := [][]int{{0, 6}, {1, 7, 8}, {2, 3, 4}, {5}}
+	want := [][]int{{0, 6}, {1, 3, 7, 8}, {2, 4}, {5}}
 	if len(got) != len(want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}

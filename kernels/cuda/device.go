@@ -49,7 +49,6 @@ type device struct {
 	bundle  []segment // of the launch that is being put together
 	teams   []teamP   // of the launch that is being put together
 	panels  panels    // of rows in the list that is being launched
-	beside  bool      // it may run beside the launch in front, see overlap
 	of      []int     // the calls that it, or the next launch, is for
 	grouped kernels.Buffer
 	turn    int   // of the call that is being launched

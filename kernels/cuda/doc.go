@@ -21,9 +21,9 @@
 // ones; all of it was compiled, and what an H200 takes was run. Every GPU has all of
 // the table. A row's bits are the same on each path of a line:
 //
-//   - dense products: at most 8 rows src/product.cuh and, of very many outputs, src/broad.cu; more src/gemm.cu, on 9.0 by
-//     warpgroups: up to 256 rows src/team.cu and, of few columns, src/heads.cu;
-//     src/wide.cu
+//   - dense products: at most 8 rows src/product.cuh and, of very many outputs,
+//     src/broad.cu; more src/gemm.cu, on 9.0 by warpgroups: up to 256 rows src/team.cu
+//     and, of few columns, src/heads.cu; src/wide.cu
 //   - experts: src/experts_up.cu and src/experts_down.cu for FP4, src/moe.cu for other
 //     formats; many rows of FP4 on 9.0: src/wide_moe.cu
 //   - attention: src/attend.cu; GLM-5's sizes: src/attend_glm.cu

@@ -282,14 +282,8 @@ func (d *device) capture(calls []kernels.Call) (*driver.Graph, error) {
 	d.lanesOf = make([]int8, len(calls))
 	g, err := driver.Capture(d.stream, func() error {
 		d.grouped, d.split, d.panels = kernels.Buffer{}, split{}, panels{}
-		chain := bundles(calls)
-		beside := overlap(calls, chain)
-		for n, which := range chain {
-			d.beside = beside[n]
+		for _, which := range bundles(calls) {
 			for lane, i := range which {
-				if beside[n] { // the call in front has the first lane
-					lane++
-				}
 				d.lanesOf[i] = int8(lane)
 			}
 			if err := d.together(calls, which); err != nil {

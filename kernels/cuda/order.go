@@ -89,21 +89,6 @@ func accesses(i int, c *kernels.Call) map[uint32][]access {
 
 // forget cuts what a write covers out of older accesses: who depends on that
 // depends on the write.
-// conflict reports whether two calls touch the same memory and one of them writes.
-func conflict(a, b *kernels.Call) bool {
-	theirs := accesses(1, b)
-	for buffer, as := range accesses(0, a) {
-		for _, x := range as {
-			for _, y := range theirs[buffer] {
-				if (x.write || y.write) && x.lo < y.hi && y.lo < x.hi {
-					return true
-				}
-			}
-		}
-	}
-	return false
-}
-
 func forget(old []access, a access) []access {
 	kept := old[:0]
 	var rest []access // second pieces, which may not overwrite what is still to be read

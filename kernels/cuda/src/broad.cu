@@ -86,11 +86,11 @@ __device__ __forceinline__ void broad(const BroadP& p) {
     }
     commit();
   };
-  // A piece at a time: the kernels in front still need the memory system.
+  // Two pieces at a time: the kernels in front still need the memory system.
 #pragma unroll 1
   for (int i = 0; i < p.slots; i++) {
     fill(i, i);
-    landed<0>();
+    landed<1>();
   }
   ready(p.at);
   int row = min(g, p.m - 1), end = min(p.k, (lo + n) * 16 * F);  // columns of fragments without a row are not used

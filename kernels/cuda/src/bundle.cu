@@ -15,32 +15,24 @@ struct BundleP {
     ProductP product;
     RowsP rows;
   } p[kSegments];
-  // The launch in front let this one start when all before it were done, and there is
-  // nothing of it that this one needs: it may run beside it.
-  int beside;
 };
 
 template <int R>
-__device__ __forceinline__ void segment(const BundleP& b, int s, int block) {
-  extern __shared__ __align__(128) char smem[];
-  switch (b.op[s]) {
-    case kProductBf16: return product<Bf16Step, R>(b.p[s].product, block, smem, b.beside);
-    case kProductFp8: return product<Fp8Step, R>(b.p[s].product, block, smem, b.beside);
-    case kNorm: return norm(b.p[s].rows, block, b.beside);
-    case kLatent: return latent(b.p[s].rows, block, b.beside);
-    case kKey: return key(b.p[s].rows, block, b.beside);
-    case kRotary: return rotary(b.p[s].rows, block, b.beside);
-    case kSilu: return gate(b.p[s].rows, block, b.beside);
-  }
-}
-
-template <int R>
 __device__ __forceinline__ void bundle(const BundleP& b) {
+  extern __shared__ __align__(128) char smem[];
   begin();
   int s = 0, block = blockIdx.x;
   while (blockIdx.x >= b.until[s]) block = blockIdx.x - b.until[s++];
-  if (block < b.blocks[s] || b.op[s] <= kProductFp8) segment<R>(b, s, block);
-  if (b.beside) wait_front();  // who comes next waits for both
+  if (block >= b.blocks[s] && b.op[s] > kProductFp8) return;
+  switch (b.op[s]) {
+    case kProductBf16: return product<Bf16Step, R>(b.p[s].product, block, smem);
+    case kProductFp8: return product<Fp8Step, R>(b.p[s].product, block, smem);
+    case kNorm: return norm(b.p[s].rows, block);
+    case kLatent: return latent(b.p[s].rows, block);
+    case kKey: return key(b.p[s].rows, block);
+    case kRotary: return rotary(b.p[s].rows, block);
+    case kSilu: return gate(b.p[s].rows, block);
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(256, 4) bundle_1(const __grid_constant__ BundleP b) { bundle<1>(b); }

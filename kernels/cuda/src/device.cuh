@@ -27,9 +27,8 @@ __device__ __forceinline__ u64 globaltimer() {
 // what launch_experts.go found to be there already. Its first block stamps the call's start: from there
 // on the call has the GPU, and what it did early was in others' time.
 __device__ __forceinline__ void begin() { asm volatile("griddepcontrol.launch_dependents;"); }
-__device__ __forceinline__ void wait_front() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-__device__ __forceinline__ void ready(u64* at, bool first, bool there = false) {
-  if (!there) wait_front();
+__device__ __forceinline__ void ready(u64* at, bool first) {
+  asm volatile("griddepcontrol.wait;" ::: "memory");
   if (at && threadIdx.x == 0 && first) atomicMin(at, globaltimer());
 }
 __device__ __forceinline__ void ready(u64* at) { ready(at, blockIdx.x == 0); }

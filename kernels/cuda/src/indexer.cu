@@ -68,6 +68,7 @@ __device__ __forceinline__ void score(float (&sum)[T][2], const Keys<F> (&keys)[
 template <int F, int T, int N, int W, bool kMany>
 __device__ __forceinline__ void index_logits(const IndexP& p) {
   extern __shared__ __align__(16) char smem[];
+  begin();
   int kb = p.k / 32, tiles = (p.heads + 31) / 32 * 4, warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const int room = tiles * kb * 64, step = 16 * T * W;
   uint4* qs = reinterpret_cast<uint4*>(smem);                      // [tiles][kb][lane] of high, then low; twice if kMany
@@ -83,7 +84,6 @@ __device__ __forceinline__ void index_logits(const IndexP& p) {
 #pragma unroll
     for (int i = 0; i < T; i++) Loaded<F>::find(page[i], p, pages, p0 + 16 * i, lane);
   ready(p.at);
-  begin();  // what comes next may count on all before this
   auto past = [&](int i) {  // the next row that has positions here
     while (i < end && p.pos[i] < base) i++;
     return i;

@@ -136,6 +136,7 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
   constexpr int W = kGroups, S = kStages;
   extern __shared__ __align__(1024) char smem[];
   Pages<F>& s = *reinterpret_cast<Pages<F>*>(smem);
+  begin();
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, group = warp >> 2, m = blockIdx.y, first = blockIdx.x * p.span;
   const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
   bool leads = (threadIdx.x & 127) == 0;
@@ -152,7 +153,6 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
     mbar_ready();
   }
   ready(p.at);
-  begin();  // what comes next may count on all before this
   int n = p.pos[m] + 1;
   int count = min(p.span, (n + kPage - 1) / kPage - first), turns = (count - group + W - 1) / W;
   constexpr int kEach = 4 * W;  // threads of a head
@@ -276,12 +276,12 @@ __device__ __forceinline__ void index_rows(const IndexP& p) {
   constexpr int T = 4, W = 2;
   extern __shared__ __align__(1024) char smem[];
   Rows& s = *reinterpret_cast<Rows*>(smem);
+  begin();
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, base = blockIdx.x * 64 * T * W, m = blockIdx.y * p.span, end = min(p.m, m + p.span);
   if (threadIdx.x < kRooms) mbar_init(shared_of(&s.full[threadIdx.x]), 1), mbar_init(shared_of(&s.free[threadIdx.x]), 4 * W);
   mbar_ready();
   __syncthreads();
   ready(p.at);
-  begin();  // what comes next may count on all before this
   auto past = [&](int i) {  // the next row that has positions here
     while (i < end && p.pos[i] < base) i++;
     return i;

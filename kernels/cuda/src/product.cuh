@@ -86,9 +86,8 @@ __device__ __forceinline__ void gate_rows(const ProductP& p, float* rows, bool k
   __syncthreads();
 }
 
-// there: x does not have to be waited for.
 template <typename W, int R>
-__device__ __forceinline__ void product(const ProductP& p, int block, char* smem, bool there) {
+__device__ __forceinline__ void product(const ProductP& p, int block, char* smem) {
   constexpr int F = W::kFrags;
   using L = Layout<R, F>;
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
@@ -115,7 +114,7 @@ __device__ __forceinline__ void product(const ProductP& p, int block, char* smem
     fill(i, i);
     landed<0>();
   }
-  ready(p.at, block == 0, there);
+  ready(p.at, block == 0);
   u64* act_at = p.act && block == 0 && threadIdx.x == 0 ? p.act_at : nullptr;
   if (act_at) atomicMin(act_at, globaltimer());
   constexpr int kCells = L::kCells;

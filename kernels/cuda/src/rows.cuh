@@ -52,7 +52,7 @@ __device__ __forceinline__ float squares(float4 v, float s) { return fmaf(v.w, v
 __device__ __forceinline__ float e4m3_scale(float v) { return fmaxf(v / 448.0f, 1.17549435e-38f); }
 
 // y = x / rms(x) * w. A block a row; rows of more than 2048 values are read twice.
-__device__ __forceinline__ void norm(const RowsP& p, int m, bool there) {
+__device__ __forceinline__ void norm(const RowsP& p, int m) {
   constexpr int kFour = 2, kPass = kFour * 1024;  // values of a thread, by fours; of a pass
   __shared__ float s[32];
   const float* x = p.x + (size_t)m * p.ldx;
@@ -60,7 +60,7 @@ __device__ __forceinline__ void norm(const RowsP& p, int m, bool there) {
   float4 v[kFour], w[kFour];
 #pragma unroll
   for (int j = 0; j < kFour; j++) w[j] = load_row(p.w, j * 1024 + i0, p.k);
-  ready(p.at, m == 0, there);
+  ready(p.at, m == 0);
   float ss = 0;
   for (int pass = 0; pass < p.k; pass += kPass) {
 #pragma unroll
@@ -84,12 +84,12 @@ __device__ __forceinline__ void norm(const RowsP& p, int m, bool there) {
 // A token's latent: norm of the first k values, at most 512, rotation of the last
 // nrope, into the cache's entry. A block a token, a thread a pair of values. Loads
 // come first, in the order of what waits for them.
-__device__ __forceinline__ void latent(const RowsP& p, int m, bool there) {
+__device__ __forceinline__ void latent(const RowsP& p, int m) {
   __shared__ float s[32];
   int j = threadIdx.x, warp = j >> 5, blocks = (p.k + 127) / 128;
   bool mine = 2 * j < p.k, turned = 2 * j < p.nrope;
   float2 w = mine ? load_pair(p.w, j) : float2{0, 0};
-  ready(p.at, m == 0, there);
+  ready(p.at, m == 0);
   const float* x = p.x + (size_t)m * p.ldx;
   int pos = p.pos[m], slot = p.idx[m];
   float2 v = mine ? load_pair(x, j) : float2{0, 0}, r = turned ? load_pair(x + p.k, j) : float2{0, 0}, cs = turned ? angle(p, pos, j) : float2{1, 0};
@@ -119,12 +119,12 @@ __device__ __forceinline__ void latent(const RowsP& p, int m, bool there) {
 
 // A token's indexer key, at most 512 values: layer norm, rotation of the first nrope,
 // into its cache. A block a token, a thread a pair.
-__device__ __forceinline__ void key(const RowsP& p, int m, bool there) {
+__device__ __forceinline__ void key(const RowsP& p, int m) {
   __shared__ float s[32];
   int j = threadIdx.x;
   bool mine = 2 * j < p.k, turned = 2 * j < p.nrope;
   float2 w = mine ? load_pair(p.w, j) : float2{0, 0}, b = mine ? load_pair(p.b, j) : float2{0, 0};
-  ready(p.at, m == 0, there);
+  ready(p.at, m == 0);
   int pos = p.pos[m], slot = p.idx[m];
   float2 v = mine ? load_pair(p.x + (size_t)m * p.ldx, j) : float2{0, 0}, cs = turned ? angle(p, pos, j) : float2{1, 0};
   float mean = block_sum(v.x + v.y, s) / p.k;
@@ -146,8 +146,8 @@ __device__ __forceinline__ void key(const RowsP& p, int m, bool there) {
 
 // q_absorb's other part: the rotary values behind a head's k columns of x, rotated,
 // behind its n columns of y. A block a token.
-__device__ __forceinline__ void rotary(const RowsP& p, int m, bool there) {
-  ready(p.at, m == 0, there);
+__device__ __forceinline__ void rotary(const RowsP& p, int m) {
+  ready(p.at, m == 0);
   int half = p.nrope / 2;
   for (int i = threadIdx.x; i < p.heads * half; i += blockDim.x) {
     int head = i / half, j = i % half;
@@ -160,8 +160,8 @@ __device__ __forceinline__ void rotary(const RowsP& p, int m, bool there) {
 }
 
 // y = silu(gate) up; a row of x is [gate n | up n]. A block 256 of a row's outputs.
-__device__ __forceinline__ void gate(const RowsP& p, int block, bool there) {
-  ready(p.at, block == 0, there);
+__device__ __forceinline__ void gate(const RowsP& p, int block) {
+  ready(p.at, block == 0);
   int per = (p.n + 255) / 256, m = block / per, i = block % per * 256 + threadIdx.x;
   const float* x = p.x + (size_t)m * p.ldx;
   if (i < p.n) p.y[(size_t)m * p.ldy + i] = silu(__ldcg(x + i)) * __ldcg(x + p.n + i);

@@ -68,7 +68,8 @@ __device__ __forceinline__ void product(float (&d)[32], const uint32_t (&keys)[8
   wg_commit();
 }
 
-// weigh sums over heads in the order of indexer.cu; u: of heads h*8 + t*2 and the next.
+// weigh sums a lane's heads, in the order of indexer.cu; u: of heads h*8 + t*2 and the
+// next. across adds the other lanes'.
 __device__ __forceinline__ void weigh(float (&sum)[2], const float (&d)[32], const float2 (&u)[4]) {
   sum[0] = sum[1] = 0;
 #pragma unroll
@@ -78,11 +79,13 @@ __device__ __forceinline__ void weigh(float (&sum)[2], const float (&d)[32], con
       sum[r] = fmaf(fmaxf(d[h * 4 + 2 * r] + d[16 + h * 4 + 2 * r], 0), u[h].x, sum[r]);
       sum[r] = fmaf(fmaxf(d[h * 4 + 2 * r + 1] + d[16 + h * 4 + 2 * r + 1], 0), u[h].y, sum[r]);
     }
+}
+template <int N>
+__device__ __forceinline__ void across(float (&sum)[N][2]) {
 #pragma unroll
-  for (int r = 0; r < 2; r++) {
-    sum[r] += __shfl_xor_sync(~0u, sum[r], 1);
-    sum[r] += __shfl_xor_sync(~0u, sum[r], 2);
-  }
+  for (int o = 1; o < 4; o *= 2)
+#pragma unroll
+    for (int i = 0; i < N; i++) sum[i][0] += __shfl_xor_sync(~0u, sum[i][0], o), sum[i][1] += __shfl_xor_sync(~0u, sum[i][1], o);
 }
 
 // fragments are of 16 positions of a page in shared memory. Lanes of different rows
@@ -127,8 +130,6 @@ __device__ __forceinline__ void fragments(uint32_t (&keys)[8][4], const char* ro
   }
 }
 
-__device__ __forceinline__ void expect(uint32_t bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory"); }
-
 // Rows with keys of their own: a block has p.span pages of a row, its
 // warpgroups take them by turns, each through shared memory of its own.
 template <int F>
@@ -136,7 +137,6 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
   constexpr int W = kGroups, S = kStages;
   extern __shared__ __align__(1024) char smem[];
   Pages<F>& s = *reinterpret_cast<Pages<F>*>(smem);
-  begin();
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, group = warp >> 2, m = blockIdx.y, first = blockIdx.x * p.span;
   const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
   bool leads = (threadIdx.x & 127) == 0;
@@ -144,7 +144,7 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
   auto page_of = [&](int i) { return pages[min(first + group + i * W, p.pages_ld - 1)]; };
   auto fetch = [&](int i, int id) {
     uint32_t bar = shared_of(&s.full[group][i]);
-    expect(bar, kPageBytes<F>);
+    mbar_expect(bar, kPageBytes<F>);
     copy_bulk(shared_of(s.page[group][i]), static_cast<const char*>(p.cache) + (size_t)id * kPageBytes<F>, kPageBytes<F>, bar);
   };
   if (leads) {
@@ -153,6 +153,7 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
     mbar_ready();
   }
   ready(p.at);
+  begin();  // what comes next may count on all before this
   int n = p.pos[m] + 1;
   int count = min(p.span, (n + kPage - 1) / kPage - first), turns = (count - group + W - 1) / W;
   constexpr int kEach = 4 * W;  // threads of a head
@@ -213,7 +214,7 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
       const char* page = s.page[group][k];
       mbar_wait(shared_of(&s.full[group][k]), i / S & 1);
       uint32_t keys[8][4];
-      float scale[2] = {1, 1}, d[32], sum[2];
+      float scale[2] = {1, 1}, d[32], sum[1][2];
       fragments<F>(keys, page + own * kRow<F>, g, t);
       if (F == 2) scale[0] = reinterpret_cast<const float*>(page + kPage * kRow<F>)[own + g], scale[1] = reinterpret_cast<const float*>(page + kPage * kRow<F>)[own + g + 8];
       asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
@@ -223,11 +224,11 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
         id[k] = page_of(i + k + 2 * S);
       }
       wg_wait<0>();
-      weigh(sum, d, u);
+      weigh(sum[0], d, u), across(sum);
       int at = (first + group + (i + k) * W) * kPage + own + g;
 #pragma unroll
       for (int r = 0; r < 2; r++)
-        if (t == 0 && at + 8 * r < n) out[at + 8 * r] = sum[r] * scale[r];
+        if (t == 0 && at + 8 * r < n) out[at + 8 * r] = sum[0][r] * scale[r];
     }
   finish(p.at);
 }
@@ -276,12 +277,12 @@ __device__ __forceinline__ void index_rows(const IndexP& p) {
   constexpr int T = 4, W = 2;
   extern __shared__ __align__(1024) char smem[];
   Rows& s = *reinterpret_cast<Rows*>(smem);
-  begin();
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, base = blockIdx.x * 64 * T * W, m = blockIdx.y * p.span, end = min(p.m, m + p.span);
   if (threadIdx.x < kRooms) mbar_init(shared_of(&s.full[threadIdx.x]), 1), mbar_init(shared_of(&s.free[threadIdx.x]), 4 * W);
   mbar_ready();
   __syncthreads();
   ready(p.at);
+  begin();  // what comes next may count on all before this
   auto past = [&](int i) {  // the next row that has positions here
     while (i < end && p.pos[i] < base) i++;
     return i;
@@ -293,7 +294,7 @@ __device__ __forceinline__ void index_rows(const IndexP& p) {
       for (m = past(m); m < end; m = past(m + 1)) {
         mbar_wait(shared_of(&s.free[slot]), parity ^ 1);
         uint32_t bar = shared_of(&s.full[slot]);
-        expect(bar, kQueries);
+        mbar_expect(bar, kQueries);
         copy_bulk(shared_of(s.q[slot]), p.split + (size_t)m * kQueries, kRoom, bar);
         copy_bulk(shared_of(s.hw[slot]), p.split + (size_t)m * kQueries + kRoom, 128, bar);
         if (++slot == kRooms) slot = 0, parity ^= 1;
@@ -303,7 +304,7 @@ __device__ __forceinline__ void index_rows(const IndexP& p) {
     int g = lane >> 2, t = lane & 3;
     const int own = base + warp / 4 * 64 * T + (warp & 3) * 16;
     uint32_t keys[T][8][4];
-    float scale[T][2];
+    float scale[2];  // of tile t's keys
     float d[2][32];
     m = past(m);
     while (m < end) {  // rows of one sequence
@@ -315,32 +316,36 @@ __device__ __forceinline__ void index_rows(const IndexP& p) {
         loaded.load(p, p.pages + (size_t)seq * p.pages_ld, own + 64 * j, lane), k.from(loaded);
 #pragma unroll
         for (int i = 0; i < 8; i++) k.part(keys[j][i], i / 2, i % 2);
-        scale[j][0] = k.scale[0], scale[j][1] = k.scale[1];
+        if (j == 0 || j == t) scale[0] = k.scale[0], scale[1] = k.scale[1];
       }
       mbar_wait(shared_of(&s.full[slot]), parity);
       product<F>(d[0], keys[0], shared_of(s.q[slot]));
       for (bool more = true; more;) {
         int n = p.pos[m] + 1, next = past(m + 1), then = slot + 1 == kRooms ? 0 : slot + 1;
         more = next < end && p.seq[next] == seq;
-        uint32_t weights = shared_of(s.hw[slot] + t * 2), room = shared_of(s.q[slot]);
-        float* out = p.scores + (size_t)m * p.lds + own + g;
+        uint32_t room = shared_of(s.q[slot]), weights = shared_of(s.hw[slot] + t * 2);
+        float sum[T][2];
 #pragma unroll
         for (int j = 0; j < T; j++) {
-          float sum[2];
-          float2 u[4];
           if (j == T - 1 && more) mbar_wait(shared_of(&s.full[then]), parity ^ (then == 0));
           product<F>(d[(j + 1) & 1], keys[(j + 1) % T], j + 1 < T ? room : shared_of(s.q[more ? then : slot]));
-          wg_wait<1>();
+          float2 u[4];  // read again each time: there are not enough registers
 #pragma unroll
           for (int h = 0; h < 4; h++) asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(u[h].x), "=f"(u[h].y) : "r"(weights + h * 32));
+          wg_wait<1>();
           if (j == T - 1) {
             __syncwarp();
             if (lane == 0) mbar_arrive(shared_of(&s.free[slot]));
           }
-          weigh(sum, d[j & 1], u);
+          weigh(sum[j], d[j & 1], u);
+        }
+        across(sum);
+        int at = own + 64 * t + g;
+        float* out = p.scores + (size_t)m * p.lds + at;
 #pragma unroll
-          for (int r = 0; r < 2; r++)
-            if (t == 0 && own + g + 64 * j + 8 * r < n) out[64 * j + 8 * r] = sum[r] * scale[j][r];
+        for (int r = 0; r < 2; r++) {
+          float mine = t & 2 ? (t & 1 ? sum[3][r] : sum[2][r]) : (t & 1 ? sum[1][r] : sum[0][r]);
+          if (at + 8 * r < n) out[8 * r] = mine * scale[r];
         }
         m = next, slot = then, parity ^= then == 0;
       }

@@ -51,7 +51,6 @@ __device__ __forceinline__ void post(const void* p, const u64* gate, int rank, c
   if constexpr (N == 2) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1,%2}, [%3];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(b) : "memory");
   if constexpr (N == 4) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]), "r"(b) : "memory");
 }
-__device__ __forceinline__ void expect(const u64* gate, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_of(gate)), "r"(bytes) : "memory"); }
 
 // prefix is the exclusive sum of v over the block's threads; total in all of them.
 template <int T>
@@ -64,14 +63,9 @@ __device__ __forceinline__ int prefix(int v, int* sums, int& total) {
   }
   if (lane == 31) sums[warp] = in;
   __syncthreads();
-  int w = lane < T / 32 ? sums[lane] : 0, all = w;
-#pragma unroll
-  for (int o = 1; o < T / 32; o <<= 1) {
-    int u = __shfl_up_sync(~0u, all, o);
-    if (lane >= o) all += u;
-  }
-  total = __shfl_sync(~0u, all, T / 32 - 1);
-  return __shfl_sync(~0u, all - w, warp) + in - v;
+  int w = lane < T / 32 ? sums[lane] : 0;
+  total = __reduce_add_sync(~0u, w);
+  return __reduce_add_sync(~0u, lane < warp ? w : 0) + in - v;
 }
 
 // range leaves the least and the greatest key of the row's threads in lo, hi.
@@ -94,7 +88,7 @@ __device__ __forceinline__ void range(S& s, uint32_t& lo, uint32_t& hi, int rank
 template <int C, int T, typename S>
 __device__ __forceinline__ int find(S& s, int& need, int& size, int rank, int parity) {
   constexpr int kEach = kBins / T;
-  int count[kEach], sum = 0, total, last = kBins - (int)threadIdx.x * kEach - 1;  // thread t: from above
+  int count[kEach], sum = 0, last = kBins - (int)threadIdx.x * kEach - 1;  // thread t: from above
   __syncthreads();
   if (C > 1) {
 
@@ -117,11 +111,23 @@ __device__ __forceinline__ int find(S& s, int& need, int& size, int rank, int pa
 #pragma unroll
     for (int i = 0; i < kEach; i++) count[i] = s.bins[last - i], sum += count[i];
   }
-  int above = prefix<T>(sum, s.sums, total);
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, all = __reduce_add_sync(~0u, sum);
+  if (lane == 0) s.sums[warp] = all;
+  __syncthreads();
+  int above = __reduce_add_sync(~0u, lane < warp ? s.sums[lane] : 0);
+  if (above < need && need <= above + all) {  // this warp has it
+    int in = sum;
 #pragma unroll
-  for (int i = 0; i < kEach; i++) {
-    if (above < need && need <= above + count[i]) s.found[0] = last - i, s.found[1] = above, s.found[2] = count[i];
-    above += count[i];
+    for (int o = 1; o < 32; o <<= 1) {
+      int u = __shfl_up_sync(~0u, in, o);
+      if (lane >= o) in += u;
+    }
+    above += in - sum;
+#pragma unroll
+    for (int i = 0; i < kEach; i++) {
+      if (above < need && need <= above + count[i]) s.found[0] = last - i, s.found[1] = above, s.found[2] = count[i];
+      above += count[i];
+    }
   }
   __syncthreads();
   need -= s.found[1], size = s.found[2];
@@ -138,7 +144,7 @@ __device__ __forceinline__ void top(const TopP& p) {
   if (tid == 0) {
     mbar_init(shared_of(&s.loaded), 1);
     for (int i = 0; i < 3; i++) mbar_init(shared_of(&s.gate[i]), 1);
-    if (C > 1) expect(&s.gate[0], C * 8), expect(&s.gate[1], C * kBins * 2);
+    if (C > 1) mbar_expect(shared_of(&s.gate[0]), C * 8), mbar_expect(shared_of(&s.gate[1]), C * kBins * 2);
     mbar_ready();
   }
   if (C > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
@@ -156,7 +162,7 @@ __device__ __forceinline__ void top(const TopP& p) {
   if (kStaged) {
     if (aligned) {
       if (tid == 0) {
-        expect(&s.loaded, wide * 4);
+        mbar_expect(shared_of(&s.loaded), wide * 4);
         for (int i = 0; i < wide; i += 2048) copy_bulk(shared_of(s.x + i), x + i, min(2048, wide - i) * 4, shared_of(&s.loaded));
       }
       mbar_wait(shared_of(&s.loaded), 0);
@@ -248,8 +254,8 @@ __device__ __forceinline__ void top(const TopP& p) {
     }
     if (C > 1) {  // all have read what the last round's messages were
       if (tid == 0) {
-        expect(&s.gate[0], C * 8);
-        if (finds) expect(&s.gate[1], C * kBins * 2);
+        mbar_expect(shared_of(&s.gate[0]), C * 8);
+        if (finds) mbar_expect(shared_of(&s.gate[1]), C * kBins * 2);
       }
       cluster_sync();
     } else {
@@ -275,7 +281,7 @@ __device__ __forceinline__ void top(const TopP& p) {
   if (C > 1) {
     int count = lane < rank ? s.all[lane][found / 2] >> 16 * (found & 1) & 0xffff : 0;
     place += __reduce_add_sync(~0u, count);
-    if (tid == 0) expect(&s.gate[2], 4 * C + (first_ones ? 0 : 4 * size));
+    if (tid == 0) mbar_expect(shared_of(&s.gate[2]), 4 * C + (first_ones ? 0 : 4 * size));
     if (tid < C) post(&s.above[rank], &s.gate[2], tid, {(uint32_t)sums & 0xffff});
   }
   if (!first_ones) {

@@ -14,7 +14,7 @@ import (
 const (
 	wideRows = 3      // rows an expert, on average, from which on it pays
 	tileRows = 48     // of an expert in a block
-	upShared = 222336 // bytes of a block of wide_up, besides 4 an expert
+	upShared = 222336 // bytes of a block of wide_up, besides 12 an expert
 	upSlices = 16     // of k, as kUpSlices
 )
 
@@ -57,7 +57,7 @@ func (d *device) wideUp(a *moeP, w *weight) error {
 	if err != nil {
 		return err
 	}
-	return d.do("wide_up_fp4", [3]uint32{uint32(sms), 1, 1}, 640, upShared+4*uint32(a.groups+1), unsafe.Pointer(&p))
+	return d.do("wide_up_fp4", [3]uint32{uint32(sms), 1, 1}, 640, upShared+4*uint32(3*a.groups+1), unsafe.Pointer(&p))
 }
 
 // wideDown launches moe_down.

@@ -117,6 +117,22 @@ WGMMA(128, 64, L64, "%64", "%65", "%66", "%67", "%68", "%69", F32(d, 0), F32(d, 
 #undef L32
 #undef L64
 
+// Operand is what operand describes; its upper half is the same for all, so that there
+// is less to compute.
+struct Operand {
+  uint32_t low;
+  __device__ __forceinline__ explicit Operand(uint32_t addr) : low((uint32_t)operand(addr)) {}
+  __device__ __forceinline__ Operand operator+(int n) const {
+    Operand o = *this;
+    o.low += n;
+    return o;
+  }
+};
+template <int N>
+__device__ __forceinline__ void wgmma(float (&d)[N], const uint32_t (&a)[4], Operand x, int more) {
+  wgmma(d, a, (uint64_t)(1024 >> 4 | 1u << 30) << 32 | x.low, more);
+}
+
 template <int N>
 __device__ __forceinline__ void add_to(float (&sum)[N], const float (&v)[N]) {
 #pragma unroll

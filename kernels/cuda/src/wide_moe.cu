@@ -121,22 +121,28 @@ struct UpShared {
   char units[kStages][kUnits];  // 8 tiles of gate, 8 of up
   float sums[kRows / 2][kUpThreads];  // of the slices so far, each thread's
   u64 full[kStages], empty[kStages];
-  int start[];  // [groups + 1] the first tile of each expert
+  int start[];  // [3 groups + 1] the first tile of each expert, by size
 };
 
-// An item is 128 outputs of one tile.
+// An item is 128 outputs of one tile. Large tiles come first: tiles of three, of two
+// and of one times 16 rows, each by expert.
+constexpr int kClasses = kRows / 16;
 struct Item {
   int expert, first, count, part;  // rows first .. of the list; outputs 128 part ..
 };
+__device__ __forceinline__ int tiles_of(int rows, int size) {  // of an expert's, of up to that many rows
+  int rest = (rows % kRows + 15) / 16 * 16;
+  return (rest == size) + (size == kRows ? rows / kRows : 0);
+}
 __device__ __forceinline__ Item item_of(const WideMoeP& p, const int* start, int i) {
-  int parts = p.n / 128, tile = i / parts, lo = 0, hi = p.groups;
+  int parts = p.n / 128, tile = i / parts, lo = 0, hi = p.groups * kClasses;
   while (hi - lo > 1) {
     int mid = (lo + hi) / 2;
     if (start[mid] <= tile) lo = mid;
     else hi = mid;
   }
-  int first = p.offsets[lo] + (tile - start[lo]) * kRows;
-  return {lo, first, min(kRows, p.offsets[lo + 1] - first), i % parts};
+  int expert = lo % p.groups, from = p.offsets[expert], rows = p.offsets[expert + 1] - from, at = (lo < p.groups ? tile - start[lo] : rows / kRows) * kRows;
+  return {expert, from + at, min(kRows, rows - at), i % parts};
 }
 
 template <int H>
@@ -151,36 +157,46 @@ __device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh, int
     for (int i = 0; i < kRows / 2; i++) sums[i * kUpThreads] = (first ? 0 : sums[i * kUpThreads]) + (upper[i] + lower[i]);
     first = false, step = 0;
   };
-  for (; n < end; n++) {
+  // unpack waits for a unit and makes its fragments.
+  auto unpack = [&](uint32_t (&a)[4][4], int n) {
     int s = n % kStages;
     mbar_wait(shared_of(&sh.full[s]), n / kStages & 1);
     written();  // the rows, by others
     const char* gate = sh.units[s] + tile * kFp4Unit;
     const char* up = gate + 8 * kFp4Unit;
     uint4 q = *fp4_codes(gate, lane), r = *fp4_codes(up, lane);
-    uint32_t sg = reinterpret_cast<const uint32_t*>(gate + 512)[g * 2 + H], su = reinterpret_cast<const uint32_t*>(up + 512)[g * 2 + H], a[4][4];
+    uint32_t sg = reinterpret_cast<const uint32_t*>(gate + 512)[g * 2 + H], su = reinterpret_cast<const uint32_t*>(up + 512)[g * 2 + H];
     uint32_t s0 = fp4_scale<0>(sg), t0 = fp4_scale<0>(su), s1 = fp4_scale<1>(sg), t1 = fp4_scale<1>(su);
     unpack_half<H>(a[0], q.x, s0, r.x, t0);
     unpack_half<H>(a[1], q.y, s0, r.y, t0);
     unpack_half<H>(a[2], q.z, s1, r.z, t1);
     unpack_half<H>(a[3], q.w, s1, r.w, t1);
-    uint64_t hi = operand(shared_of(sh.panels[s])), lo = hi + (kRows * 128 >> 4);
-    with_tokens(count, [&](auto tokens) {
-      wg_fence();
-      constexpr int kSums = decltype(tokens)::value / 2;
-      float(&u)[kSums] = *reinterpret_cast<float(*)[kSums]>(&upper);
-      float(&l)[kSums] = *reinterpret_cast<float(*)[kSums]>(&lower);
+  };
+  with_tokens(count, [&](auto tokens) {
+    constexpr int kSums = decltype(tokens)::value / 2;
+    float(&u)[kSums] = *reinterpret_cast<float(*)[kSums]>(&upper);
+    float(&l)[kSums] = *reinterpret_cast<float(*)[kSums]>(&lower);
+    uint32_t a[2][4][4];
+    unpack(a[0], n);
+    for (; n < end; n += 2)
 #pragma unroll
-      for (int j = 0; j < 4; j++) {
-        wgmma(l, a[j], lo + j * 2, j ? 1 : step);
-        wgmma(u, a[j], hi + j * 2, j ? 1 : step);
-      }
-      wg_commit();
-      wg_wait<0>();
-    });
-    if (lane == 0) mbar_arrive(shared_of(&sh.empty[s]));
-    if (++step == p.per) add_slice();
-  }
+      for (int b = 0; b < 2; b++)
+        if (n + b < end) {
+          int s = (n + b) % kStages;
+          Operand hi(shared_of(sh.panels[s])), lo = hi + (kRows * 128 >> 4);
+          wg_fence();
+#pragma unroll
+          for (int j = 0; j < 4; j++) {
+            wgmma(l, a[b][j], lo + j * 2, j ? 1 : step);
+            wgmma(u, a[b][j], hi + j * 2, j ? 1 : step);
+          }
+          wg_commit();
+          if (n + b + 1 < end) unpack(a[b ^ 1], n + b + 1);  // meanwhile
+          wg_wait<0>();
+          if (lane == 0) mbar_arrive(shared_of(&sh.empty[s]));
+          if (++step == p.per) add_slice();
+        }
+  });
   if (step) add_slice();
   Item item = item_of(p, sh.start, work);
   float2 global = p.global[item.expert];
@@ -194,39 +210,39 @@ __device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh, int
     }
 }
 
+// A warp fetches four tiles of a unit: 32 chunks of 16 bytes of each, then the last four of all.
 __device__ __forceinline__ void up_fetch(const WideMoeP& p, UpShared& sh, int items) {
-  int id = threadIdx.x - kUpThreads, c = id & 7, row0 = id >> 3, kt = p.k / 64, n = 0;
+  int id = threadIdx.x - kUpThreads, warp = id >> 5, lane = id & 31, c = id & 7, row0 = id >> 3, kt = p.k / 64, n = 0;
+  const int apart = kt * kFp4Unit, rest = (lane >> 2) * apart + 512 - (lane >> 2) * 64;  // from a tile to the next; from the first chunk to the last
+  const uint32_t units = shared_of(sh.units[0]) + warp * 4 * kFp4Unit + lane * 16, panels = shared_of(sh.panels[0]) + panel_at(row0, c), full = shared_of(sh.full);
   for (int i = blockIdx.x; i < items; i += gridDim.x) {
     Item item = item_of(p, sh.start, i);
-    int rows = (item.count + 15) / 16 * 16;
-    const char* w[5];  // of the thread's 16 bytes of units
-#pragma unroll
-    for (int j = 0; j < 5; j++) {
-      int at = id + j * 128, tile = at / 36;
-      w[j] = p.w + (size_t)item.expert * p.wexpert + (size_t)(item.part * 8 + (tile & 7) + (tile & 8 ? p.n / 16 : 0)) * kt * kFp4Unit + at % 36 * 16;
-    }
+    const int count = item.count, rows = (count + 15) / 16 * 16;
+    const char* w = p.w + (size_t)item.expert * p.wexpert + (size_t)(item.part * 8 + (warp & 1) * 4 + (warp & 2 ? p.n / 16 : 0)) * apart + lane * 16;
     const char* src[kRows / 16];
-    bool on[kRows / 16];
 #pragma unroll
     for (int j = 0; j < kRows / 16; j++) {
-      on[j] = row0 + j * 16 < item.count;
-      int pair = on[j] ? p.list[item.first + row0 + j * 16] : 0;
+      int pair = row0 + j * 16 < count ? p.list[item.first + row0 + j * 16] : 0;
       src[j] = p.rows + (size_t)(p.by_pair ? pair : pair / p.topk) * kt * 256 + c * 16;
     }
+#pragma unroll 1
     for (int k = 0; k < kt; k++, n++) {
       int s = n % kStages;
-      uint32_t full = shared_of(&sh.full[s]), panels = shared_of(sh.panels[s]) + panel_at(row0, c);
-      if (n >= kStages) mbar_wait(shared_of(&sh.empty[s]), (n / kStages - 1) & 1);
+      if (n >= kStages) mbar_wait(full + (kStages + s) * 8, (n / kStages - 1) & 1);
+      uint32_t to = units + s * kUnits;
 #pragma unroll
-      for (int j = 0; j < 5; j++)
-        if (j < 4 || id < 64) copy16(shared_of(sh.units[s]) + (id + j * 128) * 16, w[j] + k * kFp4Unit, true);
+      for (int j = 0; j < 4; j++) copy16(to + j * kFp4Unit, w + j * apart, true);
+      if (lane < 16) copy16(to + (lane >> 2) * (kFp4Unit - 64) + 512, w + rest, true);
+      to = panels + s * kPanels;
 #pragma unroll
       for (int j = 0; j < kRows / 16; j++)
         if (j * 16 < rows) {
-          copy16(panels + j * 16 * 128, src[j] + k * 256, on[j]);
-          copy16(panels + (j * 16 + kRows) * 128, src[j] + k * 256 + 128, on[j]);
+          copy16(to + j * 16 * 128, src[j], row0 + j * 16 < count);
+          copy16(to + (j * 16 + kRows) * 128, src[j] + 128, row0 + j * 16 < count);
+          src[j] += 256;
         }
-      copies_arrive(full);
+      w += kFp4Unit;
+      copies_arrive(full + s * 8);
     }
   }
 }
@@ -243,27 +259,31 @@ __device__ __forceinline__ void wide_up(const WideMoeP& p) {
   }
   ready(p.at);
   if (warp == 0) {
-    int each = (p.groups + 31) / 32, lo = min(p.groups, lane * each), hi = min(p.groups, lo + each), n = 0;
-    for (int e = lo; e < hi; e++) n += (p.offsets[e + 1] - p.offsets[e] + kRows - 1) / kRows;
-    int upto = n;
+    int each = (p.groups + 31) / 32, lo = min(p.groups, lane * each), hi = min(p.groups, lo + each), before = 0;
+    for (int c = 0; c < kClasses; c++) {
+      int size = kRows - c * 16, n = 0;
+      for (int e = lo; e < hi; e++) n += tiles_of(p.offsets[e + 1] - p.offsets[e], size);
+      int upto = n;
 #pragma unroll
-    for (int o = 1; o < 32; o *= 2) {
-      int v = __shfl_up_sync(~0u, upto, o);
-      if (lane >= o) upto += v;
+      for (int o = 1; o < 32; o *= 2) {
+        int v = __shfl_up_sync(~0u, upto, o);
+        if (lane >= o) upto += v;
+      }
+      for (int e = lo, at = before + upto - n; e < hi; e++) {
+        sh.start[c * p.groups + e] = at;
+        at += tiles_of(p.offsets[e + 1] - p.offsets[e], size);
+      }
+      before += __shfl_sync(~0u, upto, 31);
     }
-    if (lane == 31) sh.start[p.groups] = upto;
-    for (int e = lo, at = upto - n; e < hi; e++) {
-      sh.start[e] = at;
-      at += (p.offsets[e + 1] - p.offsets[e] + kRows - 1) / kRows;
-    }
+    if (lane == 31) sh.start[kClasses * p.groups] = before;
   }
   __syncthreads();
-  int items = __shfl_sync(~0u, sh.start[p.groups] * (p.n / 128), 0);
+  int items = __shfl_sync(~0u, sh.start[kClasses * p.groups] * (p.n / 128), 0);
   if (tid >= kUpThreads) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 64;");
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
     up_fetch(p, sh, items);
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 104;");
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
     auto walk = [&](auto half) {
 #pragma unroll 1
       for (int i = blockIdx.x, n = 0; i < items; i += gridDim.x, n += p.k / 64)
@@ -311,7 +331,7 @@ __device__ __forceinline__ void down_products(const WideMoeP& p, uint32_t panels
         bool here = i + 4 + b < kt;
         int next = here ? block : block + by;
         if (next < end) q[b] = load_fp4(unit(next, here ? i + 4 + b : b), lane);
-        uint64_t hi = operand(panels + (i + b) * kPanels), lo = hi + (kRows * 128 >> 4);
+        Operand hi(panels + (i + b) * kPanels), lo = hi + (kRows * 128 >> 4);
         wg_fence();
 #pragma unroll
         for (int j = 0; j < 4; j++) {

@@ -17,8 +17,8 @@ type latentWay struct{ blocks, threads, shared uint32 }
 // latentWays are those kernels. The ones for FP8 entries give the same bits.
 var latentWays = map[string]latentWay{
 	"mla_attend_glm_bf16":  {16, 256, 27264 + 128*1168},
-	"mla_attend_few_16":    {16, 256, 47616 + 128*656},
-	"mla_attend_few_8":     {8, 512, 58752 + 256*656},
+	"mla_attend_few_16":    {16, 256, 55808 + 128*656},
+	"mla_attend_few_8":     {8, 512, 63488 + 256*656},
 	"mla_attend_rows2_fp8": {2, 640, rowsShared},
 	"mla_attend_rows_fp8":  {1, 640, rowsShared},
 }
@@ -51,10 +51,12 @@ func (d *device) attendLatent(a *attendP, format string, reach int32) error {
 	switch {
 	case format == "bf16":
 		name = "mla_attend_glm_bf16"
-	case rows <= 7: // clusters of 16 multiprocessors, which an H200 has
+	case rows <= 7: // an H200 has seven clusters of 16 multiprocessors
 		name = "mla_attend_few_16"
-	case rows <= 16 || reach > rowsReach:
+	case rows <= 14 || reach > rowsReach:
 		name = "mla_attend_few_8"
+	case rows <= 21:
+		name = "mla_attend_few_16"
 	case 2*rows <= uint32(sms):
 		name = "mla_attend_rows2_fp8"
 	}

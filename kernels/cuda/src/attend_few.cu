@@ -14,14 +14,19 @@ struct Team {
   float score[2][8][kScores];  // of both halves of the columns, a head's in the order of weights' lanes; then its weights in the first
   float scale[4][kLeaf];       // of the column blocks, in that order, times a power of two
   float top[8], down[4];       // the leaf's references, by head; what its sums are to be multiplied with, by column block
-  float2 of[8];                // reference and weight of all its positions
+  float of[8];                 // the leaf's references, of all its positions
   u64 full[kQuarters];         // mbarriers: the leaf's quarters are there
 };
 template <int T>
 struct Received {
   float sum[kLeaves / T][8][kLatent * T / kLeaves];
-  float2 of[kLeaves / T][8];  // reference, weight
+  float2 of[kLeaves][8];  // reference, weight
 };
+template <int T>
+constexpr int kRows = 16 / T;  // that a warp copies of a leaf
+// The pages of a row that are kept in shared memory, if they are no more.
+template <int T>
+constexpr int kPages = T == 1 ? 2048 : 1024;
 // T teams.
 template <int T>
 struct AttendShared {
@@ -29,24 +34,27 @@ struct AttendShared {
   Team team[T];
   Received<T> in;
   float most[T * kTeamWarps][8];  // the largest |q|, by warp
-  u64 received;                   // an mbarrier: of the blocks' sums
+  int pages[kPages<T>];           // of the row
+  u64 told, received;             // mbarriers: of the leaves' references and weights; of the blocks' sums
 };
-static_assert(sizeof(AttendShared<1>) <= 47616 && sizeof(AttendShared<2>) <= 58752);  // as their launcher has it
+static_assert(sizeof(AttendShared<1>) <= 55808 && sizeof(AttendShared<2>) <= 63488);  // as their launcher has it
 
-// A warp copies 16 rows of a leaf: row r is the entry at lane r's slot, zeros where
-// that is negative.
-__device__ __forceinline__ void copy(char* rows, u64* full, const void* cache, int slot, int lane) {
+// A warp copies 16 rows of the teams' leaves, some of each quarter, the first leaf's
+// first: what lane r is to copy is entry slot, zeros where that is negative.
+template <int T>
+__device__ __forceinline__ void copy(AttendShared<T>& s, char* tiles, const void* cache, int slot, int all, int lane) {
   bool mine = lane < 16 && slot >= 0;
-  char* row = rows + lane * kEntry;
-  if (lane < 16 && slot < 0)
+  auto row = [&](int r) { return tiles + (r / kRows<T> * kLeaf + r % kRows<T> * T * kTeamWarps + all) * kEntry; };
+  u64* full = &s.team[lane / kRows<T> % T].full[lane % kRows<T> / (kRows<T> / kQuarters)];
+  uint32_t mines = __ballot_sync(~0u, mine);
 #pragma unroll 1
-    for (int i = 0; i < kEntry / 16; i++) *reinterpret_cast<uint4*>(row + i * 16) = make_uint4(0, 0, 0, 0);
-  int n = __popc(__ballot_sync(~0u, mine));
+  for (uint32_t absent = ~mines & 0xffff; absent; absent &= absent - 1)
+    for (int i = lane; i < kEntry / 16; i += 32) reinterpret_cast<uint4*>(row(__ffs(absent) - 1))[i] = make_uint4(0, 0, 0, 0);
   __syncwarp();
-  if (lane == 0) expect(full, n * kEntry);
+  if (lane < 16 && lane % (kRows<T> / kQuarters) == 0) expect(full, __popc(mines >> lane & ((1 << kRows<T> / kQuarters) - 1)) * kEntry);
   __syncwarp();
   if (mine)
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared(row)),
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared(row(lane))),
                  "l"(static_cast<const char*>(cache) + (size_t)slot * kEntry), "n"(kEntry), "r"(shared(full))
                  : "memory");
 }
@@ -175,53 +183,58 @@ template <int T>
 __device__ __forceinline__ void attend_few(const AttendP& p) {
   extern __shared__ __align__(128) char smem[];
   begin();
-  constexpr int C = kLeaves / T, kSlice = kLatent / C;
+  constexpr int C = kLeaves / T, kSlice = kLatent / C, kStride = kLeaves * kLeaf;
   AttendShared<T>& s = *reinterpret_cast<AttendShared<T>*>(smem);
   int tid = threadIdx.x, all = __shfl_sync(~0u, tid >> 5, 0), warp = all % kTeamWarps, team = all / kTeamWarps, lane = tid & 31, g = lane >> 2, t = lane & 3;
-  int block = blockIdx.x, m = blockIdx.y, h0 = blockIdx.z * 8, leaf = block * T + team;
+  int block = blockIdx.x, m = blockIdx.y, h0 = blockIdx.z * 8, leaf = block * T + team, from = block * T * kLeaf;
+  int mine = lane % 16 / kRows<T> * kLeaf + lane % kRows<T> * T * kTeamWarps + all;  // the position from there on that the lane copies
   Team& own = s.team[team];
-  char* tile = smem + (sizeof(AttendShared<T>) + 127) / 128 * 128 + team * kLeaf * kEntry;
-  if (tid < T * kQuarters) init(&s.team[tid / kQuarters].full[tid % kQuarters], 2);
-  if (tid == 0) init(&s.received, 1), expect(&s.received, sizeof(Received<T>));
+  char *tiles = smem + (sizeof(AttendShared<T>) + 127) / 128 * 128, *tile = tiles + team * kLeaf * kEntry;
+  if (tid < T * kQuarters) init(&s.team[tid / kQuarters].full[tid % kQuarters], T * kTeamWarps);
+  if (tid == 0) {
+    init(&s.told, 1), expect(&s.told, sizeof s.in.of);
+    init(&s.received, 1), expect(&s.received, sizeof s.in.sum);
+  }
   asm volatile("fence.mbarrier_init.release.cluster;\n\tbarrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-  __syncthreads();
-  int first = leaf * kLeaf + warp * 16 + lane % 16;  // the position that the lane copies
   if (tid == 0) warm(p.pos + m);
-  if (p.sel && lane == 0 && first < p.topk) warm(p.sel + (size_t)m * p.topk + first);
+  if (p.sel && lane == 0 && from + all * 16 < p.topk) warm(p.sel + (size_t)m * p.topk + from + all * 16);
   if (tid * 16 < min(8, p.heads - h0) * kWidth) warm(p.q + (size_t)m * p.ldq + (size_t)h0 * kWidth + tid * 16);
   // The page table is written by no kernel before this one.
   const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
-  if (tid * 32 < p.pages_ld) asm volatile("prefetch.global.L1 [%0];" ::"l"(pages + tid * 32));
+  if (p.pages_ld <= kPages<T>) {
+#pragma unroll 1
+    for (int i = tid; i < p.pages_ld; i += T * kTeamThreads) s.pages[i] = pages[i];
+    pages = s.pages;
+  }
+  __syncthreads();
   ready(p.at);
   // What does not wait for another load comes first.
-  int n = positions(p, m), pos = first;
-  if (p.sel) pos = first < p.topk ? p.sel[(size_t)m * p.topk + first] : -1;
+  int pos = from + mine;
+  if (p.sel) pos = pos < p.topk ? p.sel[(size_t)m * p.topk + pos] : -1;
+  const int n = positions(p, m);
   float4 v[kEach<T>];
   queries<T>(v, p, m, h0, all, lane);
-  if (first >= n) pos = -1;
-  int slot = pos < 0 ? -1 : pages[pos / kPage] * kPage + pos % kPage;
-  if (leaf * kLeaf < n) copy(tile + warp * 16 * kEntry, &own.full[warp / 2], p.cache, slot, lane);
-  float down = stage<T>(v, s.q, s.most, all, lane);
+  if (from + mine >= n) pos = -1;
+  if (from < n) copy(s, tiles, p.cache, pos < 0 ? -1 : pages[pos / kPage] * kPage + pos % kPage, all, lane);
+  const float scale = p.scale * 1.44269504f, down = stage<T>(v, s.q, s.most, all, lane);
   __syncthreads();
-  const float scale = p.scale * 1.44269504f;
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");  // the others' mbarriers are there
   float out[2][2][4], top[2] = {-INFINITY, -INFINITY};  // halves of Products; of heads 2t, 2t+1
 #pragma unroll
   for (int i = 0; i < 16; i++) out[i / 8][i / 4 % 2][i % 4] = 0;
   float high = -INFINITY, weight = 0;  // of the warp's head
-  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");  // the others' mbarriers are there
   int column = warp * kColumns + g * 8;
   auto sums = [&](int half, int i) { return make_float4(out[half][0][i], out[half][0][i + 2], out[half][1][i], out[half][1][i + 2]); };  // of head 2t+i
-  auto give = [&](int half) {  // to who writes them
-#pragma unroll
-    for (int i = 0; i < 2; i++) push(&s.in.sum[block][2 * t + i][column % kSlice + half * 4], &s.received, column / kSlice, sums(half, i));
+  auto give = [&](int half, int i, float4 v) { push(&s.in.sum[block][2 * t + i][column % kSlice + half * 4], &s.received, column / kSlice, v); };  // to who writes them
+  auto tell = [&]() {
+    if (lane < C) push(&s.in.of[leaf][warp], &s.told, lane, make_float2(high, weight));
   };
 #pragma unroll 1
-  for (int at = leaf * kLeaf, phase = 0; at < n; at += kLeaves * kLeaf, phase ^= 1) {  // once, but for more positions than 16 tiles have
-    if (at > leaf * kLeaf) {
-      team_sync(team);
+  for (int at = from, phase = 0; at < n; at += kStride, phase ^= 1) {  // once, but for more positions than 16 leaves have
+    if (at > from) {
+      __syncthreads();
       asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-      int i = at + warp * 16 + lane % 16;
-      copy(tile + warp * 16 * kEntry, &own.full[warp / 2], p.cache, i < n ? slot_of(p, m, i) : -1, lane);
+      copy(s, tiles, p.cache, at + mine < n ? slot_of(p, m, at + mine) : -1, all, lane);
     }
     int quarter = warp & 3, half = warp >> 2;
     await(&own.full[quarter], phase);
@@ -231,8 +244,13 @@ __device__ __forceinline__ void attend_few(const AttendP& p) {
     for (int j = 0; j < 2; j++) *reinterpret_cast<float4*>(&own.score[half][g][(quarter * 2 + j) * 16 + t * 4]) = make_float4(w[2 * j][0], w[2 * j][1], w[2 * j + 1][0], w[2 * j + 1][1]);
     team_sync(team);
     float k[4], now;
-    weights(k, now, own, tile, n - at, scale, warp, lane);
+    weights(k, now, own, tile, n - at - team * kLeaf, scale, warp, lane);
     team_sync(team);
+    float l = (k[0] + k[1]) + (k[2] + k[3]), both = fmaxf(high, now);
+#pragma unroll
+    for (int o = 1; o < 32; o *= 2) l += __shfl_xor_sync(~0u, l, o);
+    weight = fmaf(weight, share(high, both), l * share(now, both)), high = both;
+    bool last = at + kStride >= n;
     float keep[2], add[2], d = own.down[warp / 2];
 #pragma unroll
     for (int i = 0; i < 2; i++) {
@@ -253,11 +271,12 @@ __device__ __forceinline__ void attend_few(const AttendP& p) {
 #pragma unroll
       for (int j = 0; j < kLeaf / 16; j++) multiply<0>(c[0], o[j]);
       join(0);
-      if (at + kLeaves * kLeaf >= n) give(0);
+      if (last) tell(), give(0, 0, sums(0, 0)), give(0, 1, sums(0, 1));
 #pragma unroll
       for (int j = 0; j < kLeaf / 16; j++) multiply<1>(c[1], o[j]);
       join(1);
     } else {
+      if (last) tell();
 #pragma unroll 4
       for (int j = 0; j < kLeaf / 16; j++) {
         Operands o = load(own, tile, j, warp, lane);
@@ -265,16 +284,15 @@ __device__ __forceinline__ void attend_few(const AttendP& p) {
       }
       join(0), join(1);
     }
-    float l = (k[0] + k[1]) + (k[2] + k[3]), both = fmaxf(high, now);
-#pragma unroll
-    for (int o = 1; o < 32; o *= 2) l += __shfl_xor_sync(~0u, l, o);
-    weight = fmaf(weight, share(high, both), l * share(now, both)), high = both;
+  }
+  if (from >= n) {
+    tell();
+    if (T == 1) give(0, 0, sums(0, 0)), give(0, 1, sums(0, 1));
   }
   if (T == 1) {
-    if (leaf * kLeaf >= n) give(0);
-    give(1);
+    give(1, 0, sums(1, 0)), give(1, 1, sums(1, 1));
   } else {  // each joins half the columns of both
-    if (lane == 0) own.of[warp] = make_float2(high, weight);
+    if (lane == 0) own.of[warp] = high;
     team_sync(team);  // the leaf's place is free
     float4(*theirs)[kTeamThreads] = reinterpret_cast<float4(*)[kTeamThreads]>(tile);
 #pragma unroll
@@ -284,24 +302,24 @@ __device__ __forceinline__ void attend_few(const AttendP& p) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       float4 x = take[i][tid % kTeamThreads], own = team ? sums(1, i) : sums(0, i), a = team ? x : own, b = team ? own : x;
-      float ta = s.team[0].of[2 * t + i].x, tb = s.team[1].of[2 * t + i].x, top = fmaxf(ta, tb), fa = share(ta, top), fb = share(tb, top);
-      push(&s.in.sum[block][2 * t + i][column % kSlice + team * 4], &s.received, column / kSlice, make_float4(fmaf(a.x, fa, b.x * fb), fmaf(a.y, fa, b.y * fb), fmaf(a.z, fa, b.z * fb), fmaf(a.w, fa, b.w * fb)));
+      float ta = s.team[0].of[2 * t + i], tb = s.team[1].of[2 * t + i], top = fmaxf(ta, tb), fa = share(ta, top), fb = share(tb, top);
+      give(team, i, make_float4(fmaf(a.x, fa, b.x * fb), fmaf(a.y, fa, b.y * fb), fmaf(a.z, fa, b.z * fb), fmaf(a.w, fa, b.w * fb)));
     }
-    float2 a = s.team[0].of[warp], b = s.team[1].of[warp];
-    high = fmaxf(a.x, b.x), weight = fmaf(a.y, share(a.x, high), b.y * share(b.x, high));
   }
-  if (team == 0 && lane < C) push(&s.in.of[block][warp], &s.received, lane, make_float2(high, weight));
-  await(&s.received, 0);
   int h = all / T, c = all % T * 32 + lane;  // a thread has one value
-  float2 of = s.in.of[lane % C][h];
-  float f = share(of.x, warp_top(of.x)), l = f * of.y, x[C];
+  await(&s.told, 0);
+  float2 of = s.in.of[lane % kLeaves][h];
+  float most = warp_top(of.x), l = share(of.x, most) * of.y, x[C];
 #pragma unroll
-  for (int o = 1; o < C; o *= 2) l += __shfl_xor_sync(~0u, l, o);
+  for (int o = 1; o < kLeaves; o *= 2) l += __shfl_xor_sync(~0u, l, o);
+  if (T == 2) of.x = fmaxf(of.x, __shfl_xor_sync(~0u, of.x, 1));
+  float f = share(of.x, most);
+  await(&s.received, 0);
 #pragma unroll
-  for (int b = 0; b < C; b++) x[b] = __shfl_sync(~0u, f, b) * s.in.sum[b][h][c];
+  for (int b = 0; b < C; b++) x[b] = __shfl_sync(~0u, f, b * T) * s.in.sum[b][h][c];
   if (h0 + h < p.heads) p.y[(size_t)m * p.ldy + (size_t)(h0 + h) * kLatent + block * kSlice + c] = sum<C>(x) / l;
   finish(p.at);
 }
 
-extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kTeamThreads, 1) mla_attend_few_16(const __grid_constant__ AttendP p) { attend_few<1>(p); }
-extern "C" __global__ void __cluster_dims__(8, 1, 1) __launch_bounds__(2 * kTeamThreads, 1) mla_attend_few_8(const __grid_constant__ AttendP p) { attend_few<2>(p); }
+extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kTeamThreads, 1) mla_attend_few_16(const __grid_constant__ AttendP p) { LATENT(attend_few<1>(p)); }
+extern "C" __global__ void __cluster_dims__(8, 1, 1) __launch_bounds__(2 * kTeamThreads, 1) mla_attend_few_8(const __grid_constant__ AttendP p) { LATENT(attend_few<2>(p)); }

@@ -167,7 +167,7 @@ __device__ __forceinline__ void combine(const AttendP& p, AttendShared& s, const
 }
 
 // grid (16, m, heads/8)
-extern "C" __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1) mla_attend_glm_bf16(const __grid_constant__ AttendP p) {
+__device__ __forceinline__ void attend_wide(const AttendP& p) {
   extern __shared__ __align__(128) char smem[];
   begin();
   AttendShared& s = *reinterpret_cast<AttendShared*>(smem);
@@ -265,3 +265,5 @@ extern "C" __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kTh
   combine(p, s, tiles, m, h0, block, tid);
   finish(p.at);
 }
+
+extern "C" __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1) mla_attend_glm_bf16(const __grid_constant__ AttendP p) { LATENT(attend_wide(p)); }

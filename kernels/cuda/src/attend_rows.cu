@@ -387,5 +387,5 @@ __device__ __forceinline__ void attend_rows(const AttendP& p) {
 }  // namespace rows
 
 // grid (any): a block a row; (2 m): a cluster of two a row
-extern "C" __global__ void __launch_bounds__(rows::kThreads, 1) mla_attend_rows_fp8(const __grid_constant__ AttendP p) { rows::attend_rows<1>(p); }
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(rows::kThreads, 1) mla_attend_rows2_fp8(const __grid_constant__ AttendP p) { rows::attend_rows<2>(p); }
+extern "C" __global__ void __launch_bounds__(rows::kThreads, 1) mla_attend_rows_fp8(const __grid_constant__ AttendP p) { LATENT(rows::attend_rows<1>(p)); }
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(rows::kThreads, 1) mla_attend_rows2_fp8(const __grid_constant__ AttendP p) { LATENT(rows::attend_rows<2>(p)); }

@@ -15,6 +15,13 @@ constexpr int kSteps = kWidth / 16;               // of 16 columns
 constexpr int kEntry = kLatent + 16 + 2 * kRope;  // bytes of an FP8 entry; also what rows are apart in shared memory: 4 banks
 constexpr int kLeaf = 128, kLeaves = 16;
 
+// A GPU of sm_120 has less shared memory than a block needs: nothing is compiled for it.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+#define LATENT(call)
+#else
+#define LATENT(call) call
+#endif
+
 // Column g of a product's n-th group of eight positions is its row place(g) + group(n):
 // rows are such that neither the eight positions of a score's product nor the four of
 // a sum's collide in shared memory's banks.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 
 	"glmbatch/engine/glm5"
 	"glmbatch/engine/sched"
@@ -12,7 +13,7 @@ import (
 // used again.
 type flight struct {
 	step      int64
-	launched  int64       // when
+	marks     marks       // of its launch
 	batch     sched.Batch // without items, which are the scheduler's
 	sequences int
 	in        glm5.Batch
@@ -38,6 +39,7 @@ func (f *flight) failed(err error) error {
 
 // next lays the next step out; nil: nothing is due.
 func (e *Engine) next() *flight {
+	begun := e.clock.mark
 	batch := e.sched.Next()
 	if len(batch.Items) == 0 {
 		return nil
@@ -47,6 +49,7 @@ func (e *Engine) next() *flight {
 	e.layOut(f)
 	f.calls = e.model.Program(&f.in)
 	e.clock.end(schedule)
+	f.marks = marks{begun: begun, scheduled: e.clock.mark}
 	return f
 }
 
@@ -56,6 +59,7 @@ func (e *Engine) launch(f *flight) error {
 	f.alone = e.o.Alone != nil && e.o.Alone(f.step, string(f.batch.Kind))
 	err := e.upload(f)
 	e.clock.end(upload)
+	f.marks.uploaded = e.clock.mark
 	if err == nil {
 		err = e.model.Start(f.calls, f.timed(e.o.Trace, e.model.Group().Ranks()), f.sampled)
 	}
@@ -77,8 +81,21 @@ func (e *Engine) launch(f *flight) error {
 	} else { // the list has run
 		e.clock.end(device)
 	}
-	f.launched = e.clock.mark
+	f.marks.launched = e.clock.mark
 	return nil
+}
+
+// busy is the time from the start of the first call to the end of the last.
+func (f *flight) busy() int64 {
+	first, last := int64(math.MaxInt64), int64(0)
+	for _, rank := range f.spans {
+		for _, s := range rank {
+			if s.End > s.Start {
+				first, last = min(first, s.Start), max(last, s.End)
+			}
+		}
+	}
+	return max(0, last-first)
 }
 
 // timed returns room for the spans of the calls on each rank if the step is to

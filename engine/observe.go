@@ -9,7 +9,10 @@ import "glmbatch/kernels"
 // computed the step before: then the step is the time from that one's landing to
 // its own, and in it the host gave out that one's tokens (SampleNS, first),
 // scheduled and launched the next (ScheduleNS, UploadNS, LaunchNS) and waited
-// (DeviceNS, last). Between the first two is what the engine's caller did.
+// (DeviceNS, last). Between the first two is what the engine's caller did. In the time
+// of one that was alone the host launched nothing: where that is less than its calls
+// took, as the ranks had waited for the host, the step begins when the host began with
+// it, as in lockstep.
 type StepInfo struct {
 	Step      int64
 	Kind      string // prefill, decode or mixed
@@ -74,6 +77,9 @@ func (c *clock) begin() {
 	c.mark, c.spent = c.start, [phases]int64{}
 }
 
+// marks are when the phases of a step's launch began and ended.
+type marks struct{ begun, scheduled, uploaded, launched int64 }
+
 // end says that the time since the last mark was a phase's.
 func (c *clock) end(p phase) {
 	now := kernels.Now()
@@ -81,13 +87,18 @@ func (c *clock) end(p phase) {
 	c.mark = now
 }
 
-// times fills in where a step's time went, which was launched at a time.
-func (c *clock) times(i *StepInfo, launched int64) {
+// times fills in where a step's time went, whose calls took so long; 0: unknown.
+func (c *clock) times(i *StepInfo, m marks, busy int64) {
 	ns := &c.spent
 	i.ScheduleNS, i.UploadNS, i.LaunchNS, i.DeviceNS, i.SampleNS = ns[schedule], ns[upload], ns[launch], ns[device], ns[sample]
 	i.StartNS, i.WallNS = c.start, c.mark-c.start
 	landed := c.mark - ns[sample]
-	if i.Ahead = launched < c.landed; i.Ahead {
+	switch i.Ahead = m.launched < c.landed; {
+	case i.Ahead && landed-c.landed < busy:
+		i.Ahead = false
+		i.ScheduleNS, i.UploadNS, i.LaunchNS, i.DeviceNS = m.scheduled-m.begun, m.uploaded-m.scheduled, m.launched-m.uploaded, landed-m.launched
+		i.StartNS, i.WallNS = m.begun, c.mark-m.begun
+	case i.Ahead:
 		i.SampleNS = c.sampling
 		i.StartNS, i.WallNS = c.landed, landed-c.landed
 	}
@@ -112,7 +123,11 @@ func (e *Engine) report(f *flight) error {
 		Step: f.step, Kind: string(b.Kind), Sequences: f.sequences, Tokens: b.Tokens, Sampled: len(e.tokens),
 		Waiting: e.sched.Waiting(), Pages: b.Pages, Preempted: b.Preempted, Recorded: f.spans != nil,
 	}
-	e.clock.times(&info, f.launched)
+	busy := int64(0)
+	if f.alone {
+		busy = f.busy()
+	}
+	e.clock.times(&info, f.marks, busy)
 	if e.o.OnStep != nil {
 		e.o.OnStep(info)
 	}

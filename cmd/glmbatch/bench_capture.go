@@ -81,7 +81,11 @@ func (b *bench) captureStep(o replay.CaptureOptions, r *benchResult, number int6
 	flow := benchFlow{bench: b, r: r}
 	var in glm5.Batch
 	var t *benchTrace
-	for range b.ahead() { // the one that is captured was launched while the one before ran
+	ahead, steps := b.ahead(), 1
+	if ahead > 1 { // the one that is captured was launched while the one before ran, as that one was
+		steps = 4
+	}
+	for range steps {
 		in = b.batches(r.of, rng)[0]
 		var err error
 		if t, err = b.launch(r, &in, true); err != nil {
@@ -89,6 +93,9 @@ func (b *bench) captureStep(o replay.CaptureOptions, r *benchResult, number int6
 		}
 		t.pass = &benchPass{}
 		flow.flying = append(flow.flying, t)
+		if err := flow.land(ahead - 1); err != nil {
+			return withCode(exitDevice, err)
+		}
 	}
 	if err := flow.land(0); err != nil {
 		return withCode(exitDevice, err)

@@ -66,9 +66,15 @@ func segmentsOf(c *kernels.Call) int {
 	return 1
 }
 
-// gates reports whether product c can do s, the silu_mul in front of it, itself.
+// headed reports whether a product may be for src/heads.cu.
+func headed(c *kernels.Call) bool {
+	return c.Kernel == "gemm_bf16" && c.Scalars[0] == 0 && c.Dims.M > fewRows && c.Dims.M <= headsRows
+}
+
+// gates reports whether product c can do s, the silu_mul in front of it, itself; else
+// s is launched before it.
 func gates(s, c *kernels.Call) bool {
-	return s.Kernel == "silu_mul" && (c.Kernel == "gemm_bf16" || c.Kernel == "gemm_fp8") && segmentsOf(c) > 0 && c.Dims.K <= gatedColumns &&
+	return s.Kernel == "silu_mul" && (c.Kernel == "gemm_bf16" || c.Kernel == "gemm_fp8") && (segmentsOf(c) > 0 || headed(c)) && c.Dims.K <= gatedColumns &&
 		s.Args[1] == c.Args[1] && s.Dims.M == c.Dims.M && s.Dims.N == c.Dims.K && (s.Args[0].Offset|int64(s.Args[0].Pitch))%16 == 0
 }
 
@@ -108,6 +114,9 @@ func bundles(calls []kernels.Call) [][]int {
 		n := segmentsOf(&calls[i])
 		if n == 0 {
 			at[i] = -1
+			if l := first[i]; l < len(chain) && gates(&calls[chain[l][len(chain[l])-1]], &calls[i]) {
+				at[i], chain[l], room[l] = l, append(chain[l], i), 0
+			}
 			continue
 		}
 		where := func(product bool) int {

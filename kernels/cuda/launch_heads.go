@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"slices"
 	"unsafe"
 
 	"glmbatch/kernels"
@@ -18,11 +19,13 @@ type headsP struct {
 	whead                                int64
 	rope, pos                            uintptr
 	nrope                                int32
+	act, actAt                           uintptr
+	ldact                                int32
 }
 
-// perHead launches a product for each head, if it is one for src/heads.cu.
+// perHead launches products of few columns for each head, if they are for src/heads.cu.
 func (d *device) perHead(a *gemmP, w *weight, blocks int32) (bool, error) {
-	if !d.warpgroups || w.format != kernels.BF16 || a.heads == 1 || blocks > 1 || a.m <= fewRows || a.m > headsRows || a.k%64 != 0 || a.n%64 != 0 ||
+	if !d.warpgroups || w.format != kernels.BF16 || a.k > gatedColumns || blocks > 1 || a.m <= fewRows || a.m > headsRows || a.k%64 != 0 || a.n%64 != 0 ||
 		(a.x|a.y)%16 != 0 || (a.ldx|a.ldy|a.xhead|a.yhead)%4 != 0 {
 		return false, nil
 	}
@@ -36,8 +39,17 @@ func (d *device) perHead(a *gemmP, w *weight, blocks int32) (bool, error) {
 	grid := [3]uint32{uint32(a.n / 64), ceil(a.m, 16), uint32(a.heads)}
 	if a.rope != 0 {
 		grid[0]++
-	} else if a.yhead == a.n {
+	} else if a.heads > 1 && a.yhead == a.n {
 		p.panels = d.leave(a.y, a.m, a.heads*a.n, a.ldy)
 	}
-	return true, d.do("heads_bf16", grid, 256, uint32(shared), unsafe.Pointer(&p))
+	name := "heads_bf16"
+	for i := range d.bundle {
+		s := (*rowsP)(unsafe.Pointer(&d.bundle[i].params))
+		if d.bundle[i].op == opSilu && s.y == a.x && s.m == a.m && s.x%16 == 0 && s.ldx%4 == 0 && a.heads == 1 {
+			name, p.x, p.ldx, p.act, p.actAt, p.ldact = "heads_gate_bf16", s.x, s.ldx, s.y, s.at, s.ldy
+			d.bundle = slices.Delete(d.bundle, i, i+1)
+			break
+		}
+	}
+	return true, d.do(name, grid, 256, uint32(shared), unsafe.Pointer(&p))
 }

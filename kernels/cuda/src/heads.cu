@@ -1,5 +1,6 @@
-// A small product for each head, y[m, head n] = x[m, head k] w[head, n, k]ᵀ, of more
-// rows than product.cuh is for, on Hopper: q_absorb, v_up. The sums are product.cuh's in
+// Products of few columns for each head, y[m, head n] = x[m, head k] w[head, n, k]ᵀ, of
+// more rows than product.cuh is for, on Hopper: q_absorb, v_up, and the shared expert's
+// down product, which gates its input itself. The sums are product.cuh's in
 // the same order. A block has 64 outputs of 16 rows and all of k, of which its two
 // warpgroups have four slices each; its weights are on their way before x is there.
 #include "wgmma.cuh"
@@ -19,18 +20,24 @@ struct HeadsP {
   const float* rope;
   const int* pos;
   int nrope;
+  // Where x is yet to be gated, being [gate k | up k]: where silu(gate) up goes, and the
+  // stamps of that call. null: x is as it is.
+  float* act;
+  u64* act_at;
+  int ldact;
 };
 
 constexpr int kHeadRows = 16, kHeadPanel = kHeadRows * 128, kHeadPitch = 68;
 
+template <bool GATE>
 __device__ __forceinline__ void heads(const HeadsP& p) {
   extern __shared__ __align__(1024) char smem[];
-  constexpr int R = 4;  // chunks of 8 columns of a thread on their way
+  constexpr int R = GATE ? 2 : 4;  // chunks of 8 columns of a thread on their way
   begin();
   int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3;
   int group = blockIdx.x, m0 = blockIdx.y * kHeadRows, head = blockIdx.z, kt = p.k / 16;
   bool first = group == 0 && m0 == 0 && head == 0;
-  if (group * 64 == p.n) {
+  if (!GATE && group * 64 == p.n) {
     ready(p.at, first);
     rotate(p, m0, kHeadRows);
     return finish(p.at);
@@ -47,6 +54,7 @@ __device__ __forceinline__ void heads(const HeadsP& p) {
   }
   __syncthreads();
   ready(p.at, first);
+  if (GATE && first && p.act_at && tid == 0) atomicMin(p.act_at, globaltimer());
   int chunks = p.k / 8, items = kHeadRows * chunks;
   const float* x = p.x + (size_t)head * p.xhead;
   for (int i0 = tid; i0 < items; i0 += R * 256) {
@@ -58,6 +66,15 @@ __device__ __forceinline__ void heads(const HeadsP& p) {
       if (i < items && m < p.m) {
         const float4* s = reinterpret_cast<const float4*>(x + (size_t)m * p.ldx + i % chunks * 8);
         u[r] = __ldcg(s), v[r] = __ldcg(s + 1);
+        if (GATE) {
+          float4 a = __ldcg(s + p.k / 4), b = __ldcg(s + p.k / 4 + 1);
+          u[r] = {silu(u[r].x) * a.x, silu(u[r].y) * a.y, silu(u[r].z) * a.z, silu(u[r].w) * a.w};
+          v[r] = {silu(v[r].x) * b.x, silu(v[r].y) * b.y, silu(v[r].z) * b.z, silu(v[r].w) * b.w};
+          if (group == 0) {
+            float4* to = reinterpret_cast<float4*>(p.act + (size_t)m * p.ldact + i % chunks * 8);
+            to[0] = u[r], to[1] = v[r];
+          }
+        }
       }
     }
 #pragma unroll
@@ -72,6 +89,7 @@ __device__ __forceinline__ void heads(const HeadsP& p) {
   }
   written();
   __syncthreads();
+  if (GATE && group == 0 && p.act_at && tid == 0) atomicMax(p.act_at + 1, globaltimer());
   mbar_wait(bar, 0);
   int lo = min(kt, (warp >> 2) * 4 * p.per), hi = min(kt, lo + 4 * p.per);
   float acc[8], sum[8] = {};
@@ -141,8 +159,10 @@ __device__ __forceinline__ void heads(const HeadsP& p) {
   finish(p.at);
 }
 
-extern "C" __global__ void __launch_bounds__(256) heads_bf16(const __grid_constant__ HeadsP p) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-  heads(p);
+#define HOPPER(...) __VA_ARGS__
+#else
+#define HOPPER(...)  // other GPUs take gemm.cu
 #endif
-}
+extern "C" __global__ void __launch_bounds__(256) heads_bf16(const __grid_constant__ HeadsP p) { HOPPER((heads<false>(p));) }
+extern "C" __global__ void __launch_bounds__(256, 3) heads_gate_bf16(const __grid_constant__ HeadsP p) { HOPPER((heads<true>(p));) }

@@ -72,15 +72,16 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
     auto rows = [&](int i) {
       if (lane == 0) copy_bulk(base + i % ST * slot, x + (size_t)i * kX, kX, full + i % ST * 8);
     };
+    constexpr int kEarly = 3;  // more would keep x waiting
     if (warp == 8)
-      for (int i = 0; i < ST && i < stages; i++) weights(i);
+      for (int i = 0; i < kEarly && i < stages; i++) weights(i);
     team_wait();
     ready(nullptr);
     if (warp == 8) {
-      for (int i = 0; i < ST && i < stages; i++) rows(i);
-      for (int i = ST; i < stages; i++) {
-        mbar_wait(empty + i % ST * 8, (i / ST - 1) & 1);
-        weights(i), rows(i);
+      for (int i = 0; i < stages; i++) {
+        if (i >= ST) mbar_wait(empty + i % ST * 8, (i / ST - 1) & 1);
+        if (i >= kEarly) weights(i);
+        rows(i);
       }
     }
     __syncwarp();

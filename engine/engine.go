@@ -95,7 +95,7 @@ func (e *Engine) Step() ([]Token, error) {
 		return nil, e.err
 	}
 	e.landed++
-	e.clock.end(device)
+	e.clock.endAt(device, max(e.clock.mark, e.model.Group().Landed()))
 	e.commit(f)
 	e.clock.end(sample)
 	if err := e.report(f); err != nil {

@@ -81,8 +81,9 @@ func (c *clock) begin() {
 type marks struct{ begun, scheduled, uploaded, launched int64 }
 
 // end says that the time since the last mark was a phase's.
-func (c *clock) end(p phase) {
-	now := kernels.Now()
+func (c *clock) end(p phase) { c.endAt(p, kernels.Now()) }
+
+func (c *clock) endAt(p phase, now int64) {
 	c.spent[p] += now - c.mark
 	c.mark = now
 }

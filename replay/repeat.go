@@ -96,7 +96,7 @@ func (r *repeats) land() (*repeat, []timeline.HostSpan, error) {
 	if err := r.m.Group().Wait(); err != nil {
 		return nil, nil, err
 	}
-	now := kernels.Now()
+	now := r.m.Group().Landed()
 	did := x.times
 	if len(r.flying) > 0 && r.landed > 0 {
 		did = r.flying[0].times

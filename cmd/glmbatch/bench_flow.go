@@ -168,7 +168,7 @@ func (b *bench) launch(r *benchResult, in *glm5.Batch, record bool) (*benchTrace
 
 func (b *bench) wait(t *benchTrace) error {
 	err := b.group.Wait()
-	t.run = kernels.Now()
+	t.run = b.group.Landed()
 	t.fetch = t.run
 	if t.spans != nil {
 		for _, a := range b.group.Asides() {

@@ -34,6 +34,7 @@ func stampsAt(fetch int) int { return int(round(int64(fetch), 64)) }
 type flights struct {
 	ring          [kernels.MaxAhead]flight
 	started, over int
+	landed        int64 // when the last one was seen to be over
 }
 
 func (f *flights) open() (err error) {
@@ -113,6 +114,7 @@ func (d *device) Wait() error {
 	if err := d.arrived(x); err != nil {
 		return d.group.fail(err)
 	}
+	d.flights.landed = kernels.Now()
 	if err := d.group.verdict(d.rank); err != nil {
 		return err
 	}
@@ -124,6 +126,9 @@ func (d *device) Wait() error {
 	d.settle(x)
 	return err
 }
+
+// Landed is when the list that was waited for last was seen to have ended.
+func (d *device) Landed() int64 { return d.flights.landed }
 
 // arrived looks without a pause for as long as decode steps take, then now and
 // then: the runtime's sleep is of a millisecond where nothing else is to be done.

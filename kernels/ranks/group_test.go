@@ -170,3 +170,29 @@ func TestErrors(t *testing.T) {
 		t.Errorf("indexes that differ: %v", err)
 	}
 }
+
+// landing is a device that says when its last list ended.
+type landing struct {
+	fake
+	at int64
+}
+
+func (l *landing) Landed() int64 { return l.at }
+
+// The group's list has landed when the last rank's has; now, if one does not tell.
+func TestLanded(t *testing.T) {
+	g, err := New([]kernels.Device{&landing{at: 7}, &landing{at: 9}, &landing{at: 8}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := g.Landed(); at != 9 {
+		t.Errorf("landed at %d", at)
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+	silent, _ := fakes(t, 2, Options{})
+	if before, at := kernels.Now(), silent.Landed(); at < before || at > kernels.Now() {
+		t.Errorf("landed at %d, after %d", at, before)
+	}
+}

@@ -9,6 +9,9 @@ import (
 	"glmbatch/kernels"
 )
 
+// embedded is how many values of a row a block of embed has, as in src/rows.cu.
+const embedded = 2048
+
 func embedRows(d *device, c *kernels.Call, at uintptr) error {
 	w, p := d.weight(c.Args[0])
 	f := int32(0)
@@ -16,7 +19,7 @@ func embedRows(d *device, c *kernels.Call, at uintptr) error {
 		f = 1
 	}
 	a := rowsP{cache: p, idx: d.ptr(c.Args[1]), y: d.ptr(c.Args[2]), at: at, m: c.Dims.M, n: c.Dims.N, ldy: ld(c.Args[2], c.Dims.N), format: f}
-	return d.do("embed", [3]uint32{uint32(a.m), 1, 1}, 256, 0, unsafe.Pointer(&a))
+	return d.do("embed", [3]uint32{uint32(a.m), ceil(a.n, embedded), 1}, 256, 0, unsafe.Pointer(&a))
 }
 
 func rmsNorm(d *device, c *kernels.Call, at uintptr) error {
@@ -53,6 +56,9 @@ func gatherRows(d *device, c *kernels.Call, at uintptr) error {
 	return d.do("gather_rows", [3]uint32{uint32(x.M), 1, 1}, 256, 0, unsafe.Pointer(&a))
 }
 
+// sampleSlices is as in src/sample.cu.
+const sampleSlices = 8
+
 func sample(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
 	n := x.N
@@ -64,7 +70,7 @@ func sample(d *device, c *kernels.Call, at uintptr) error {
 		a.seenBytes = (x.N + 63) / 64 * 8
 	}
 	a.work = d.work(scratchWork, int64(x.M)*int64(n)*4)
-	return d.do("sample", [3]uint32{uint32(x.M), 1, 1}, 1024, 0, unsafe.Pointer(&a))
+	return d.do("sample", [3]uint32{sampleSlices * uint32(x.M), 1, 1}, 1024, 0, unsafe.Pointer(&a))
 }
 
 // rows adds a segment that works on whole rows.

@@ -44,13 +44,25 @@ extern "C" __global__ void __launch_bounds__(256) gather_rows(const __grid_const
   finish_beside(p.at);
 }
 
-// Rows of a row-major table, float32 or BF16.
+// Rows of a row-major table, float32 or BF16. Those of BF16 are taken by eight values
+// where they can be, a block so many that all loads are on their way at once.
+constexpr int kEmbedded = 2048;  // values of a block
 extern "C" __global__ void __launch_bounds__(256) embed(const __grid_constant__ RowsP p) {
   begin();
   ready(p.at);
   size_t row = (size_t)p.idx[blockIdx.x] * p.n;
   float* y = p.y + (size_t)blockIdx.x * p.ldy;
-  for (int i = threadIdx.x; i < p.n; i += blockDim.x)
+  const int from = blockIdx.y * kEmbedded, to = min(p.n, from + kEmbedded);
+  if (p.format && p.n % 8 == 0 && p.ldy % 4 == 0 && (uintptr_t)p.y % 16 == 0) {
+    int i = from + 8 * threadIdx.x;
+    if (i < to) {
+      uint4 v = *reinterpret_cast<const uint4*>(static_cast<const __nv_bfloat16*>(p.cache) + row + i);
+      *reinterpret_cast<float4*>(y + i) = {lowf(v.x), highf(v.x), lowf(v.y), highf(v.y)};
+      *reinterpret_cast<float4*>(y + i + 4) = {lowf(v.z), highf(v.z), lowf(v.w), highf(v.w)};
+    }
+    return finish_beside(p.at);
+  }
+  for (int i = from + threadIdx.x; i < to; i += blockDim.x)
     y[i] = p.format == 0 ? static_cast<const float*>(p.cache)[row + i] : __bfloat162float(static_cast<const __nv_bfloat16*>(p.cache)[row + i]);
   finish_beside(p.at);
 }

@@ -1,4 +1,5 @@
-// The next token of each row of logits. A block a row. Filters in the order
+// The next token of each row of logits. A cluster a row: its blocks look for the best
+// token together, the first one does the rest. Filters in the order
 // repetition, temperature, top-k, top-p, min-p. Likelihoods are summed as 64-bit
 // integers, so that every sum is exact in any order.
 #include "device.cuh"
@@ -101,6 +102,26 @@ __device__ int argmax(const float* x, int n, const int* skip, int skips, u64* s)
   return best_of(best, s);
 }
 
+// argmax_of_cluster is argmax of the whole row in the cluster's first block, in the
+// others 0. The blocks send their slices' best to the first one's inbox, which is open.
+constexpr int kSlices = 8;
+__device__ int argmax_of_cluster(const float* x, int n, int slice, u64* best, u64* inbox, u64* s) {
+  int per = (n + 4 * kSlices - 1) / (4 * kSlices) * 4, lo = min(n, slice * per);
+  int found = largest(x + lo, min(n - lo, per), -1, s);
+  if (threadIdx.x == 0) {
+    u64 rank = found < 0 ? 0 : rank_of(x[lo + found], lo + found);
+    uint32_t a, b;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(a) : "r"((uint32_t)__cvta_generic_to_shared(best + slice)));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(b) : "r"((uint32_t)__cvta_generic_to_shared(inbox)));
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(a), "l"(rank), "r"(b) : "memory");
+  }
+  if (slice) return 0;
+  receive(inbox);
+  u64 most = 0;
+  for (int i = 0; i < kSlices; i++) most = max(most, best[i]);
+  return most ? (int)(0xffffffffu - (uint32_t)most) : argmax(x, n, nullptr, 0, s);
+}
+
 // A likelihood relative to the best token's, in 2^-40.
 __device__ __forceinline__ u64 mass(float x, float top, float inv) {
   float e = __fmul_rn(__fsub_rn(x, top), inv);
@@ -148,7 +169,7 @@ __device__ u64 block_total(u64 v, u64* s) {
   return t;
 }
 
-extern "C" __global__ void __launch_bounds__(1024) sample(const __grid_constant__ SampleP p) {
+extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(1024) sample(const __grid_constant__ SampleP p) {
   __shared__ u64 table[256];
   __shared__ u64 red[32];
   __shared__ double dred[32];
@@ -157,13 +178,17 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const __grid_constant_
   __shared__ int ids[kAlternatives];
   __shared__ u64 runs[1024];
   __shared__ int equals[1024];
+  __shared__ u64 bests[kSlices], inbox;
   begin();
+  open_inbox(&inbox, sizeof(bests));
+  inboxes_open();
   ready(p.at);
-  int m = blockIdx.x, n = p.n, tid = threadIdx.x;
+  int m = blockIdx.x / kSlices, slice = blockIdx.x % kSlices, n = p.n, tid = threadIdx.x;
   const float* raw = p.logits + (size_t)m * p.ld;
   const float* x = raw;
   Params q = p.params[m];
   if (q.repetition > 0 && q.repetition != 1 && q.seen >= 0 && p.seen) {
+    if (slice) return finish(p.at);
     float* w = p.work + (size_t)m * n;
     const uint8_t* bits = p.seen + (size_t)q.seen * p.seen_bytes;
     for (int i = tid; i < n; i += blockDim.x) {
@@ -174,7 +199,8 @@ extern "C" __global__ void __launch_bounds__(1024) sample(const __grid_constant_
     x = w;
     __syncthreads();
   }
-  int best = argmax(x, n, nullptr, 0, red), token = best;
+  int best = x == raw ? argmax_of_cluster(x, n, slice, bests, &inbox, red) : argmax(x, n, nullptr, 0, red), token = best;
+  if (slice) return finish(p.at);
   float top = x[best];
   if (!(top > -INFINITY)) {  // nothing to choose from
     if (tid == 0) {

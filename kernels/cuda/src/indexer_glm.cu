@@ -151,6 +151,10 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
 #pragma unroll
     for (int i = 0; i < S; i++) mbar_init(shared_of(&s.full[group][i]), 1), id[i] = page_of(i);
     mbar_ready();
+    // Whatever is in them, they are on their way to L2 while the kernels before work.
+#pragma unroll
+    for (int i = 0; i < S; i++)
+      if (group + i * W < p.span) prefetch(static_cast<const char*>(p.cache) + (size_t)id[i] * kPageBytes<F>, kPageBytes<F>);
   }
   ready(p.at);
   begin();  // what comes next may count on all before this

@@ -30,7 +30,7 @@ type wideP struct {
 	heads, xhead, yhead        int32
 	whead, panelHead           int64
 	rope, pos                  uintptr
-	nrope                      int32
+	nrope, stages              int32
 }
 
 // wide launches a product, if it is one for src/wide.cu. blocks: of 8 slices each
@@ -50,7 +50,7 @@ func (d *device) wide(a *gemmP, w *weight, blocks int32) (bool, error) {
 	if err != nil || p.per%2 != 0 {
 		return false, err
 	}
-	few, many := p.best(f, sms, limit), p.many(sms)
+	few, many := p.best(f, sms, limit), p.many(f, sms, limit)
 	if few.shared > 0 && few.time <= many.time {
 		return true, d.few(&p, f, few, sms)
 	}
@@ -58,6 +58,7 @@ func (d *device) wide(a *gemmP, w *weight, blocks int32) (bool, error) {
 	if p.rope != 0 {
 		extra = 1
 	}
+	p.stages = many.stages
 	p.panelHead = int64(many.tiles) * int64(many.tokens) * int64(p.k) * 4
 	p.panels = d.work(scratchPanels, p.panelHead*int64(p.heads))
 	split := p.split(d.turn, fmt.Sprintf("wide_split_%s_%d", f, many.tokens))
@@ -99,18 +100,21 @@ func (s split) follows(last split) bool {
 
 // manyWay is a way to have all of k in a block.
 type manyWay struct {
-	tokens, shared int32
-	tiles          uint32
-	time           int64 // ns, roughly
+	tokens, stages, shared int32
+	tiles                  uint32
+	time                   int64 // ns, roughly
 }
 
 // many estimates the ways to have all of k in a block and returns the faster one.
-func (p *wideP) many(sms int32) (best manyWay) {
-	for _, w := range []struct{ tokens, stages, ns int32 }{{64, 8, 690}, {128, 4, 860}} { // ns: a unit of 64 columns
-		m := manyWay{tokens: w.tokens, tiles: ceil(p.m, w.tokens), shared: w.stages*(w.tokens*256+16) + 1024}
-		if p.blocks > 1 {
-			m.shared += w.tokens / 2 * 256 * 4
-		}
+func (p *wideP) many(f string, sms, limit int32) (best manyWay) {
+	weights := int32(16384) // of 64 columns
+	if f == "fp4" {
+		weights = 8 * 576
+	}
+	for _, w := range []struct{ tokens, ns int32 }{{64, 620}, {128, 720}} { // ns: a unit of 64 columns
+		stage := (w.tokens*256 + weights + 1023) / 1024 * 1024
+		m := manyWay{tokens: w.tokens, tiles: ceil(p.m, w.tokens), stages: min(8, (limit-1024)/(stage+16))}
+		m.shared = 1024 + m.stages*(stage+16)
 		rounds := int64(ceil(int32(ceil(p.n, 128)*m.tiles)*p.heads, sms))
 		m.time = 3000 + int64(p.m)*int64(p.k)*int64(p.heads)/450 + rounds*int64(p.k/64)*int64(w.ns)
 		if best.tokens == 0 || m.time < best.time {

@@ -35,7 +35,7 @@ func TestFewWays(t *testing.T) {
 				t.Errorf("%s, %d rows: %d blocks: %+v", c.name, m, all, w)
 			}
 			if m == 16 || m == 64 || m == 256 {
-				t.Logf("%s, %d rows: %+v, or %+v", c.name, m, w, p.many(sms))
+				t.Logf("%s, %d rows: %+v, or %+v", c.name, m, w, p.many("bf16", sms, limit))
 			}
 		}
 	}

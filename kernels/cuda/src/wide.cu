@@ -22,37 +22,30 @@ struct WideP {
   const float* rope;
   const int* pos;
   int nrope;
+  int stages;
 };
 
-// load_here stays where it is among products: a later product's wait for an earlier
-// load is one for all loads before it.
-__device__ __forceinline__ uint4 load_here(const uint4* p) {
-  uint4 v;
-  asm volatile("ld.global.nc.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
-  return v;
-}
-
-// W16, W4: a unit of 64 columns of the lane's rows of a tile, in BF16 or NVFP4.
+// W16, W4: a unit of 64 columns of the lane's rows of a tile, in BF16 or NVFP4; read is
+// half its fragments.
 struct W16 {
   static constexpr bool kFp4 = false;
-  uint4 q[4];
-  __device__ __forceinline__ void load(const char* w, size_t unit, int lane) {
-    const uint4* p = reinterpret_cast<const uint4*>(w) + unit * 128 + lane;
+  static constexpr int kUnit = 2048;
+  static __device__ __forceinline__ void read(uint32_t (&a)[2][4], const char* unit, int half, int lane) {
+    const uint4* p = reinterpret_cast<const uint4*>(unit) + half * 64 + lane;
 #pragma unroll
-    for (int j = 0; j < 4; j++) q[j] = load_here(p + j * 32);
+    for (int j = 0; j < 2; j++) {
+      uint4 q = p[j * 32];
+      a[j][0] = q.x, a[j][1] = q.y, a[j][2] = q.z, a[j][3] = q.w;
+    }
   }
-  __device__ __forceinline__ void fragment(uint32_t (&a)[4], int j) const { a[0] = q[j].x, a[1] = q[j].y, a[2] = q[j].z, a[3] = q[j].w; }
 };
 struct W4 {
   static constexpr bool kFp4 = true;
-  Fp4 u;
-  __device__ __forceinline__ void load(const char* w, size_t unit, int lane) {
-    const char* p = w + unit * kFp4Unit;
-    u = {load_here(fp4_codes(p, lane)), __ldg(fp4_scales(p, lane))};
-  }
-  __device__ __forceinline__ void fragment(uint32_t (&a)[4], int j) const {
-    uint32_t s = j < 2 ? fp4_scale<0>(u.s.x) : fp4_scale<1>(u.s.x), t = j < 2 ? fp4_scale<0>(u.s.y) : fp4_scale<1>(u.s.y);
-    unpack_fp4(a, j == 0 ? u.q.x : j == 1 ? u.q.y : j == 2 ? u.q.z : u.q.w, s, t);
+  static constexpr int kUnit = kFp4Unit;
+  static __device__ __forceinline__ void read(uint32_t (&a)[2][4], const char* unit, int half, int lane) {
+    uint2 q = reinterpret_cast<const uint2*>(fp4_codes(unit, lane))[half], s = *fp4_scales(unit, lane);
+    uint32_t s0 = half ? fp4_scale<1>(s.x) : fp4_scale<0>(s.x), t0 = half ? fp4_scale<1>(s.y) : fp4_scale<0>(s.y);
+    unpack_fp4(a[0], q.x, s0, t0), unpack_fp4(a[1], q.y, s0, t0);
   }
 };
 
@@ -90,15 +83,15 @@ __device__ __forceinline__ void wide_split(const WideP& p) {
   // The call ends with its product.
 }
 
-// Many rows: a block has 64 WG outputs of NT tokens and all of k, a warpgroup that
-// fetches panels into a ring of S; weights go from memory to registers. grid (outputs, tokens, heads)
-template <typename W, int NT, int WG, int S>
+// Many rows: a block has 64 WG outputs of NT tokens and all of k. A warp fetches panels
+// and weights into a ring of p.stages. grid (outputs, tokens, heads)
+template <typename W, int NT, int WG>
 __device__ __forceinline__ void wide(const WideP& p) {
   extern __shared__ __align__(1024) char smem[];
-  constexpr int kPanels = NT * 256;  // hi and lo
+  constexpr int kPanels = NT * 256, kUnit = W::kUnit, kWeights = WG * 4 * kUnit, kStage = (kPanels + kWeights + 1023) / 1024 * 1024;  // hi and lo
+  const int S = p.stages;
   char* ring = smem + (-(int)shared_of(smem) & 1023);
-  uint32_t full = shared_of(ring + S * kPanels), empty = full + S * 8;
-  float* total = reinterpret_cast<float*>(ring + S * (kPanels + 16)) + threadIdx.x;  // of blocks, where there are several
+  uint32_t full = shared_of(ring + S * kStage), empty = full + S * 8;
   begin();
   int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3, kt = p.k / 64, head = blockIdx.z;
   if (p.rope && blockIdx.x == gridDim.x - 1) {
@@ -107,78 +100,87 @@ __device__ __forceinline__ void wide(const WideP& p) {
     return finish(p.at);
   }
   if (tid == 0) {
-    for (int s = 0; s < S; s++) mbar_init(full + s * 8, 128), mbar_init(empty + s * 8, WG * 4);
+    for (int s = 0; s < S; s++) mbar_init(full + s * 8, 1), mbar_init(empty + s * 8, WG * 4);
     mbar_ready();
   }
   __syncthreads();
   if (warp >= WG * 4) {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-    ready(nullptr);
-    const char* x = p.panels + head * p.panelhead + (size_t)blockIdx.y * kt * kPanels + (tid - WG * 128) * 16;
-    uint32_t to = shared_of(ring) + (tid - WG * 128) * 16;
-    for (int i = 0; i < kt; i++, x += kPanels) {
-      int s = i % S;
-      if (i >= S) mbar_wait(empty + s * 8, (i / S - 1) & 1);
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (warp == WG * 4 && lane == 0) {
+      const char *w = static_cast<const char*>(p.w) + head * p.whead, *x = p.panels + head * p.panelhead + (size_t)blockIdx.y * kt * kPanels;
+      int first = blockIdx.x * WG * 4, last = (p.n + 15) / 16 - 1;
+      auto weights = [&](int i, uint32_t to, uint32_t bar) {
+        mbar_expect(bar, kPanels + kWeights);
 #pragma unroll
-      for (int j = 0; j < kPanels; j += 2048) copy16(to + s * kPanels + j, x + j, true);
-      copies_arrive(full + s * 8);
+        for (int j = 0; j < WG * 4; j++) copy_bulk(to + kPanels + j * kUnit, w + ((size_t)min(first + j, last) * kt + i) * kUnit, kUnit, bar);
+      };
+      auto panels = [&](int i, uint32_t to, uint32_t bar) { copy_bulk(to, x + (size_t)i * kPanels, kPanels, bar); };
+      uint32_t at = shared_of(ring);
+      for (int i = 0; i < S && i < kt; i++) weights(i, at + i * kStage, full + i * 8);
+      ready(nullptr);
+      for (int i = 0; i < S && i < kt; i++) panels(i, at + i * kStage, full + i * 8);
+      for (int i = S, s = 0, phase = 0; i < kt; i++) {
+        mbar_wait(empty + s * 8, phase);
+        weights(i, at + s * kStage, full + s * 8), panels(i, at + s * kStage, full + s * 8);
+        if (++s == S) s = 0, phase ^= 1;
+      }
     }
+    __syncwarp();
   } else {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 240;");
-    int tile = blockIdx.x * WG * 4 + warp;
-    const char* w = static_cast<const char*>(p.w) + head * p.whead;
-    size_t unit = (size_t)min(tile, (p.n + 15) / 16 - 1) * kt;
-    W q[2];  // this unit and the next, which is fetched while this one's products run
-    q[0].load(w, unit, lane);
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     ready(p.at);
-    float acc[NT / 2], sum[NT / 2] = {};
-    int step = 0, slice = 0, s = 0, phase = 0, block = 0;
-    for (int i = 0; i < kt; i += 2)
+    const char* weights = ring + kPanels + warp * kUnit;
+    uint32_t at = shared_of(ring), a[2][2][4];  // fragments of half a unit, and of the other half
+    float acc[NT / 2], sum[NT / 2] = {}, total[NT / 2] = {};  // of a slice, of a block of slices, of blocks
+    int step = 0, slice = 0, s = 0, phase = 0, before = -1;
+    bool several = false;
+    mbar_wait(full, 0);
+    W::read(a[0], weights, 0, lane), W::read(a[1], weights, 1, lane);
+    for (int i = 0; i < kt; i++) {
+      Operand hi(at + s * kStage), lo = hi + (NT * 128 >> 4);
+      const int now = s;
+      if (++s == S) s = 0, phase ^= 1;
 #pragma unroll
-      for (int b = 0; b < 2; b++)
-        if (i + b < kt) {
-          mbar_wait(full + s * 8, phase);
-          written();  // the panels, by others
-          uint64_t hi = operand(shared_of(ring + s * kPanels)), lo = hi + (NT * 128 >> 4);
+      for (int h = 0; h < 2; h++) {
+        wg_fence();
 #pragma unroll
-          for (int h = 0; h < 2; h++) {
-            uint32_t a[2][4];
-            q[b].fragment(a[0], h * 2), q[b].fragment(a[1], h * 2 + 1);
-            wg_fence();
-#pragma unroll
-            for (int j = 0; j < 2; j++) {
-              wgmma(acc, a[j], lo + (h * 2 + j) * 2, j ? 1 : step);
-              wgmma(acc, a[j], hi + (h * 2 + j) * 2, 1);
-            }
-            wg_commit();
-            if (h == 0) q[b ^ 1].load(w, unit + min(i + b + 1, kt - 1), lane);
-            step += 2;
-            if (step == p.per) {
-              wg_wait<0>();
-              add_to(sum, acc);
-              step = 0;
-              if (++slice == kWarps && p.blocks > 1) {
-#pragma unroll
-                for (int j = 0; j < NT / 2; j++) {
-                  float* at = total + j * (WG * 128);
-                  *at = (block ? *at : 0) + sum[j];
-                  sum[j] = 0;
-                }
-                slice = 0, block++;
-              }
-            }
-          }
-          wg_wait<0>();
-          if (lane == 0) mbar_arrive(empty + s * 8);
-          if (++s == S) s = 0, phase ^= 1;
+        for (int j = 0; j < 2; j++) {
+          wgmma(acc, a[h][j], lo + (h * 2 + j) * 2, j ? 1 : step);
+          wgmma(acc, a[h][j], hi + (h * 2 + j) * 2, 1);
         }
-    if (step) add_to(sum, acc);
-    if (block) {
+        wg_commit();
+        step += 2;
+        if (step == p.per) {
+          wg_wait<0>();
+          add_to(sum, acc);
+          step = 0;
+          if (++slice == kWarps && p.blocks > 1) {
+            add_to(total, sum);
+            slice = 0, several = true;
 #pragma unroll
-      for (int j = 0; j < NT / 2; j++) sum[j] = total[j * (WG * 128)] + sum[j];
+            for (int j = 0; j < NT / 2; j++) sum[j] = 0;
+          }
+        }
+        // The other half's fragments of the next unit, for its products with these ones are done.
+        wg_wait<1>();
+        if (h == 0) {
+          if (i > 0) {
+            if (lane == 0) mbar_arrive(empty + before * 8);
+            W::read(a[1], weights + now * kStage, 1, lane);
+          }
+        } else if (i + 1 < kt) {
+          mbar_wait(full + s * 8, phase);
+          W::read(a[0], weights + s * kStage, 0, lane);
+        }
+      }
+      before = now;
     }
+    wg_wait<0>();
+    if (step) add_to(sum, acc);
+#pragma unroll
+    for (int j = 0; j < NT / 2; j++) sum[j] = several ? total[j] + sum[j] : sum[j];
+    int r = (blockIdx.x * WG * 4 + warp) * 16 + g, m = blockIdx.y * NT + t * 2;
     float* y = p.y + (size_t)head * p.yhead;
-    int r = tile * 16 + g, m = blockIdx.y * NT + t * 2;
     float s0 = scale_of(p, r), s1 = scale_of(p, r + 8);
 #pragma unroll
     for (int j = 0; j < NT / 8; j++)
@@ -216,9 +218,7 @@ struct R4 {
     if (lane < 4) copy16(stage + 512 + lane * 16, w + 512 + lane * 16, true);
   }
   static __device__ __forceinline__ void fragments(uint32_t (&a)[kSteps][4], const char* stage, int lane) {
-    W4 w{{*fp4_codes(stage, lane), *fp4_scales(stage, lane)}};
-#pragma unroll
-    for (int j = 0; j < kSteps; j++) w.fragment(a[j], j);
+    W4::read(reinterpret_cast<uint32_t(&)[2][4]>(a[0]), stage, 0, lane), W4::read(reinterpret_cast<uint32_t(&)[2][4]>(a[2]), stage, 1, lane);
   }
 };
 
@@ -396,8 +396,8 @@ extern "C" __global__ void __launch_bounds__(256) few_sum(const __grid_constant_
 #endif
 #define SPLIT(name, nt, fp4) \
   extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ WideP p) { HOPPER((wide_split<nt, fp4>(p));) }
-#define WIDE(name, w, nt, s) \
-  extern "C" __global__ void __launch_bounds__(384, 1) name(const __grid_constant__ WideP p) { HOPPER((wide<w, nt, 2, s>(p));) }
+#define WIDE(name, w, nt) \
+  extern "C" __global__ void __launch_bounds__(384, 1) name(const __grid_constant__ WideP p) { HOPPER((wide<w, nt, 2>(p));) }
 #define FEW(name, w, nt)                                                                                                        \
   extern "C" __global__ void __launch_bounds__(768, 1) name##_6(const __grid_constant__ WideP p) { HOPPER((few<w, nt, 6, true>(p));) } \
   extern "C" __global__ void __launch_bounds__(512, 1) name##_4(const __grid_constant__ WideP p) { HOPPER((few<w, nt, 4, false>(p));) }
@@ -405,10 +405,10 @@ SPLIT(wide_split_bf16_64, 64, false)
 SPLIT(wide_split_bf16_128, 128, false)
 SPLIT(wide_split_fp4_64, 64, true)
 SPLIT(wide_split_fp4_128, 128, true)
-WIDE(wide_bf16_64, W16, 64, 8)
-WIDE(wide_bf16_128, W16, 128, 4)
-WIDE(wide_fp4_64, W4, 64, 8)
-WIDE(wide_fp4_128, W4, 128, 4)
+WIDE(wide_bf16_64, W16, 64)
+WIDE(wide_bf16_128, W16, 128)
+WIDE(wide_fp4_64, W4, 64)
+WIDE(wide_fp4_128, W4, 128)
 FEW(few_bf16_16, R16, 16)
 FEW(few_bf16_32, R16, 32)
 FEW(few_bf16_64, R16, 64)

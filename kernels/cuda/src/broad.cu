@@ -86,11 +86,13 @@ __device__ __forceinline__ void broad(const BroadP& p) {
     }
     commit();
   };
-  // Two pieces at a time: the kernels in front still need the memory system.
+  // A piece or two at a time: the kernels in front still need the memory system, and
+  // are short where there is one row.
 #pragma unroll 1
   for (int i = 0; i < p.slots; i++) {
     fill(i, i);
-    landed<1>();
+    if (p.m > 1) landed<1>();
+    else landed<0>();
   }
   ready(p.at);
   int row = min(g, p.m - 1), end = min(p.k, (lo + n) * 16 * F);  // columns of fragments without a row are not used

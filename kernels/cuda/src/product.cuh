@@ -129,7 +129,7 @@ __device__ __forceinline__ void product(const ProductP& p, int block, char* smem
   }
   float4 v[kCells];
   auto window = [&](int first) {  // group
-    int k = (lo + first * kGroup) * F * 16 + lane * 4, left = n > 0 ? p.k - k : 0;
+    int k = (lo + first * kGroup) * F * 16 + lane * 4, left = min(p.k, (lo + n) * F * 16) - k;
     if (gated) bring<R, true>(v, gated + k, p.m, R == 1 ? hop : p.k, left);
     else bring<R, false>(v, p.x + (size_t)head * p.xhead + k, p.m, hop, left);
   };

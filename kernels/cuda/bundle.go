@@ -22,6 +22,7 @@ const (
 	opKey
 	opRotary
 	opSilu
+	opRoute
 )
 
 const (
@@ -53,6 +54,11 @@ type bundleP struct {
 func segmentsOf(c *kernels.Call) int {
 	name := string(c.Kernel)
 	switch {
+	case name == "moe_route":
+		if c.Dims.M > bundleRows || c.Dims.Groups > inRegisters {
+			return 0
+		}
+		return 1
 	case name == "rms_norm" || name == "silu_mul" || strings.HasPrefix(name, "latent_write") || strings.HasPrefix(name, "index_write"):
 		return 1
 	case name != "gemm_bf16" && name != "gemm_fp8" && name != "v_up_bf16" && name != "q_absorb_bf16",

@@ -20,6 +20,10 @@ func route(d *device, c *kernels.Call, at uintptr) error {
 	d.grouped = kernels.Buffer{}
 	a := routeP{x: d.ptr(c.Args[0]), bias: d.ptr(c.Args[1]), experts: d.ptr(c.Args[2]), weights: d.ptr(c.Args[3]), at: at, m: x.M, n: x.Groups, topk: x.TopK,
 		ldx: ld(c.Args[0], x.Groups), ldw: ld(c.Args[3], x.TopK), scale: s[0], groups: int32(s[1]), keep: int32(s[2]), norm: int32(s[3])}
+	if segmentsOf(c) > 0 {
+		const memory = 1792 // of a warp, RouteMemory
+		return d.segment(segment{op: opRoute, blocks: ceil(x.M, 8), cluster: 1, shared: 8 * memory}, unsafe.Pointer(&a), unsafe.Sizeof(a))
+	}
 	name, shared := "moe_route", uint32(0)
 	if x.Groups > inRegisters {
 		name, shared = "moe_route_many", uint32(x.Groups)*4

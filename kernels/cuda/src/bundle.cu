@@ -1,9 +1,10 @@
 // A bundle: small calls that do not wait for each other, in one launch. Each has a
 // segment of the blocks, and its own stamps.
 #include "product.cuh"
+#include "route.cuh"
 #include "rows.cuh"
 
-enum Op { kProductBf16, kProductFp8, kNorm, kLatent, kKey, kRotary, kSilu };  // as in bundle.go
+enum Op { kProductBf16, kProductFp8, kNorm, kLatent, kKey, kRotary, kSilu, kRoute };  // as in bundle.go
 
 constexpr int kSegments = 4;
 
@@ -14,6 +15,7 @@ struct BundleP {
   union {
     ProductP product;
     RowsP rows;
+    RouteP route;
   } p[kSegments];
 };
 
@@ -32,6 +34,7 @@ __device__ __forceinline__ void bundle(const BundleP& b) {
     case kKey: return key(b.p[s].rows, block);
     case kRotary: return rotary(b.p[s].rows, block);
     case kSilu: return gate(b.p[s].rows, block);
+    case kRoute: return route(b.p[s].route, block, smem);
   }
 }
 

@@ -13,7 +13,9 @@ import (
 
 const (
 	upWarps     = 16
+	downWarps   = 15 // of experts_down_fp4_all
 	severalRows = 16 // from more on, kernels with more weights in flight are faster
+	fewestRows  = 2  // up to so many, making no list is faster
 )
 
 // chip is what the launchers ask of a GPU.
@@ -65,6 +67,18 @@ func (a *moeP) kt() int32               { return (a.k + 63) / 64 }
 func (a *moeP) most() int32 {
 	pairs := a.m * a.topk
 	return min(pairs, a.groups+pairs/a.tokens)
+}
+
+// downAll prepares a launch of experts_down_fp4_all with the shared memory that it
+// says, or finds that the kernel does not take the call.
+func (a *moeP) downAll(limit int32) (shared int32, ok bool) {
+	const slots, experts, most, rows, item, x, y = 18, 256, 96, 4, 3 * 4 * 576, 4*128 + 64, 3*16 + 4
+	pairs, words := a.m*a.topk, (a.m+31)/32
+	shared = downWarps*2*rows*x + slots*12 + 8 + most*4 + experts*20 + experts*9/8*words*4 + pairs*16 + a.m*y*4
+	shared = (shared + 127) / 128 * 128
+	a.slots = min(slots, pairs, (limit-shared)/item)
+	return shared + a.slots*item, a.slots >= min(pairs, downWarps) && a.k == 256 && a.n%96 == 0 && a.groups <= experts && a.m <= most && pairs <= 2*32*downWarps &&
+		(a.ldx|a.ldy)%4 == 0 && (a.x|a.y)%16 == 0
 }
 
 // chunks calls f with the call's rows, or with as many at a time as f can take.
@@ -132,8 +146,6 @@ func (d *device) downExperts(a moeP, experts kernels.Buffer) error {
 	early, tiles := d.follows(experts), int32(ceil(a.n, 16))
 	name, per := "experts_down_fp4_0_1", int32(ceil(tiles, blocks))
 	switch {
-	case a.kt() == 4 && a.m > severalRows:
-		name = "experts_down_fp4_256_4"
 	case a.kt() == 4:
 		name = "experts_down_fp4_256_2"
 	case a.kt()%2 == 0:
@@ -143,6 +155,9 @@ func (d *device) downExperts(a moeP, experts kernels.Buffer) error {
 	return a.chunks(func(a moeP) (bool, error) {
 		a.early, early = early, 0
 		pairs := a.m * a.topk
+		if shared, ok := a.downAll(limit); ok && a.m > fewestRows {
+			return true, d.do("experts_down_fp4_all", [3]uint32{uint32(tiles / 3), 1, 1}, downWarps*32, uint32(shared), unsafe.Pointer(&a))
+		}
 		for a.tokens = min(a.m, 4); a.tokens > 0; a.tokens-- {
 			parts := align16(pairs * (per*64 + 4))
 			shared := a.lists(a.most()) + a.staged(upWarps*a.tokens)

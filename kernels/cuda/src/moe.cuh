@@ -15,8 +15,8 @@ struct MoeP {
   u64* at;
   int m, n, k, topk, groups, ldx, ldy, ldw;
   int by_pair;           // x has a row for each pair even where tokens share one (quantised inputs)
-  int tokens, slots;     // experts.cuh: rows of a group; up: groups of a block, at most
-  int early;             // may be read before ready: by up x, by down the experts
+  int tokens, slots;     // experts.cuh: rows of a group; up: groups of a block, at most; down: experts of the ring
+  int early;             // may be read before ready: by up x, by down the experts and their weights
   int64_t wexpert;       // bytes from one expert to the next
 };
 

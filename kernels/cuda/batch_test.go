@@ -51,6 +51,8 @@ func TestBatchBits(t *testing.T) {
 		{"gemm_bf16", kernels.Dims{N: 256, K: 6144}},
 		{"gemm_bf16", kernels.Dims{N: 6144, K: 256}},
 		{"gemm_fp8", kernels.Dims{N: 2784, K: 6144}},
+		{"gemm_fp8", kernels.Dims{N: 6464, K: 2048}},  // of few rows for src/broad.cu
+		{"gemm_bf16", kernels.Dims{N: 7000, K: 1000}}, // likewise, nothing whole
 		{"gemm_fp4", kernels.Dims{N: 512, K: 6144}},
 		{"q_absorb_bf16", kernels.Dims{Heads: 8, N: 512, K: 192, Rope: 64}},
 		{"v_up_bf16", kernels.Dims{Heads: 8, N: 256, K: 512}},

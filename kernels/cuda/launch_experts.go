@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	upWarps     = 16
-	downWarps   = 15 // of experts_down_fp4_all
-	severalRows = 16 // from more on, kernels with more weights in flight are faster
-	fewestRows  = 2  // up to so many, making no list is faster
+	upWarps    = 16
+	downWarps  = 15 // of experts_down_fp4_all
+	fewestRows = 2  // up to so many, making no list is faster
 )
 
 // chip is what the launchers ask of a GPU.

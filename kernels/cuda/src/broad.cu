@@ -113,7 +113,7 @@ __device__ __forceinline__ void broad(const BroadP& p) {
   float acc[2][kSide][4] = {};
   int slot = 0, ahead = p.slots;
   auto piece = [&](auto work) {
-    if (p.slots == 4) landed<3>();
+    if (p.slots == kSlots) landed<kSlots - 1>();
     else if (p.slots == 3) landed<2>();
     else if (p.slots == 2) landed<1>();
     else landed<0>();

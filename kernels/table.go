@@ -157,7 +157,8 @@ var Table = join(
 				return experts(w, d, 2*d.N, d.K, 4*(i64(d.M)*i64(d.K)+i64(d.M)*i64(d.TopK)*i64(d.N)))
 			},
 			Examples: []Dims{{M: 1, N: 16, K: 256, Groups: 16, TopK: 4}, {M: 64, N: 16, K: 256, Groups: 16, TopK: 4},
-				{M: 1, N: 512, K: 1536, Groups: 64, TopK: 8}, {M: 5, N: 64, K: 1536, Groups: 64, TopK: 8}},
+				{M: 1, N: 512, K: 1536, Groups: 64, TopK: 8}, {M: 5, N: 64, K: 1536, Groups: 64, TopK: 8},
+				{M: 1, N: 32, K: 6144, Groups: 16, TopK: 4}, {M: 17, N: 48, K: 6144, Groups: 16, TopK: 4}},
 			Help: "y = silu(x gateᵀ) · (x upᵀ) by expert, " + format(f) + " weights"}
 	}),
 	each([]Format{F32, BF16, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 
 	"glmbatch/kernels"
@@ -105,30 +106,63 @@ func (a *moeP) chunks(f func(moeP) (bool, error)) error {
 	return fmt.Errorf("%w: experts of %dx%d on a GPU with little shared memory", kernels.ErrKernel, a.n, a.k)
 }
 
+const (
+	ringK       = 6144
+	ringThreads = 640    // and experts, at most
+	ringBytes   = 190704 // of shared memory, besides its list and what making that takes
+)
+
+// inRing is the shared memory of experts_up_fp4_6144, see src/experts_ring.cu; 0: the
+// call is not one for it.
+func (a *moeP) inRing() int32 {
+	chunks := int64(ceil(a.m*a.topk, 32))
+	bytes := ringBytes + int64(a.slots)*(2+4)*4 + (chunks+1)*int64(a.groups)*4 + ringThreads/32*4
+	if a.k != ringK || a.m == 1 || a.m >= 1<<15 || a.groups > ringThreads || bytes > math.MaxInt32 {
+		return 0
+	}
+	return int32(bytes)
+}
+
+// spread is how many groups a block's part of all groups and tiles may have.
+func (a *moeP) spread(blocks int32) int32 {
+	tiles := a.n / 16
+	return int32(ceil(int32(ceil(a.most()*tiles, blocks)), tiles)) + 1
+}
+
 // upExperts launches moe_up with FP4 weights.
 func (d *device) upExperts(a moeP, experts kernels.Buffer) error {
 	blocks, limit, err := d.chip()
 	if err != nil {
 		return err
 	}
-	early, tiles := d.follows(experts), a.n/16
-	name := "experts_up_fp4_1"
-	switch units := a.kt(); {
-	case units%(6*upWarps) == 0 && a.m > 2:
-		name = "experts_up_fp4_6"
-	case units%(2*upWarps) == 0:
-		name = "experts_up_fp4_2"
-	}
+	early := d.follows(experts)
 	a.ldy = a.topk * a.n
 	return a.chunks(func(a moeP) (bool, error) {
 		a.early, early = early, 0
+		launch := func(name string, grid, threads, shared int32) (bool, error) {
+			if shared > limit {
+				return false, nil
+			}
+			err := d.do(name, [3]uint32{uint32(grid), 1, 1}, uint32(threads), uint32(shared), unsafe.Pointer(&a))
+			d.leads(experts)
+			return true, err
+		}
+		a.tokens = 4
+		grid := min(blocks, a.most()*a.n/16)
+		a.slots = a.spread(grid)
+		if shared := a.inRing(); shared > 0 && d.warpgroups {
+			if done, err := launch("experts_up_fp4_6144", grid, ringThreads, shared); done {
+				return true, err
+			}
+		}
+		name := "experts_up_fp4_1"
+		if a.kt()%(2*upWarps) == 0 {
+			name = "experts_up_fp4_2"
+		}
 		for a.tokens = min(a.m, 4); a.tokens > 0; a.tokens-- {
-			grid := min(blocks, a.most()*tiles)
-			a.slots = ((a.most()*tiles+grid-1)/grid+tiles-1)/tiles + 1 // groups of a block
-			shared := 2*upWarps*32*4*a.tokens + a.lists(a.slots) + a.staged(a.tokens)
-			if shared <= limit {
-				err := d.do(name, [3]uint32{uint32(grid), 1, 1}, upWarps*32, uint32(shared), unsafe.Pointer(&a))
-				d.leads(experts)
+			grid := min(blocks, a.most()*a.n/16)
+			a.slots = a.spread(grid)
+			if done, err := launch(name, grid, upWarps*32, 2*upWarps*32*4*a.tokens+a.lists(a.slots)+a.staged(a.tokens)); done {
 				return true, err
 			}
 		}

@@ -145,22 +145,26 @@ __device__ __forceinline__ const uint4* staged_x(const char* rows, int xrow, int
   return reinterpret_cast<const uint4*>(rows + ((c < count ? c : 0) + (g >> 2) * tokens) * xrow) + (lane & 3);
 }
 
-// add: one unit of T tiles times the unit's activations x of up to 4 rows. A row's
-// upper and lower terms have sums of their own, which whole adds.
+// add: one unit of T tiles times the unit's activations x of up to 4 rows. A row's upper and lower terms have sums of their own, which whole
+// adds.
 template <int T>
-__device__ __forceinline__ void add(float (&acc)[T][4], const Fp4 (&u)[T], const uint4* x) {
+__device__ __forceinline__ void add(float (&acc)[T][4], const Fp4 (&u)[T], const uint32_t (&x)[8]) {
 #pragma unroll
-  for (int half = 0; half < 2; half++) {
-    uint4 v = x[half * 4];
+  for (int half = 0; half < 2; half++)
 #pragma unroll
     for (int a = 0; a < T; a++) {
+      const uint32_t* v = x + half * 4;
       uint32_t g = half ? fp4_scale<1>(u[a].s.x) : fp4_scale<0>(u[a].s.x), h = half ? fp4_scale<1>(u[a].s.y) : fp4_scale<0>(u[a].s.y), frag[4];
       unpack_fp4(frag, half ? u[a].q.z : u[a].q.x, g, h);
-      mma(acc[a], frag, v.x, v.y);
+      mma(acc[a], frag, v[0], v[1]);
       unpack_fp4(frag, half ? u[a].q.w : u[a].q.y, g, h);
-      mma(acc[a], frag, v.z, v.w);
+      mma(acc[a], frag, v[2], v[3]);
     }
-  }
+}
+template <int T>
+__device__ __forceinline__ void add(float (&acc)[T][4], const Fp4 (&u)[T], const uint4* x) {
+  uint4 v = x[0], w = x[4];
+  add(acc, u, {v.x, v.y, v.z, v.w, w.x, w.y, w.z, w.w});
 }
 template <int T>
 __device__ __forceinline__ void whole(float (&acc)[T][4]) {

@@ -109,4 +109,3 @@ __device__ __forceinline__ void experts_up(const MoeP& p) {
   extern "C" __global__ void __launch_bounds__(512, 1) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
 ENTRY(experts_up_fp4_1, experts_up<1>)
 ENTRY(experts_up_fp4_2, experts_up<2>)
-ENTRY(experts_up_fp4_6, experts_up<6>)

@@ -120,8 +120,8 @@ __device__ __forceinline__ uint32_t sort(uint32_t (&key)[kOfLane]) {
 }
 
 // route has a warp a token. Lane l has experts per*l and on, so that ties go to the
-// lower lane and there to the lower place. What comes after it may start once what
-// came before it is done.
+// lower lane and there to the lower place. In a launch of its own, what comes after it
+// may start once what came before it is done.
 __device__ __forceinline__ void route(const RouteP& p, int block, char* smem) {
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, m = block * (blockDim.x >> 5) + warp, per = (p.n + 31) / 32;
   RouteMemory& mem = reinterpret_cast<RouteMemory*>(smem)[warp];

@@ -109,11 +109,6 @@ func bundles(calls []kernels.Call) [][]int {
 	for i := range calls {
 		for _, j := range deps.add(i, &calls[i]) {
 			if at[j] < 0 {
-				for k := range j { // keys come to L2 while queries are absorbed
-					if at[k] < 0 && absorbs(&calls[k]) && scores(&calls[j]) {
-						open(k, 0)
-					}
-				}
 				open(j, 0)
 			}
 			if gates(&calls[j], &calls[i]) {
@@ -155,9 +150,6 @@ func bundles(calls []kernels.Call) [][]int {
 	}
 	return chain
 }
-
-func absorbs(c *kernels.Call) bool { return strings.HasPrefix(string(c.Kernel), "q_absorb") }
-func scores(c *kernels.Call) bool  { return strings.HasPrefix(string(c.Kernel), "index_logits") }
 
 func writesCache(c *kernels.Call) bool {
 	return strings.HasPrefix(string(c.Kernel), "latent_write") || strings.HasPrefix(string(c.Kernel), "index_write")

@@ -43,7 +43,6 @@ __device__ __forceinline__ void wgmma_f16(float (&d)[32], const uint32_t (&a)[4]
 #undef S16
 #undef S4
 
-
 // put writes four values of a head, those of the given block and lane of a quad, as
 // fragments' columns have them.
 template <int F>
@@ -87,6 +86,48 @@ __device__ __forceinline__ void across(float (&sum)[N][2]) {
 #pragma unroll
     for (int i = 0; i < N; i++) sum[i][0] += __shfl_xor_sync(~0u, sum[i][0], o), sum[i][1] += __shfl_xor_sync(~0u, sum[i][1], o);
 }
+
+// Heads of a row, 4·W threads a head: read, then rotated and put into a room.
+template <int F, int W>
+struct Heads {
+  float4 v[4 / W][2];
+  float w;
+  int head, t, part;
+
+  __device__ __forceinline__ int column(int b, int i) const { return (b * W + part) * 32 + t * 8 + i * 4; }
+  __device__ __forceinline__ void load(const IndexP& p, int m) {
+    head = threadIdx.x / (4 * W), t = threadIdx.x & 3, part = threadIdx.x % (4 * W) >> 2;
+    const float* q = p.q + (size_t)m * p.ldq + (size_t)head * p.k;
+    w = head < p.heads ? p.hw[(size_t)m * p.ldhw + head] * p.scale : 0;
+#pragma unroll
+    for (int b = 0; b < 4 / W; b++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) v[b][i] = head < p.heads ? *reinterpret_cast<const float4*>(q + column(b, i)) : make_float4(0, 0, 0, 0);
+  }
+  __device__ __forceinline__ void store(const IndexP& p, int pos, char* room, float* weights) {
+    const float* angles = p.rope + (size_t)pos * p.nrope;
+    float most = 0, up = 1, down = 1;
+#pragma unroll
+    for (int b = 0; b < 4 / W; b++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        int at = column(b, i);
+        v[b][i] = turn(v[b][i], at < p.nrope ? *reinterpret_cast<const float4*>(angles + at) : make_float4(1, 0, 1, 0));
+        most = most_of(most, v[b][i]);
+      }
+    if (F == 2) {
+#pragma unroll
+      for (int o = 1; o < 4 * W; o *= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, o));
+      int e = exponent(most);
+      up = power(264 - e), down = power(e - 10);
+    }
+#pragma unroll
+    for (int b = 0; b < 4 / W; b++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) put<F>(room, head, b * W + part, i, t, v[b][i], up);
+    if (threadIdx.x % (4 * W) == 0) weights[head] = w * down;
+  }
+};
 
 // fragments are of 16 positions of a page in shared memory. Lanes of different rows
 // read their blocks in different orders, for the banks' sake.
@@ -151,27 +192,13 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
 #pragma unroll
     for (int i = 0; i < S; i++) mbar_init(shared_of(&s.full[group][i]), 1), id[i] = page_of(i);
     mbar_ready();
-    // Whatever is in them, they are on their way to L2 while the kernels before work.
-#pragma unroll
-    for (int i = 0; i < S; i++)
-      if (group + i * W < p.span) prefetch(static_cast<const char*>(p.cache) + (size_t)id[i] * kPageBytes<F>, kPageBytes<F>);
   }
   ready(p.at);
   begin();  // what comes next may count on all before this
   int n = p.pos[m] + 1;
   int count = min(p.span, (n + kPage - 1) / kPage - first), turns = (count - group + W - 1) / W;
-  constexpr int kEach = 4 * W;  // threads of a head
-  int head = threadIdx.x / kEach, j = threadIdx.x % kEach, t = j & 3, part = j >> 2;
-  float4 v[4 / W][2];
-  float w = 0;
-  {
-    const float* q = p.q + (size_t)m * p.ldq + (size_t)head * p.k;
-#pragma unroll
-    for (int b = 0; b < 4 / W; b++)
-#pragma unroll
-      for (int i = 0; i < 2; i++) v[b][i] = head < p.heads ? *reinterpret_cast<const float4*>(q + (b * W + part) * 32 + t * 8 + i * 4) : make_float4(0, 0, 0, 0);
-    if (head < p.heads) w = p.hw[(size_t)m * p.ldhw + head] * p.scale;
-  }
+  Heads<F, W> heads;
+  heads.load(p, m);
   if (count <= 0) return finish(p.at);
   if (leads)
 #pragma unroll
@@ -179,32 +206,10 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
       if (i < turns) fetch(i, id[i]);
       id[i] = page_of(i + S);
     }
-  const float* angles = p.rope + (size_t)(n - 1) * p.nrope;
-  float most = 0;
-#pragma unroll
-  for (int b = 0; b < 4 / W; b++)
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      int at = (b * W + part) * 32 + t * 8 + i * 4;
-      v[b][i] = turn(v[b][i], at < p.nrope ? *reinterpret_cast<const float4*>(angles + at) : make_float4(1, 0, 1, 0));
-      most = most_of(most, v[b][i]);
-    }
-  float up = 1, down = 1;
-  if (F == 2) {
-#pragma unroll
-    for (int o = 1; o < kEach; o *= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, o));
-    int e = exponent(most);
-    up = power(264 - e), down = power(e - 10);
-  }
-#pragma unroll
-  for (int b = 0; b < 4 / W; b++)
-#pragma unroll
-    for (int i = 0; i < 2; i++) put<F>(s.q, head, b * W + part, i, t, v[b][i], up);
-  if (j == 0) s.hw[head] = w * down;
+  heads.store(p, n - 1, s.q, s.hw);
   written();
   __syncthreads();
-  int g = lane >> 2, own = 16 * (warp & 3);
-  t = lane & 3;
+  int g = lane >> 2, t = lane & 3, own = 16 * (warp & 3);
   float2 u[4];
 #pragma unroll
   for (int h = 0; h < 4; h++) u[h] = *reinterpret_cast<const float2*>(s.hw + h * 8 + t * 2);
@@ -242,36 +247,10 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
 template <int F>
 __device__ __forceinline__ void index_split(const IndexP& p) {
   begin();
-  int m = blockIdx.x, head = threadIdx.x >> 3, j = threadIdx.x & 7, t = j & 3, part = j >> 2;
   ready(p.at);
-  const float *q = p.q + (size_t)m * p.ldq + (size_t)head * p.k, *angles = p.rope + (size_t)p.pos[m] * p.nrope;
-  char* room = p.split + (size_t)m * kQueries;
-  float4 v[2][2];
-  float w = head < p.heads ? p.hw[(size_t)m * p.ldhw + head] * p.scale : 0, most = 0;
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-#pragma unroll
-    for (int i = 0; i < 2; i++) v[b][i] = head < p.heads ? *reinterpret_cast<const float4*>(q + (b * 2 + part) * 32 + t * 8 + i * 4) : make_float4(0, 0, 0, 0);
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-      int at = (b * 2 + part) * 32 + t * 8 + i * 4;
-      v[b][i] = turn(v[b][i], at < p.nrope ? *reinterpret_cast<const float4*>(angles + at) : make_float4(1, 0, 1, 0));
-      most = most_of(most, v[b][i]);
-    }
-  float up = 1, down = 1;
-  if (F == 2) {
-#pragma unroll
-    for (int o = 1; o < 8; o *= 2) most = fmaxf(most, __shfl_xor_sync(~0u, most, o));
-    int e = exponent(most);
-    up = power(264 - e), down = power(e - 10);
-  }
-#pragma unroll
-  for (int b = 0; b < 2; b++)
-#pragma unroll
-    for (int i = 0; i < 2; i++) put<F>(room, head, b * 2 + part, i, t, v[b][i], up);
-  if (j == 0) reinterpret_cast<float*>(room + kRoom)[head] = w * down;
+  Heads<F, 2> heads;
+  char* room = p.split + (size_t)blockIdx.x * kQueries;
+  heads.load(p, blockIdx.x), heads.store(p, p.pos[blockIdx.x], room, reinterpret_cast<float*>(room + kRoom));
 }
 // A block has 512 positions of p.span rows: two warpgroups keep the keys of 256 each
 // while rows are of one sequence; a thread of its own copies the queries. A product

@@ -70,7 +70,8 @@ func (a *moeP) most() int32 {
 }
 
 // downAll prepares a launch of experts_down_fp4_all with the shared memory that it
-// says, or finds that the kernel does not take the call.
+// says, or finds that the kernel does not take the call. The first expert of each warp
+// needs a place in the ring: until all have one, none gives its own away.
 func (a *moeP) downAll(limit int32) (shared int32, ok bool) {
 	const slots, experts, most, rows, item, x, y = 18, 256, 96, 4, 3 * 4 * 576, 4*128 + 64, 3*16 + 4
 	pairs, words := a.m*a.topk, (a.m+31)/32

@@ -275,7 +275,7 @@ __device__ __forceinline__ void experts_down_all(const MoeP& p) {
     }
     float acc[T][4] = {};
     const char* item = ring + slot * Room::kItem;
-#pragma unroll 1
+#pragma unroll
     for (int d = 0; d < KT; d++) {
       Fp4 u[T];
 #pragma unroll

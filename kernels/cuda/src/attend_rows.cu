@@ -21,18 +21,6 @@ constexpr int kBytes = kTile * kEntry;
 __device__ __forceinline__ void init(uint32_t bar, int count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory"); }
 __device__ __forceinline__ void arrive(uint32_t bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory"); }
 __device__ __forceinline__ void expect(uint32_t bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory"); }
-// await is latent.cuh's. Idle: who waits long leaves the others their turns.
-template <bool kIdle = false>
-__device__ __forceinline__ void await(uint32_t bar, int phase) {
-#pragma unroll 1
-  for (int i = 0; i < 1 << 20; i++) {
-    uint32_t done;
-    asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(bar), "r"(phase) : "memory");
-    if (done) return;
-    if (kIdle) __nanosleep(100);
-  }
-  __trap();
-}
 
 struct Weights {                // of 32 positions
   uint4 part[4][2][32];         // B fragments, by the latents' scales and 16 positions: high parts, then low ones
@@ -92,7 +80,7 @@ __device__ __forceinline__ void stage_rows(const AttendP& p, Shared& s, const Pa
   for (int w = 0; w < kFetchWarps; w++) most = fmaxf(most, s.most[w][g]);
   int e = exponent(most);
   float up = power(264 - e);
-  if (turn >= 2) await(bars + kScored + b * 8, (turn / 2 - 1) & 1);
+  if (turn >= 2) mbar_wait(bars + kScored + b * 8, (turn / 2 - 1) & 1);
   if (warp == 0 && t == 0) s.down[b][g] = power(e - 10);
 #pragma unroll 4
   for (int i = 0; i < kEach; i++) {
@@ -125,7 +113,7 @@ __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int item
 #pragma unroll 1
       for (int j = 0; j < 4; j++) {
         int at = (k & 1) * 4 + j;
-        if (k >= 2) await<true>(bars + kEmpty + at * 8, (k / 2 - 1) & 1);
+        if (k >= 2) mbar_wait<true>(bars + kEmpty + at * 8, (k / 2 - 1) & 1);
         bool mine = lane >> 3 == j;
         char* row = s.tile[at] + (warp * 8 + (lane & 7)) * kEntry;
         int count = __popc(__ballot_sync(~0u, mine && slot >= 0));
@@ -157,7 +145,7 @@ __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int item
     Part r = part_of<C>(p, item, groups);
     int b = turn & 1, left = r.n - r.lo - pair * kTile - half * 16 - place(2 * t);  // positions from the lane's on
     const int next = place(2 * t + 1) - place(2 * t);
-    await(bars + kStaged + b * 8, turn / 2 & 1);
+    mbar_wait(bars + kStaged + b * 8, turn / 2 & 1);
     float down = s.down[b][g];
     const uint4* q = s.q[b];
 #pragma unroll 1
@@ -165,7 +153,7 @@ __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int item
       int at = (k & 1) * 4 + pair;
       const char* tile = s.tile[at];
       float v[4][2], w[2][2];
-      await(bars + kFullAt + at * 8, k / 2 & 1);
+      mbar_wait(bars + kFullAt + at * 8, k / 2 & 1);
       scores<1>(v, q, tile, half, down, lane);
       // Each warp has the other's half of the sums for 16 positions.
       s.score[pair][half][lane] = half ? make_float4(v[0][0], v[0][1], v[1][0], v[1][1]) : make_float4(v[2][0], v[2][1], v[3][0], v[3][1]);
@@ -219,7 +207,7 @@ __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int item
       sum += __shfl_xor_sync(~0u, sum, 1);
       sum += __shfl_xor_sync(~0u, sum, 2);
       Weights& o = s.weights[pair];
-      if (k >= 1) await(bars + kSummed + pair * 8, (k - 1) & 1);
+      if (k >= 1) mbar_wait(bars + kSummed + pair * 8, (k - 1) & 1);
 #pragma unroll
       for (int d = 0; d < 4; d++) {
         float f = __shfl_sync(~0u, up, d);
@@ -258,7 +246,7 @@ __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items,
       const char* leaf = rows + (k & 1) * (4 * kBytes);
 #pragma unroll
       for (int j = 0; j < 4; j++) {
-        await(bars + kWeighed + j * 8, k & 1);
+        mbar_wait(bars + kWeighed + j * 8, k & 1);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
           uint4 q = *reinterpret_cast<const uint4*>(parts + j * sizeof(Weights) + h * 512);
@@ -333,7 +321,7 @@ __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items,
         if (warp == 0 && g < 2) push(&o->high[2 * t + g], received, 0, g ? high[1] : high[0]), push(&o->weight[2 * t + g], received, 0, g ? v[17] : v[16]);
         continue;
       }
-      await(bars + kReceived, 0);
+      mbar_wait(bars + kReceived, 0);
       float a[2], b[2];
 #pragma unroll
       for (int h = 0; h < 2; h++) {

@@ -170,9 +170,8 @@ __device__ __forceinline__ float4 normed(float4 v, float r, float4 w) { return {
 // makes the inbox ready for those of the next row; parity is that of the row. No
 // block's next value comes before its own is sent, which is when all threads are here.
 __device__ __forceinline__ void come(u64* inbox, int parity) {
-  uint32_t b = __cvta_generic_to_shared(inbox), done = 0;
-  while (!done)
-    asm volatile("{\n\t.reg .pred q;\n\tmbarrier.try_wait.parity.shared.b64 q, [%1], %2;\n\tselp.b32 %0, 1, 0, q;\n\t}" : "=r"(done) : "r"(b), "r"(parity) : "memory");
+  uint32_t b = __cvta_generic_to_shared(inbox);
+  mbar_wait(b, parity);
   if (threadIdx.x == 0) asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(b), "n"(4 * kParts) : "memory");
 }
 

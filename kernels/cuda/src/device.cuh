@@ -96,6 +96,24 @@ __device__ __forceinline__ float2 e4m3x2(uint16_t v) {
   return __half22float2(*reinterpret_cast<__half2*>(&h));
 }
 
+// mbar_wait waits at a barrier of this block for the end of the phase of this parity,
+// and gives up after about a second, which only a fault of the memory takes. Lanes of
+// a warp may get different answers at one time, which the compiler does not expect:
+// by the vote, lanes that wait together go on together. kIdle: who waits long leaves
+// the others their turns.
+template <bool kIdle = false>
+__device__ __forceinline__ void mbar_wait(uint32_t bar, int parity) {
+  unsigned lanes = __activemask();
+#pragma unroll 1
+  for (int i = 0; i < 1 << 20; i++) {
+    uint32_t done;
+    asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.b32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(bar), "r"(parity) : "memory");
+    if (__all_sync(lanes, done)) return;
+    if (kIdle) __nanosleep(100);
+  }
+  __trap();
+}
+
 __device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll
   for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
@@ -153,11 +171,7 @@ __device__ __forceinline__ void send(float* p, u64* inbox, int rank, float v) {
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"((uint32_t)__cvta_generic_to_shared(inbox)), "r"(rank));
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(a), "r"(__float_as_uint(v)), "r"(b) : "memory");
 }
-__device__ __forceinline__ void receive(u64* inbox) {
-  uint32_t b = __cvta_generic_to_shared(inbox), done = 0;
-  while (!done)
-    asm volatile("{\n\t.reg .pred q;\n\tmbarrier.try_wait.parity.shared.b64 q, [%1], 0;\n\tselp.b32 %0, 1, 0, q;\n\t}" : "=r"(done) : "r"(b) : "memory");
-}
+__device__ __forceinline__ void receive(u64* inbox) { mbar_wait((uint32_t)__cvta_generic_to_shared(inbox), 0); }
 // of_block reads p, an address in this block's shared memory, in block rank's.
 __device__ __forceinline__ float of_block(const float* p, int rank) {
   uint32_t a = __cvta_generic_to_shared(p), b;

@@ -83,18 +83,6 @@ struct List {
   }
 };
 
-// await waits at a barrier with all lanes of a warp. They may get different answers:
-// without the vote some would go ahead.
-__device__ __forceinline__ void await(uint32_t bar, int parity) {
-#pragma unroll 1
-  for (int i = 0; i < 1 << 20; i++) {
-    uint32_t done;
-    asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.b32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(bar), "r"(parity) : "memory");
-    if (__all_sync(~0u, done)) return;
-  }
-  __trap();
-}
-
 // Walk is a way through a team's ring and the block's items: at item n, of group q.
 struct Walk {
   uint32_t full, empty;  // barriers of the ring
@@ -102,7 +90,7 @@ struct Walk {
   bool fresh = true;  // the group's rows come first
 
   __device__ __forceinline__ Walk(UpRing& ring, int team, int tile) : full(shared_of(ring.full[team])), empty(shared_of(ring.empty[team])), tile(tile) {}
-  __device__ __forceinline__ void landed() const { await(full + stage * 8, phase); }
+  __device__ __forceinline__ void landed() const { mbar_wait(full + stage * 8, phase); }
   __device__ __forceinline__ void step() {
     if (++stage == kStages) stage = 0, phase ^= 1;
   }
@@ -187,7 +175,7 @@ struct Columns {
 __device__ __forceinline__ void add_up(const MoeP& p, UpRing& ring, const List& list, int n, int q, int tile) {
   int lane = threadIdx.x & 31, b = n % kBuffers;
   float2 global = p.global[list.expert[q]];
-  await(shared_of(&ring.there[b]), n / kBuffers & 1);
+  mbar_wait(shared_of(&ring.there[b]), n / kBuffers & 1);
   float4 v = {0, 0, 0, 0};
 #pragma unroll
   for (int i = 0; i < kUpSlices; i++) {
@@ -233,7 +221,7 @@ __device__ __forceinline__ void multiply(const MoeP& p, UpRing& ring, const List
       s[j] = keep + __shfl_xor_sync(~0u, give, 2);
     }
     int b = at.n % kBuffers;
-    if (at.n >= kBuffers) await(shared_of(&ring.added[b]), (at.n / kBuffers - 1) & 1);
+    if (at.n >= kBuffers) mbar_wait(shared_of(&ring.added[b]), (at.n / kBuffers - 1) & 1);
     float2* to = reinterpret_cast<float2*>(&ring.sums[b][warp][t / 2 * 16 + g]) + t % 2;
     to[0] = {s[0], s[1]}, to[16] = {s[2], s[3]};
     __syncwarp();

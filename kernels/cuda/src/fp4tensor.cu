@@ -89,16 +89,8 @@ struct Tensor {
         : "memory");
     asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(shared(done + stage)) : "memory");
   }
-  // wait until the stage's products number use (0, 1, …) have ended. What never ends
-  // is an error, not a hang.
-  __device__ __forceinline__ void wait(int stage, int use) {
-    uint32_t ok = 0;
-    for (int i = 0; !ok; i++) {
-      asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}"
-                   : "=r"(ok) : "r"(shared(done + stage)), "r"((uint32_t)use & 1) : "memory");
-      if (i > 1 << 22) __trap();
-    }
-  }
+  // wait until the stage's products number use (0, 1, …) have ended.
+  __device__ __forceinline__ void wait(int stage, int use) { mbar_wait(shared(done + stage), use & 1); }
   // sums of the thread's output for rows [8 j, 8 j + 8).
   __device__ __forceinline__ void read(float (&v)[8], int j) {
     uint32_t r[8];

@@ -33,16 +33,7 @@ __device__ __forceinline__ void init(u64* bar, int count) { asm volatile("mbarri
 __device__ __forceinline__ void arrive(u64* bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared(bar)) : "memory"); }
 __device__ __forceinline__ void expect(u64* bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(bar)), "r"(bytes) : "memory"); }
 
-// await gives up after about a second, which only a fault of the memory takes.
-__device__ __forceinline__ void await(u64* bar, int phase) {
-#pragma unroll 1
-  for (int i = 0; i < 1 << 20; i++) {
-    uint32_t done;
-    asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.u32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(shared(bar)), "r"(phase) : "memory");
-    if (done) return;
-  }
-  __trap();
-}
+__device__ __forceinline__ void await(u64* bar, int phase) { mbar_wait(shared(bar), phase); }
 
 // remote is the address of what p is here in block rank.
 __device__ __forceinline__ uint32_t remote(const void* p, int rank) {

@@ -24,7 +24,8 @@ const (
 	teamBlocks = 8 // at most
 	teamCalls  = 2
 	teamTiles  = 8 // of 16 outputs in a block, at most
-	teamRing   = 7 // stages of 64 columns
+	teamPanels = 2 // of 64 columns in a stage: copies of less than 4 KiB take long
+	teamRing   = 3 // stages
 	// splitColumns is how many columns x has at least where it is worth a launch to
 	// leave it as panels.
 	splitColumns = 1024
@@ -73,7 +74,7 @@ func (p *teamP) split(blocks, sms int32) bool {
 	per := steps / (8 * blocks)
 	for _, slices := range []int32{8, 4} {
 		parts := 8 * blocks / slices
-		if parts > teamBlocks || per%2 != 0 || slices*per%4 != 0 || slices == 4 && per%4 != 0 {
+		if parts > teamBlocks || per%2 != 0 || slices*per%(4*teamPanels) != 0 || slices == 4 && per%4 != 0 {
 			continue
 		}
 		q := *p
@@ -137,7 +138,7 @@ func (d *device) flushTeams() error {
 		ps[i].until = until
 		all[i] = ps[i]
 	}
-	shared := 1024 + teamRing*(uint32(tiles)*2048+64*256+16) + 16
+	shared := uint32(1040 + teamRing*(teamPanels*(64*256+tiles*2048)+16))
 	return d.enqueue("team_bf16", &driver.Launch{Grid: [3]uint32{uint32(until * parts), ceil(ps[0].m, 64), 1}, Threads: 384, Cluster: uint32(parts), Shared: shared, Params: unsafe.Pointer(&all)})
 }
 

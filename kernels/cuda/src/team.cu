@@ -35,19 +35,19 @@ __device__ __forceinline__ void team_wait() { asm volatile("barrier.cluster.wait
 #define HOPPER(...)  // other GPUs take gemm.cu
 #endif
 
-template <int ST>
 __device__ __forceinline__ void team(const TeamsP& ps) {
   extern __shared__ __align__(1024) char smem[];
   constexpr int NT = 64, kX = NT * 256;
+  constexpr int kPair = 2, ST = 3;  // panels of a stage, so that copies are long; stages
   begin();
   int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3;
   int team = blockIdx.x / ps.p[0].parts, part = blockIdx.x % ps.p[0].parts, second = team >= ps.p[0].until;
   const TeamP& p = ps.p[second];
   if (second) team -= ps.p[0].until;
   int m0 = blockIdx.y * NT, tile0 = team * p.tiles, tiles = (p.n + 15) / 16, kt = p.k / 16, wgs = (p.tiles + 3) / 4;
-  int steps = p.slices * p.per, lo = part * steps, stages = steps / 4;
+  int steps = p.slices * p.per, lo = part * steps, panels = steps / 4, stages = panels / kPair;
   char* ring = smem + (-(int)shared_of(smem) & 1023);
-  int slot = kX + p.tiles * 2048;
+  int slot = kPair * (kX + p.tiles * 2048);
   uint32_t base = shared_of(ring), full = base + ST * slot, empty = full + ST * 8, inbox = empty + ST * 8;
   if (tid == 256) {
     for (int s = 0; s < ST; s++) mbar_init(full + s * 8, 1), mbar_init(empty + s * 8, wgs * 4);
@@ -67,20 +67,18 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
       uint32_t bar = full + i % ST * 8;
       if (lane == 0) mbar_expect(bar, slot);
       __syncwarp();
-      if (lane < p.tiles) copy_bulk(base + i % ST * slot + kX + lane * 2048, w + (size_t)i * 2048, 2048, bar);
+      if (lane < p.tiles) copy_bulk(base + i % ST * slot + kPair * (kX + lane * 2048), w + (size_t)i * (kPair * 2048), kPair * 2048, bar);
     };
     auto rows = [&](int i) {
-      if (lane == 0) copy_bulk(base + i % ST * slot, x + (size_t)i * kX, kX, full + i % ST * 8);
+      if (lane == 0) copy_bulk(base + i % ST * slot, x + (size_t)i * (kPair * kX), kPair * kX, full + i % ST * 8);
     };
-    constexpr int kEarly = 3;  // more would keep x waiting
-    if (warp == 8)
-      for (int i = 0; i < kEarly && i < stages; i++) weights(i);
+    if (warp == 8) weights(0);  // more would keep x waiting
     team_wait();
     ready(nullptr);
     if (warp == 8) {
       for (int i = 0; i < stages; i++) {
         if (i >= ST) mbar_wait(empty + i % ST * 8, (i / ST - 1) & 1);
-        if (i >= kEarly) weights(i);
+        if (i > 0) weights(i);
         rows(i);
       }
     }
@@ -93,8 +91,8 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
     ready(p.at, team == 0 && part == 0 && blockIdx.y == 0);
     bool on = warp < wgs * 4;
     uint32_t a[2][2][4];
-    int s = 0, phase = 0, done = 0;
-    const char* mine = ring + kX + min(warp, p.tiles - 1) * 2048 + lane * 16;
+    int s = 0, phase = 0, at = 0, done = 0;  // stage, panel of it, panels done
+    const char* mine = ring + kPair * (kX + min(warp, p.tiles - 1) * 2048) + lane * 16;
     auto load = [&](uint32_t (&a)[2][4], int at) {
 #pragma unroll
       for (int j = 0; j < 2; j++) {
@@ -102,10 +100,10 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
         a[j][0] = v.x, a[j][1] = v.y, a[j][2] = v.z, a[j][3] = v.w;
       }
     };
-    // half does two steps of a stage, and brings the weights of the next two.
+    // half does two steps of a panel, and brings the weights of the next two.
     auto half = [&](auto b, float (&acc)[32], int more) {
       constexpr int B = decltype(b)::value;
-      uint64_t hi = operand(base + s * slot) + B * 4, lo = hi + (NT * 128 >> 4);
+      uint64_t hi = operand(base + s * slot + at * kX) + B * 4, lo = hi + (NT * 128 >> 4);
       wg_fence();
 #pragma unroll
       for (int j = 0; j < 2; j++) {
@@ -114,15 +112,19 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
       }
       wg_commit();
       int was = s;
+      bool last = B == 1 && at == kPair - 1;
       if (B == 0) {
-        load(a[1], s * slot + 1024);
-      } else if (++done < stages) {
-        if (++s == ST) s = 0, phase ^= 1;
-        mbar_wait(full + s * 8, phase);
-        load(a[0], s * slot);
+        load(a[1], s * slot + at * 2048 + 1024);
+      } else {
+        if (last) s = s + 1 == ST ? 0 : s + 1, phase ^= s == 0;
+        at = last ? 0 : at + 1;
+        if (++done < panels) {
+          if (last) mbar_wait(full + s * 8, phase);
+          load(a[0], s * slot + at * 2048);
+        }
       }
       wg_wait<0>();
-      if (B == 1 && lane == 0) mbar_arrive(empty + was * 8);
+      if (last && lane == 0) mbar_arrive(empty + was * 8);
     };
     constexpr std::integral_constant<int, 0> first{};
     constexpr std::integral_constant<int, 1> second{};
@@ -134,7 +136,7 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
         float acc[32];
         int step = 0;
 #pragma unroll 1
-        for (int i = 0; i < stages; i++) {
+        for (int i = 0; i < panels; i++) {
           half(first, acc, step);
           step += 2;
           if (step == p.per) add_to(sum, acc), step = 0;
@@ -206,5 +208,4 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
   }
   finish(p.at);
 }
-// A ring of 7, of up to 32 KiB.
-extern "C" __global__ void __launch_bounds__(384, 1) team_bf16(const __grid_constant__ TeamsP p) { HOPPER((team<7>(p));) }
+extern "C" __global__ void __launch_bounds__(384, 1) team_bf16(const __grid_constant__ TeamsP p) { HOPPER((team(p));) }

@@ -33,29 +33,30 @@ type device struct {
 	units4     units4 // of the GPU
 	warpgroups bool   // the GPU has Hopper's products of warpgroups
 
-	bufs    []buffer // index is Buffer.Index-1
-	stage   []byte   // pinned, for copies that are waited for
-	pipe    pipe     // for copies to the GPU
-	loading loading  // of weights
-	flights flights  // lists on their way
-	epoch   uintptr  // counts of the rank's barriers and collectives, for kernels
-	scratch [scratches]region
-	tables  map[string]uintptr // device arrays that launches refer to
-	graphs  []*graph           // the last used first
-	stamps  stamps
-	clock   clock
-	asides  asides
-	dry     bool      // measure scratch instead of launching
-	bundle  []segment // of the launch that is being put together
-	teams   []teamP   // of the launch that is being put together
-	panels  panels    // of rows in the list that is being launched
-	of      []int     // the calls that it, or the next launch, is for
-	grouped kernels.Buffer
-	turn    int   // of the call that is being launched
-	split   split // the panels in scratch memory
-	stats   Stats
-	nccl    *nccl.Comm // nil: not in use
-	lists   int        // started, while a fault is asked for
+	bufs        []buffer // index is Buffer.Index-1
+	stage       []byte   // pinned, for copies that are waited for
+	pipe        pipe     // for copies to the GPU
+	loading     loading  // of weights
+	flights     flights  // lists on their way
+	epoch       uintptr  // counts of the rank's barriers and collectives, for kernels
+	scratch     [scratches]region
+	tables      map[string]uintptr // device arrays that launches refer to
+	graphs      []*graph           // the last used first
+	stamps      stamps
+	clock       clock
+	asides      asides
+	dry         bool           // measure scratch instead of launching
+	bundle      []segment      // of the launch that is being put together
+	teams       []teamP        // of the launch that is being put together
+	teamWeights kernels.Format // theirs
+	panels      panels         // of rows in the list that is being launched
+	of          []int          // the calls that it, or the next launch, is for
+	grouped     kernels.Buffer
+	turn        int   // of the call that is being launched
+	split       split // the panels in scratch memory
+	stats       Stats
+	nccl        *nccl.Comm // nil: not in use
+	lists       int        // started, while a fault is asked for
 
 	arriving bool       // a copy is in front: a kernel could read what it brings too early
 	lanesOf  []int8     // of the calls of the graph that is being captured

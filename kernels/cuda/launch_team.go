@@ -39,7 +39,7 @@ func (d *device) team(a *gemmP, w *weight, blocks int32) (bool, error) {
 		return false, err
 	}
 	p := teamP{w: a.w, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldy: a.ldy, global: a.global}
-	if !d.warpgroups || d.group.shared() || w.format != kernels.BF16 || a.m <= fewRows || a.m > panelRows || a.heads > 1 || a.rope != 0 ||
+	if !d.warpgroups || d.group.shared() || w.format != kernels.BF16 && w.format != kernels.FP8 || a.m <= fewRows || a.m > panelRows || a.heads > 1 || a.rope != 0 ||
 		a.x%16 != 0 || a.ldx%4 != 0 || a.k > panelColumns || !p.split(blocks, sms) {
 		return false, nil
 	}
@@ -55,12 +55,12 @@ func (d *device) team(a *gemmP, w *weight, blocks int32) (bool, error) {
 		}
 		p.panels = s.panels
 	}
-	if len(d.teams) == teamCalls || len(d.teams) > 0 && (d.teams[0].m != p.m || d.teams[0].parts != p.parts) {
+	if len(d.teams) == teamCalls || len(d.teams) > 0 && (d.teamWeights != w.format || d.teams[0].m != p.m || d.teams[0].parts != p.parts) {
 		if err := d.flush(); err != nil {
 			return true, err
 		}
 	}
-	d.teams = append(d.teams, p)
+	d.teams, d.teamWeights = append(d.teams, p), w.format
 	return true, nil
 }
 
@@ -81,7 +81,7 @@ func (p *teamP) split(blocks, sms int32) bool {
 		q.parts = parts
 		q.tiles = fewestTiles([]teamP{q}, most(sms, parts))
 		rounds := int32(ceil(q.teams(), most(sms, parts)))
-		if cost := rounds * slices * per * (8 + q.tiles); best == 0 || cost < best { // bytes that a block takes in
+		if cost := rounds * slices * per * (8 + q.tiles); best == 0 || cost < best { // bytes that a block takes in, of BF16
 			best, p.per, p.slices, p.parts = cost, per, slices, parts
 		}
 	}
@@ -138,13 +138,17 @@ func (d *device) flushTeams() error {
 		ps[i].until = until
 		all[i] = ps[i]
 	}
-	shared := uint32(1040 + teamRing*(teamPanels*(64*256+tiles*2048)+16))
-	return d.enqueue("team_bf16", &driver.Launch{Grid: [3]uint32{uint32(until * parts), ceil(ps[0].m, 64), 1}, Threads: 384, Cluster: uint32(parts), Shared: shared, Params: unsafe.Pointer(&all)})
+	bytes := tiles * 2048 // of weights in a panel
+	if d.teamWeights == kernels.FP8 {
+		bytes /= 2
+	}
+	shared := uint32(1040 + teamRing*(teamPanels*(64*256+bytes)+16))
+	return d.enqueue("team_"+string(d.teamWeights), &driver.Launch{Grid: [3]uint32{uint32(until * parts), ceil(ps[0].m, 64), 1}, Threads: 384, Cluster: uint32(parts), Shared: shared, Params: unsafe.Pointer(&all)})
 }
 
 // teamed reports whether the calls are products of the same rows that may share a
 // launch of src/team.cu.
 func teamed(a, b *kernels.Call) bool {
-	return a.Kernel == "gemm_bf16" && b.Kernel == a.Kernel && a.Args[1] == b.Args[1] && a.Dims.M == b.Dims.M && a.Dims.K == b.Dims.K &&
+	return (a.Kernel == "gemm_bf16" || a.Kernel == "gemm_fp8") && b.Kernel == a.Kernel && a.Args[1] == b.Args[1] && a.Dims.M == b.Dims.M && a.Dims.K == b.Dims.K &&
 		a.Dims.M > fewRows && a.Dims.M <= panelRows && a.Scalars[0] == 0 && b.Scalars[0] == 0
 }

@@ -1,6 +1,7 @@
 // y[m, n] = x[m, k] w[n, k]ᵀ for 17 to 256 rows on Hopper: the sums of product.cuh in
 // the same order. A team is a cluster of blocks that share k, so that each reads little
 // of x, and all of the GPU reads weights. Two calls with the same rows share a launch.
+#include "steps.cuh"
 #include "wgmma.cuh"
 
 struct TeamP {
@@ -35,9 +36,10 @@ __device__ __forceinline__ void team_wait() { asm volatile("barrier.cluster.wait
 #define HOPPER(...)  // other GPUs take gemm.cu
 #endif
 
+template <typename W>
 __device__ __forceinline__ void team(const TeamsP& ps) {
   extern __shared__ __align__(1024) char smem[];
-  constexpr int NT = 64, kX = NT * 256;
+  constexpr int NT = 64, kX = NT * 256, kW = 2048 / W::kFrags;  // bytes of a panel, and of its weights of 16 outputs
   constexpr int kPair = 2, ST = 3;  // panels of a stage, so that copies are long: each costs about 25 ns; stages
   begin();
   int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3;
@@ -47,7 +49,7 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
   int m0 = blockIdx.y * NT, tile0 = team * p.tiles, tiles = (p.n + 15) / 16, kt = p.k / 16, wgs = (p.tiles + 3) / 4;
   int steps = p.slices * p.per, lo = part * steps, panels = steps / 4, stages = panels / kPair;
   char* ring = smem + (-(int)shared_of(smem) & 1023);
-  int slot = kPair * (kX + p.tiles * 2048);
+  int slot = kPair * (kX + p.tiles * kW);
   uint32_t base = shared_of(ring), full = base + ST * slot, empty = full + ST * 8, inbox = empty + ST * 8;
   if (tid == 256) {
     for (int s = 0; s < ST; s++) mbar_init(full + s * 8, 1), mbar_init(empty + s * 8, wgs * 4);
@@ -60,14 +62,14 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
   int each = 8 / p.slices, q = part % each;  // blocks for 8 slices, this one among them
   if (warp >= 8) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
-    const char* w = static_cast<const char*>(p.w) + ((size_t)min(tile0 + lane, tiles - 1) * kt + lo) * 512;
+    const char* w = static_cast<const char*>(p.w) + ((size_t)min(tile0 + lane, tiles - 1) * kt + lo) * (kW / 4);
     const char* x = p.panels + ((size_t)blockIdx.y * (p.k / 64) + lo / 4) * kX;
     __syncwarp();
     auto weights = [&](int i) {
       uint32_t bar = full + i % ST * 8;
       if (lane == 0) mbar_expect(bar, slot);
       __syncwarp();
-      if (lane < p.tiles) copy_bulk(base + i % ST * slot + kPair * (kX + lane * 2048), w + (size_t)i * (kPair * 2048), kPair * 2048, bar);
+      if (lane < p.tiles) copy_bulk(base + i % ST * slot + kPair * (kX + lane * kW), w + (size_t)i * (kPair * kW), kPair * kW, bar);
     };
     auto rows = [&](int i) {
       if (lane == 0) copy_bulk(base + i % ST * slot, x + (size_t)i * (kPair * kX), kPair * kX, full + i % ST * 8);
@@ -92,13 +94,11 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
     bool on = warp < wgs * 4;
     uint32_t a[2][2][4];
     int s = 0, phase = 0, at = 0, done = 0;  // stage, panel of it, panels done
-    const char* mine = ring + kPair * (kX + min(warp, p.tiles - 1) * 2048) + lane * 16;
+    const char* mine = ring + kPair * (kX + min(warp, p.tiles - 1) * kW) + lane * 16;
     auto load = [&](uint32_t (&a)[2][4], int at) {
+      constexpr int F = W::kFrags;
 #pragma unroll
-      for (int j = 0; j < 2; j++) {
-        uint4 v = *reinterpret_cast<const uint4*>(mine + at + j * 512);
-        a[j][0] = v.x, a[j][1] = v.y, a[j][2] = v.z, a[j][3] = v.w;
-      }
+      for (int j = 0; j < 2; j += F) W::frags(*reinterpret_cast<uint32_t(*)[F][4]>(&a[j]), *reinterpret_cast<const uint4*>(mine + at + j / F * 512));
     };
     // half does two steps of a panel, and brings the weights of the next two.
     auto half = [&](auto b, float (&acc)[32], int more) {
@@ -114,13 +114,13 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
       int was = s;
       bool last = B == 1 && at == kPair - 1;
       if (B == 0) {
-        load(a[1], s * slot + at * 2048 + 1024);
+        load(a[1], s * slot + at * kW + kW / 2);
       } else {
         if (last) s = s + 1 == ST ? 0 : s + 1, phase ^= s == 0;
         at = last ? 0 : at + 1;
         if (++done < panels) {
           if (last) mbar_wait(full + s * 8, phase);
-          load(a[0], s * slot + at * 2048);
+          load(a[0], s * slot + at * kW);
         }
       }
       wg_wait<0>();
@@ -208,4 +208,5 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
   }
   finish(p.at);
 }
-extern "C" __global__ void __launch_bounds__(384, 1) team_bf16(const __grid_constant__ TeamsP p) { HOPPER((team(p));) }
+extern "C" __global__ void __launch_bounds__(384, 1) team_bf16(const __grid_constant__ TeamsP p) { HOPPER((team<Bf16Step>(p));) }
+extern "C" __global__ void __launch_bounds__(384, 1) team_fp8(const __grid_constant__ TeamsP p) { HOPPER((team<Fp8Step>(p));) }

@@ -12,10 +12,11 @@ import (
 // src/experts_up.cu.
 
 const (
-	wideRows = 3      // rows an expert, on average, from which on it pays
-	tileRows = 48     // of an expert in a block
-	upShared = 222336 // bytes of a block of wide_up, besides 12 an expert
-	upSlices = 16     // of k, as kUpSlices
+	wideRows = 3                             // rows an expert, on average, from which on it pays
+	tileRows = 48                            // of an expert in a block
+	upShared = 222336                        // bytes of a block of wide_up, besides 12 an expert
+	upGroups = (227<<10 - upShared - 4) / 12 // experts that there is room for
+	upSlices = 16                            // of k, as kUpSlices
 )
 
 type wideMoeP struct {
@@ -36,7 +37,7 @@ func (d *device) wideMoe(a *moeP) wideMoeP {
 
 // isWideUp, isWideDown: calls for src/wide_moe.cu.
 func (d *device) isWideUp(a *moeP, w *weight) bool {
-	return d.manyRows(a, w) && a.n%128 == 0 && a.k%64 == 0
+	return d.manyRows(a, w) && a.n%128 == 0 && a.k%64 == 0 && a.groups <= upGroups
 }
 func (d *device) isWideDown(a *moeP, w *weight) bool {
 	return d.manyRows(a, w) && a.n%64 == 0 && a.k%256 == 0 && a.k <= 512

@@ -55,7 +55,7 @@ __device__ __forceinline__ Part part_of(const AttendP& p, int item, int groups) 
   return {m, item % groups * 8, n, lo, max(0, hi - lo + kLeaf - 1) / kLeaf};
 }
 
-// stage makes a row's queries A fragments.
+// stage_rows makes a row's queries A fragments.
 __device__ __forceinline__ void stage_rows(const AttendP& p, Shared& s, const Part& r, int turn, int warp, int lane) {
   int g = lane >> 2, t = lane & 3, b = turn & 1;
   const uint32_t bars = shared(&s.bars);

@@ -1,7 +1,7 @@
-// What experts_up.cu and experts_down.cu share: the experts' products with FP4
-// weights where an expert has few rows. Every block stays and walks over its part of
-// the work, and each warp has its next weights on their way while it works, so that
-// the memory is never idle.
+// What experts_up.cu, experts_ring.cu and experts_down.cu share: the experts' products
+// with FP4 weights where an expert has few rows. Every block stays and walks over its
+// part of the work, and each warp has its next weights on their way while it works, so
+// that the memory is never idle.
 //
 // Rows that choose the same expert are a group, of up to 4 rows, so that
 // weights are read once for all of them; each block makes the list of its groups
@@ -145,8 +145,8 @@ __device__ __forceinline__ const uint4* staged_x(const char* rows, int xrow, int
   return reinterpret_cast<const uint4*>(rows + ((c < count ? c : 0) + (g >> 2) * tokens) * xrow) + (lane & 3);
 }
 
-// add: one unit of T tiles times the unit's activations x of up to 4 rows. A row's upper and lower terms have sums of their own, which whole
-// adds.
+// add: one unit of T tiles times the unit's activations x of up to 4 rows. A row's
+// upper and lower terms have sums of their own, which whole adds.
 template <int T>
 __device__ __forceinline__ void add(float (&acc)[T][4], const Fp4 (&u)[T], const uint32_t (&x)[8]) {
 #pragma unroll

@@ -67,8 +67,8 @@ __device__ __forceinline__ void load_a(uint32_t (&a)[4], const uint4* q, int ste
 }
 
 // Half the columns' part of 32 FP8 positions' scores: w[n][i] is head lane/4's of column
-// 2(lane%4)+i of group n. q: A fragments, latents in float16 scaled by 1/down. kAtOnce: column blocks
-// at once.
+// 2(lane%4)+i of group n. q: A fragments, latents in float16 scaled by 1/down. kAtOnce:
+// column blocks at once.
 template <int kAtOnce>
 __device__ __forceinline__ void scores(float (&w)[4][2], const uint4* q, const char* rows, int half, float down, int lane) {
   int g = lane >> 2, t = lane & 3;

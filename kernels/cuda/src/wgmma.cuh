@@ -17,18 +17,9 @@ __device__ __forceinline__ void mbar_ready() { asm volatile("fence.mbarrier_init
 // mbar_expect arrives, and says how many bytes of copies are to come.
 __device__ __forceinline__ void mbar_expect(uint32_t bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory"); }
 __device__ __forceinline__ void mbar_arrive(uint32_t bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory"); }
-// mbar_arrive_at arrives at the barrier at the same place in block rank of the cluster.
-__device__ __forceinline__ void mbar_arrive_at(uint32_t bar, int rank) {
-  asm volatile("{\n\t.reg .b32 r;\n\tmapa.shared::cluster.u32 r, %0, %1;\n\tmbarrier.arrive.release.cluster.shared::cluster.b64 _, [r];\n\t}" ::"r"(bar), "r"(rank) : "memory");
-}
 __device__ __forceinline__ void copy_bulk(uint32_t dst, const void* src, int bytes, uint32_t bar) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst), "l"(src), "r"(bytes), "r"(bar) : "memory");
 }
-// copy_all is copy_bulk to the same place of every block of the mask, each with its barrier.
-__device__ __forceinline__ void copy_all(uint32_t dst, const void* src, int bytes, uint32_t bar, uint16_t mask) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::"r"(dst), "l"(src), "r"(bytes), "r"(bar), "h"(mask) : "memory");
-}
-__device__ __forceinline__ void prefetch(const void* p, int bytes) { asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory"); }
 // copy16 copies 16 bytes, or zeros where off.
 __device__ __forceinline__ void copy16(uint32_t dst, const void* src, bool on) {
   int n = on ? 16 : 0;

@@ -15,7 +15,29 @@ type aside struct {
 	path string
 }
 
+// Replaceable returns the path of the file that is to be renamed to path: links are
+// followed, so that they stay. What is there already must be a regular file: a rename
+// would put the file in the place of a device or a pipe.
+func Replaceable(path string) (string, error) {
+	i, err := os.Stat(path)
+	if err != nil { // there is none
+		return path, nil
+	}
+	if !i.Mode().IsRegular() {
+		kind := "device or pipe"
+		if i.IsDir() {
+			kind = "folder"
+		}
+		return "", fmt.Errorf("%s is a %s: give the name of a file", path, kind)
+	}
+	return filepath.EvalSymlinks(path)
+}
+
 func createAside(path string) (*aside, error) {
+	path, err := Replaceable(path)
+	if err != nil {
+		return nil, err
+	}
 	dir, name := filepath.Split(path)
 	if err := os.MkdirAll(filepath.Clean(dir+"."), 0o777); err != nil {
 		return nil, err

@@ -48,6 +48,10 @@ func Export(path, out, viewer string, steps timeline.Steps) (spans int, err erro
 
 // writeAside writes a file under another name and renames it when it is whole.
 func writeAside(out string, write func(io.Writer) error) error {
+	out, err := datasets.Replaceable(out)
+	if err != nil {
+		return err
+	}
 	f, err := os.Create(out + ".part")
 	if err != nil {
 		return err

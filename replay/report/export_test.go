@@ -350,6 +350,9 @@ func TestExportErrors(t *testing.T) {
 	if _, err := Export(in, filepath.Join(dir, "none", "x"), "chrome", timeline.AllSteps); err == nil {
 		t.Error("written into a folder that is not there")
 	}
+	if _, err := Export(in, dir, "chrome", timeline.AllSteps); err == nil || !strings.HasSuffix(err.Error(), "is a folder: give the name of a file") {
+		t.Errorf("written in place of a folder: %v", err)
+	}
 	if n, err := Export(in, filepath.Join(dir, "x.json.gz"), "chrome", timeline.Steps{From: 2, To: 3}); err != nil || n != 2*(5+2*len(calls(1))) {
 		t.Errorf("%d spans, %v", n, err)
 	}

@@ -39,7 +39,25 @@ func (d *device) attendsLatent(format string) bool {
 	return ok && format != "f32"
 }
 
-// attendLatent launches one of them, for rows of at most reach positions.
+// latentKernel is the fastest of them for so many rows (of eight heads) of at most
+// reach positions.
+func latentKernel(format string, rows uint32, reach, sms int32) string {
+	switch {
+	case format == "bf16":
+		return "mla_attend_glm_bf16"
+	case rows <= 7: // an H200 has seven clusters of 16 multiprocessors
+		return "mla_attend_few_16"
+	case rows <= 14 || reach > rowsReach:
+		return "mla_attend_few_8"
+	case rows <= 21:
+		return "mla_attend_few_16"
+	case 2*rows <= uint32(sms): // a cluster has one row only
+		return "mla_attend_rows2_fp8"
+	}
+	return "mla_attend_rows_fp8"
+}
+
+// attendLatent launches one of them.
 func (d *device) attendLatent(a *attendP, format string, reach int32) error {
 	sms, _, err := d.chip()
 	if err != nil {
@@ -47,19 +65,7 @@ func (d *device) attendLatent(a *attendP, format string, reach int32) error {
 	}
 	groups := ceil(a.heads, 8)
 	rows := uint32(a.m) * groups
-	name := "mla_attend_rows_fp8"
-	switch {
-	case format == "bf16":
-		name = "mla_attend_glm_bf16"
-	case rows <= 7: // an H200 has seven clusters of 16 multiprocessors
-		name = "mla_attend_few_16"
-	case rows <= 14 || reach > rowsReach:
-		name = "mla_attend_few_8"
-	case rows <= 21:
-		name = "mla_attend_few_16"
-	case 2*rows <= uint32(sms):
-		name = "mla_attend_rows2_fp8"
-	}
+	name := latentKernel(format, rows, reach, sms)
 	w := latentWays[name]
 	grid := [3]uint32{w.blocks, uint32(a.m), groups}
 	if w.blocks < 8 { // one after the other

@@ -58,6 +58,8 @@ func TestBatchBits(t *testing.T) {
 		{"v_up_bf16", kernels.Dims{Heads: 8, N: 256, K: 512}},
 		{"moe_up_fp4", kernels.Dims{N: 256, K: 6144, Groups: 32, TopK: 8}},
 		{"moe_down_fp4", kernels.Dims{N: 6144, K: 256, Groups: 32, TopK: 8}},
+		{"moe_up_fp4", kernels.Dims{N: 16, K: 6144, Groups: 64, TopK: 8}},    // never for src/wide_moe.cu
+		{"moe_down_fp4", kernels.Dims{N: 192, K: 256, Groups: 256, TopK: 8}}, // up to 95 rows for experts_down_fp4_all
 		{"moe_up_bf16", kernels.Dims{N: 256, K: 6144, Groups: 16, TopK: 8}},
 		{"moe_down_bf16", kernels.Dims{N: 6144, K: 256, Groups: 16, TopK: 8}},
 		{"mla_attend_fp8", kernels.Dims{Heads: 8, K: 512, Rope: 64, TopK: 2048}},

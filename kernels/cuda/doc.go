@@ -66,8 +66,8 @@
 //
 // Attention reads BF16 and FP8 entries in place. FP8 codes are exact in BF16 and in
 // float16; queries and likelihoods are the sums of two such values, and an entry's
-// scales multiply those or sums, never the codes. Softmax is float32. Keys of a float32 indexer cache are split as
-// inputs are.
+// scales multiply those or sums, never the codes. Softmax is float32. Keys of a
+// float32 indexer cache are split as inputs are.
 //
 // 4-bit activations (formats fp4a4) are E2M1 times an E4M3 scale, exact in BF16, so
 // their products are too. GPUs of compute capability 12.0 multiply them as they are
@@ -80,7 +80,8 @@
 //
 // A row's bits do not depend on the batch, its order, chunks or ranks' timing. A
 // product cuts k into slices by the weight's shape; a slice is added in ascending k,
-// lower halves of inputs before upper ones, then the slices in order. Attention cuts
-// a row's own positions, in order, and adds the pieces in order. A token's experts are
-// added in ascending order, ranks in theirs.
+// lower halves of inputs before upper ones (of FP4 experts each in a sum of its own),
+// then the slices in order. Attention cuts a row's own positions, in order, and adds
+// the pieces in an order that their number says: of FP8 entries in pairs, see
+// src/latent.cuh. A token's experts are added in ascending order, ranks in theirs.
 package cuda

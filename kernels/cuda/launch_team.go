@@ -43,7 +43,7 @@ func (d *device) team(a *gemmP, w *weight, blocks int32) (bool, error) {
 		a.x%16 != 0 || a.ldx%4 != 0 || a.k > panelColumns || !p.split(blocks, sms) {
 		return false, nil
 	}
-	at, ok := d.panels.find(a.x, a.m, a.k)
+	at, ok := d.panels.find(a.x, a.m, a.k, a.ldx)
 	if !ok && a.k < splitColumns {
 		return false, nil
 	}

@@ -21,15 +21,15 @@ type panels struct {
 
 // panel is where a slot's rows are; m 0: nowhere.
 type panel struct {
-	lo, hi uintptr
-	m, k   int32
-	used   int
+	lo, hi   uintptr
+	m, k, ld int32
+	used     int
 }
 
 // find returns the offset of a slot with such rows.
-func (p *panels) find(x uintptr, m, k int32) (slot int, ok bool) {
+func (p *panels) find(x uintptr, m, k, ld int32) (slot int, ok bool) {
 	for i := range p.slots {
-		if s := &p.slots[i]; s.lo == x && s.m == m && s.k == k {
+		if s := &p.slots[i]; s.lo == x && s.m == m && s.k == k && s.ld == ld {
 			p.clock++
 			s.used = p.clock
 			return i, true
@@ -47,7 +47,7 @@ func (p *panels) take(x uintptr, m, k, ld int32) int {
 		}
 	}
 	p.clock++
-	p.slots[at] = panel{x, x + uintptr((m-1)*ld+k)*4, m, k, p.clock}
+	p.slots[at] = panel{x, x + uintptr((m-1)*ld+k)*4, m, k, ld, p.clock}
 	return at
 }
 

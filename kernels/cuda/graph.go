@@ -306,10 +306,16 @@ func (d *device) do(name string, grid [3]uint32, threads, shared uint32, p unsaf
 	return d.enqueue(name, &driver.Launch{Grid: grid, Threads: threads, Shared: shared, Params: p})
 }
 
+// maxGrid is how many blocks a grid may have other than along its first side.
+const maxGrid = 65535
+
 // enqueue launches a kernel as soon as the one before it lets it start.
 func (d *device) enqueue(name string, l *driver.Launch) (err error) {
 	if d.dry || l.Grid[0] == 0 || l.Grid[1] == 0 || l.Grid[2] == 0 {
 		return nil
+	}
+	if max(l.Grid[1], l.Grid[2]) > maxGrid {
+		return fmt.Errorf("%w: %s of more than %d rows in a step: a lower --max-batch-tokens", kernels.ErrKernel, name, maxGrid)
 	}
 	l.Early, d.arriving = !d.arriving, false
 	var ok bool

@@ -40,11 +40,14 @@ func (d *device) attendsLatent(format string) bool {
 }
 
 // latentKernel is the fastest of them for so many rows (of eight heads) of at most
-// reach positions.
-func latentKernel(format string, rows uint32, reach, sms int32) string {
+// reach positions. Where ranks share the GPU blocks of theirs may wait for this rank's,
+// and clusters might not find enough multiprocessors beside them.
+func latentKernel(format string, rows uint32, reach, sms int32, shared bool) string {
 	switch {
 	case format == "bf16":
 		return "mla_attend_glm_bf16"
+	case shared && reach <= rowsReach:
+		return "mla_attend_rows_fp8"
 	case rows <= 7: // an H200 has seven clusters of 16 multiprocessors
 		return "mla_attend_few_16"
 	case rows <= 14 || reach > rowsReach:
@@ -65,7 +68,7 @@ func (d *device) attendLatent(a *attendP, format string, reach int32) error {
 	}
 	groups := ceil(a.heads, 8)
 	rows := uint32(a.m) * groups
-	name := latentKernel(format, rows, reach, sms)
+	name := latentKernel(format, rows, reach, sms, d.group.shared())
 	w := latentWays[name]
 	grid := [3]uint32{w.blocks, uint32(a.m), groups}
 	if w.blocks < 8 { // one after the other

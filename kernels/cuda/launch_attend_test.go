@@ -13,7 +13,7 @@ func TestLatentKernels(t *testing.T) {
 	for _, format := range []string{"bf16", "fp8"} {
 		for _, reach := range []int32{1, rowsReach, rowsReach + 1, 1 << 20} {
 			for rows := uint32(1); rows <= 600; rows++ {
-				name := latentKernel(format, rows, reach, sms)
+				name := latentKernel(format, rows, reach, sms, false)
 				w, ok := latentWays[name]
 				if !ok {
 					t.Fatalf("%s, %d rows: no kernel %s", format, rows, name)
@@ -21,6 +21,9 @@ func TestLatentKernels(t *testing.T) {
 				chosen[name] = true
 				if short := w.shared == rowsShared; short && reach > rowsReach || short && w.blocks > 1 && w.blocks*rows > sms {
 					t.Errorf("%s, %d rows of %d positions: %s", format, rows, reach, name)
+				}
+				if alone := latentWays[latentKernel(format, rows, reach, sms, true)]; format == "fp8" && reach <= rowsReach && alone.blocks > 1 {
+					t.Errorf("%d rows of ranks that share a GPU: clusters of %d", rows, alone.blocks)
 				}
 				if (format == "bf16") != (name == "mla_attend_glm_bf16") {
 					t.Errorf("%s for entries of %s", name, format)

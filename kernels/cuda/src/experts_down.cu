@@ -306,7 +306,8 @@ __device__ __forceinline__ void experts_down_all(const MoeP& p) {
       __syncthreads();
     }
 #pragma unroll 1
-    for (int i = 0; i < 1 << 20; i++) {  // it ends: what comes before is with the warps before, or was this one's
+    for (int i = 0;; i++) {  // it ends: what comes before is with the warps before, or was this one's
+      if (i == 1 << 20) __trap();
       bool turn = true;
 #pragma unroll
       for (int j = 0; j < 2; j++) {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
@@ -39,7 +40,7 @@ func (s *restored) pin(calls []kernels.Call) ([]kernels.Call, error) {
 			return nil, fmt.Errorf("%s has %d bytes", o.what(calls), len(o.Data))
 		}
 		if d := &s.calls[o.Call].Dims; !within(o, d) {
-			return nil, fmt.Errorf("%s: a choice that is not there", o.what(calls))
+			return nil, fmt.Errorf("%s: a choice that is not there, or twice: capture the step again", o.what(calls))
 		}
 		if err := s.m.Group().Upload(b.Slice(arg.Offset, int64(len(o.Data))), o.Data); err != nil {
 			return nil, err
@@ -62,11 +63,20 @@ func (s *restored) pin(calls []kernels.Call) ([]kernels.Call, error) {
 	return out, nil
 }
 
-// within reports whether choices are experts, or positions or their end.
+// within reports whether choices are experts, which ascend in a row, or positions or
+// their end.
 func within(o *Output, d *kernels.Dims) bool {
 	low, high := int32(0), d.Groups
 	switch o.Arg {
 	case "experts":
+		if d.TopK < 1 {
+			return false
+		}
+		for row := range slices.Chunk(ints(o.Data), int(d.TopK)) {
+			if !ascend(row) {
+				return false
+			}
+		}
 	case "sel":
 		low, high = -1, d.N
 	default: // experts' weights
@@ -74,6 +84,16 @@ func within(o *Output, d *kernels.Dims) bool {
 	}
 	for _, v := range ints(o.Data) {
 		if v < low || v >= high {
+			return false
+		}
+	}
+	return true
+}
+
+// ascend reports whether every value is above the one before.
+func ascend(values []int32) bool {
+	for i := 1; i < len(values); i++ {
+		if values[i] <= values[i-1] {
 			return false
 		}
 	}

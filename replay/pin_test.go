@@ -1,10 +1,12 @@
 package replay
 
 import (
+	"encoding/binary"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"glmbatch/datasets"
@@ -120,6 +122,39 @@ func TestPinned(t *testing.T) {
 				t.Errorf("%d calls: %s: %s", len(calls), out[0].what(s.calls), difference(s.calls[i].Kernel, &c.Outputs[at], &out[0]))
 			}
 		}
+	}
+}
+
+// A choice outside of what there is, or experts that do not ascend, are refused.
+func TestPinnedHostile(t *testing.T) {
+	m := model(t, 1, demoOptions)
+	c := ran(t, m)
+	for _, x := range []struct {
+		arg   string
+		spoil func(values []int32)
+	}{
+		{"experts", func(v []int32) { v[1] = v[0] }},
+		{"experts", func(v []int32) { v[0], v[1] = v[1], v[0] }},
+		{"experts", func(v []int32) { v[0] = -1 }},
+		{"sel", func(v []int32) { v[0] = math.MaxInt32 }},
+	} {
+		at := slices.IndexFunc(c.Selections, func(o Output) bool { return o.Arg == x.arg })
+		o := &c.Selections[at]
+		kept := o.Data
+		values := slices.Clone(ints(kept))
+		x.spoil(values)
+		o.Data = nil
+		for _, v := range values {
+			o.Data = binary.LittleEndian.AppendUint32(o.Data, uint32(v))
+		}
+		s, err := restore(c, m, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.pin(s.calls); err == nil || !strings.Contains(err.Error(), "not there") {
+			t.Errorf("%s %v: %v", x.arg, values[:2], err)
+		}
+		o.Data = kept
 	}
 }
 

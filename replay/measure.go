@@ -54,6 +54,9 @@ func (s *restored) isolated(calls []kernels.Call, repeat int, evict int64) ([]al
 	all := make([]alone, len(calls))
 	row, one := s.spans(repeat+1), s.spans(1)
 	for i := range calls {
+		if err := s.stopped(); err != nil {
+			return nil, err
+		}
 		undo, err := s.saved(&calls[i])
 		if err != nil {
 			return nil, err
@@ -172,6 +175,9 @@ func (s *restored) marginal(calls []kernels.Call, repeat int) (map[string]attrib
 
 // timed returns the wall time of a list.
 func (s *restored) timed(calls []kernels.Call) (int64, error) {
+	if err := s.stopped(); err != nil {
+		return 0, err
+	}
 	begin, end, _, err := s.once(calls, nil)
 	return end - begin, err
 }

@@ -39,6 +39,9 @@ func (s *restored) inPlace(calls []kernels.Call, warmup, times, ahead int) (rows
 	r := repeats{restored: s, calls: calls}
 	var origin int64
 	for i := -warmup; i < times+ahead; i++ { // so that the host works in the last runs' time too
+		if err = s.stopped(); err != nil {
+			break
+		}
 		if err := r.launch(int64(i)); err != nil {
 			return nil, err
 		}
@@ -63,7 +66,15 @@ func (s *restored) inPlace(calls []kernels.Call, warmup, times, ahead int) (rows
 			return nil, err
 		}
 	}
-	return rows, nil
+	return rows, err
+}
+
+// stopped is the error that ends the replay between two runs.
+func (s *restored) stopped() error {
+	if s.stop == nil {
+		return nil
+	}
+	return s.stop()
 }
 
 // launch starts a run as the engine does.

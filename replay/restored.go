@@ -22,6 +22,7 @@ type restored struct {
 	runs  []PageRun // of the batch's pages here
 
 	sampled []kernels.Sampled
+	stop    func() error // nil: never
 }
 
 // restore takes a capture's inputs and cache entries to a model, which may have

@@ -2,6 +2,8 @@ package replay_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -175,6 +177,24 @@ func TestWhatIf(t *testing.T) {
 			t.Errorf("%s: no difference", ch.Name)
 		}
 	}
+	opt.WhatIf = nil
+	asked, stopAt := 0, -1
+	opt.Stop = func() error {
+		if asked++; asked == stopAt {
+			return context.Canceled
+		}
+		return nil
+	}
+	if _, err := replay.Run(x, l.load, opt); err != nil {
+		t.Fatal(err)
+	}
+	for all, at := asked, 1; at <= all; at += max(1, all/5) {
+		asked, stopAt = 0, at
+		if r, err := replay.Run(x, l.load, opt); !errors.Is(err, context.Canceled) || r != nil || asked != at {
+			t.Errorf("stopped the %d. time of %d: %v, %v, asked %d times", at, all, r, err, asked)
+		}
+	}
+	opt.Stop = nil
 	opt.WhatIf = []replay.WhatIf{{Name: "tp", Value: "3", Ranks: 3}}
 	if _, err := replay.Run(x, l.load, opt); err == nil || !strings.Contains(err.Error(), "what-if tp=3") {
 		t.Errorf("three ranks: %v", err)

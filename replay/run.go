@@ -21,7 +21,7 @@ type Loader func(o glm5.Options, ranks int) (*glm5.Model, error)
 // Options say how a step is run again. The zero value is usable.
 type Options struct {
 	Repeat     int    // 0: 20
-	Warmup     int    // runs before those that count; 0: 3
+	Warmup     int    // runs before those that count; 0: 3; -1: none
 	Verify     string // "": VerifyOutputs
 	By         attribute.By
 	Machine    *roofline.Machine // bounds are of it; nil: none
@@ -30,6 +30,7 @@ type Options struct {
 	NoAlone    bool              // do not run calls alone
 	NoMarginal bool              // do not leave classes out
 	WhatIf     []WhatIf
+	Stop       func() error // asked between runs, and its error ends the replay; nil: none
 
 	Hash     string            // of the model that the loader loads
 	Versions map[string]string // of this program
@@ -45,8 +46,11 @@ const maxRepeat = 100_000
 func (o *Options) Validate() error {
 	var errs []error
 	fault := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
-	if o.Repeat < 0 || o.Repeat > maxRepeat || o.Warmup < 0 || o.Warmup > maxRepeat {
-		fault("%d repeats after %d runs are not in 0..%d", o.Repeat, o.Warmup, maxRepeat)
+	if o.Repeat < 0 || o.Repeat > maxRepeat {
+		fault("repeat %d: it must be from 0 to %d", o.Repeat, maxRepeat)
+	}
+	if o.Warmup < -1 || o.Warmup > maxRepeat {
+		fault("warmup %d: it must be from -1 to %d", o.Warmup, maxRepeat)
 	}
 	if o.Verify != "" && o.Verify != VerifyOutputs && o.Verify != VerifyCalls {
 		fault("verify %q: it is %s or %s", o.Verify, VerifyOutputs, VerifyCalls)
@@ -55,7 +59,7 @@ func (o *Options) Validate() error {
 		fault("cannot group by %q: there are %s", o.By, attribute.Groupings())
 	}
 	if o.PoolTokens < 0 || o.PoolTokens > 1<<31-kernels.PageTokens {
-		fault("a pool of %d tokens", o.PoolTokens)
+		fault("a pool of %d tokens: it must be from 0 to %d", o.PoolTokens, 1<<31-kernels.PageTokens)
 	}
 	for _, a := range o.Allow {
 		if !slices.Contains(allowed, a) {
@@ -69,8 +73,11 @@ func (o Options) withDefaults() Options {
 	if o.Repeat == 0 {
 		o.Repeat = 20
 	}
-	if o.Warmup == 0 {
+	switch o.Warmup {
+	case 0:
 		o.Warmup = 3
+	case -1:
+		o.Warmup = 0
 	}
 	if o.Verify == "" {
 		o.Verify = VerifyOutputs
@@ -176,6 +183,7 @@ func (st *stage) set(o glm5.Options, ranks int, compact bool) (*restored, error)
 	if err != nil {
 		return nil, err
 	}
+	s.stop = st.o.Stop
 	st.options, st.ranks, st.compact, st.restored = o, ranks, compact, s
 	return s, nil
 }

@@ -40,7 +40,7 @@ func (d *deviceFlags) add(f *pflag.FlagSet) {
 
 func (d *deviceFlags) validate() error {
 	return errors.Join(oneOf("device", d.kind, "auto", "cpu", "cuda"), inRange("threads", d.threads, 0, 1024),
-		inRange("ranks-per-gpu", d.ranksPerGPU, 0, 8), inRange("step-timeout", d.stepTimeout, 0, 24*time.Hour), cuda.Options{Fault: d.options().Fault}.Validate())
+		inRange("ranks-per-gpu", d.ranksPerGPU, 0, 8), inRange("step-timeout", d.stepTimeout, 0, 24*time.Hour), cuda.Options{Fault: d.options().Fault, Collective: cuda.Collective(d.collective)}.Validate())
 }
 
 // options are those of the GPUs.

@@ -109,18 +109,27 @@ func (f *replayFlags) options() (replay.Options, error) {
 	for _, x := range report.Formats {
 		formats = append(formats, x.Name)
 	}
-	errs = append(errs, f.device.validate(), oneOf("format", f.format, formats...), o.Validate())
-	if o.Repeat < 1 {
-		errs = append(errs, fmt.Errorf("--repeat %d: at least one run", o.Repeat))
+	errs = append(errs, f.device.validate(), oneOf("format", f.format, formats...))
+	switch {
+	case o.Warmup < 0:
+		errs = append(errs, fmt.Errorf("--warmup %d: it must not be negative", o.Warmup))
+		o.Warmup = 0
+	case o.Warmup == 0:
+		o.Warmup = -1 // as the options have it
 	}
+	if o.Repeat == 0 {
+		errs = append(errs, errors.New("--repeat 0: at least one run"))
+	}
+	errs = append(errs, o.Validate())
 	var err error
 	switch f.cold {
 	case "auto":
 		o.Evict = evictBytes(f.device.resolved())
 	case "none":
 	default:
-		o.Evict, err = parseBytes(f.cold)
-		errs = append(errs, err)
+		if o.Evict, err = parseBytes(f.cold); err != nil {
+			errs = append(errs, fmt.Errorf("--evict: %w", err))
+		}
 	}
 	o.Machine, err = machineFor(f.machine)
 	return o, errors.Join(append(errs, err)...)
@@ -152,11 +161,16 @@ func runReplay(ctx context.Context, f *replayFlags, args []string, stdout, stder
 	if f.html != "" && len(files) > 1 {
 		return withCode(exitInput, fmt.Errorf("--html makes the page of one capture, there are %d", len(files)))
 	}
-	o.Versions = versions()
+	if f.html != "" {
+		if err := writable("html", filepath.Dir(f.html)); err != nil {
+			return withCode(exitInput, err)
+		}
+	}
+	o.Versions, o.Stop = versions(), ctx.Err
 	say := newSpeaker(stderr, false)
 	for i, file := range files {
 		if err := ctx.Err(); err != nil {
-			return withCode(exitInterrupted, err)
+			return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
 		}
 		if len(files) > 1 && f.format == report.Formats[0].Name {
 			if i > 0 {
@@ -227,6 +241,8 @@ func (f *replayFlags) replay(c *replay.Capture, o replay.Options, stdout io.Writ
 			r.Write(stdout, f.format, report.Style{}) // the error is told in any case
 		}
 		return withCode(exitMismatch, err)
+	case errors.Is(err, context.Canceled):
+		return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
 	case errors.Is(err, kernels.ErrMemory), errors.Is(err, kernels.ErrDevice):
 		return deviceError(err, "a smaller --pool-tokens")
 	case err != nil:

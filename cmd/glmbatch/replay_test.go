@@ -2,14 +2,30 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"glmbatch/datasets"
 )
+
+// interrupted is a context that is cancelled after some looks at it.
+type interrupted struct {
+	context.Context
+	asks atomic.Int64
+}
+
+func (i *interrupted) Err() error {
+	if i.asks.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
 
 // TestReplay captures steps of the demo and runs them again.
 func TestReplay(t *testing.T) {
@@ -97,6 +113,12 @@ func TestReplay(t *testing.T) {
 		{[]string{files[1], "--what-if", "kv=cast"}, exitInput, "cast-pool"},
 		{[]string{files[1], "--allow", "all"}, exitInput, "there are model, device, version"},
 		{[]string{files[1], "--repeat", "0"}, exitInput, "at least one"},
+		{[]string{files[1], "--repeat", "-1"}, exitInput, "repeat -1: it must be from 0 to 100000"},
+		{[]string{files[1], "--warmup", "-2"}, exitInput, "--warmup -2: it must not be negative"},
+		{[]string{files[1], "--warmup", "0"}, exitOK, ""},
+		{[]string{files[1], "--evict", "-1"}, exitInput, "--evict: "},
+		{[]string{files[1], "--collective", "two"}, exitInput, "one-shot"},
+		{[]string{files[1], "--html", filepath.Join(out, "none", "page.html")}, exitInput, "--html: no file can be written in "},
 		{[]string{files[1], "--format", "xml"}, exitInput, "xml"},
 		{[]string{files[1], "--model", out}, exitInput, out},
 		{[]string{files[0], files[1], "--html", page}, exitInput, "one capture"},
@@ -106,6 +128,14 @@ func TestReplay(t *testing.T) {
 		code, _, errs := glmbatch(append(quick, c.args...)...)
 		if code != c.code || !strings.Contains(errs, c.says) {
 			t.Errorf("%v: exit code %d, %q; want %d, %q", c.args, code, errs, c.code, c.says)
+		}
+	}
+	for _, asks := range []int64{0, 2, 9} {
+		ctx := &interrupted{Context: t.Context()}
+		ctx.asks.Store(asks)
+		var errs strings.Builder
+		if code := run(ctx, []string{"replay", files[1], "--repeat", "5"}, io.Discard, &errs); code != exitInterrupted || !strings.Contains(errs.String(), "glmbatch: ") || !strings.Contains(errs.String(), "interrupted") {
+			t.Errorf("interrupted after %d looks: exit code %d, %s", asks, code, &errs)
 		}
 	}
 	for _, s := range []string{"often=3", "decode:first"} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -142,12 +143,24 @@ func (f *benchFlags) validate() error {
 	fault(f.prefill < 0, "--prefill %d: it must not be negative", f.prefill)
 	fault(f.chunk < 1 || f.chunk > 1<<16, "--chunk %d: it must be from 1 to %d", f.chunk, 1<<16)
 	fault(f.whatIf != "" && f.whatIf != castPool, "--what-if %q: it must be %s", f.whatIf, castPool)
-	fault(f.whatIf != "" && f.kvCache != "fp8", "--what-if %s copies FP8 caches: add --kv-cache fp8", f.whatIf)
+	fault(f.whatIf == castPool && f.kvCache != "fp8", "--what-if %s copies FP8 caches: add --kv-cache fp8", f.whatIf)
 	fault(f.kvSlots < 0 || f.kvSlots > 1<<31, "--kv-slots %d: it must be from 0 to %d", f.kvSlots, 1<<31)
 	fault(!attribute.By(f.by).Known(), "--by %q: there are %s", f.by, attribute.Groupings())
 	fault(f.stamps && f.ranks != 1, "--check-stamps compares one rank: leave out --ranks %d", f.ranks)
 	fault(f.cupti != "" && !f.stamps, "--cupti is for --check-stamps")
 	fault(f.timeline != "" && !strings.HasSuffix(f.timeline, ".parquet") && !strings.HasSuffix(f.timeline, ".arrow"), "--timeline %s: its name must end in .parquet or .arrow", f.timeline)
+	return withCode(exitInput, errors.Join(errs...))
+}
+
+// places makes the folders that results go to, before any are there to be lost.
+func (f *benchFlags) places() error {
+	var errs []error
+	if f.capture != "" {
+		errs = append(errs, writableNew("capture", f.capture))
+	}
+	if f.timeline != "" {
+		errs = append(errs, writableNew("timeline", filepath.Dir(f.timeline)))
+	}
 	return withCode(exitInput, errors.Join(errs...))
 }
 
@@ -232,6 +245,9 @@ func runBench(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (err
 		return runCollectives(ctx, f, stdout)
 	}
 	if err := f.validate(); err != nil {
+		return err
+	}
+	if err := f.places(); err != nil {
 		return err
 	}
 	b, err := openBench(ctx, f, stderr)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -191,6 +192,10 @@ func writeTiny(t *testing.T) string {
 }
 
 func TestBenchSaysAllFaults(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want []string
@@ -207,6 +212,8 @@ func TestBenchSaysAllFaults(t *testing.T) {
 		{[]string{"--config", "tiny", "--machine", "abacus"}, []string{`no machine "abacus"`}},
 		{[]string{"--config", "no-such"}, []string{`"no-such" is neither`}},
 		{[]string{"--model", "no-such"}, []string{"no-such"}},
+		{[]string{"--config", "tiny", "--capture", file, "--timeline", filepath.Join(file, "x.arrow")},
+			[]string{"--capture: no file can be written in " + file, "--timeline: no file can be written in " + file}},
 	} {
 		code, _, errs := glmbatch(append([]string{"bench", "--device", "cpu"}, c.args...)...)
 		if code != exitInput {

@@ -54,6 +54,13 @@ func TestHelp(t *testing.T) {
 	}
 }
 
+func TestOneLine(t *testing.T) {
+	const from, want = "a.arrow: s\x00\x1b[2J\xffö — \"\u202e\"\nb\r", `a.arrow: s\x00\x1b[2J\xffö — "\u202e"; b\r`
+	if got := oneLine(from); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestMistypedCommands(t *testing.T) {
 	for _, c := range []struct {
 		args []string

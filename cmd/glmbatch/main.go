@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -26,9 +29,29 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		fmt.Fprintln(stderr, "glmbatch: "+strings.ReplaceAll(err.Error(), "\n", "; "))
+		fmt.Fprintln(stderr, "glmbatch: "+oneLine(err.Error()))
 	}
 	return codeOf(err)
+}
+
+// oneLine escapes what an error has from a file and is not to be printed.
+func oneLine(s string) string {
+	var b strings.Builder
+	for len(s) > 0 {
+		r, n := utf8.DecodeRuneInString(s)
+		switch {
+		case r == '\n':
+			b.WriteString("; ")
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, `\x%02x`, s[0])
+		case !unicode.IsGraphic(r):
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		default:
+			b.WriteRune(r)
+		}
+		s = s[n:]
+	}
+	return b.String()
 }
 
 const exitHelp = `

@@ -28,7 +28,7 @@ const (
 
 var (
 	// ErrLocked: another run has the folder.
-	ErrLocked = errors.New("another run has the folder")
+	ErrLocked = errors.New("another run has the folder: wait for its end, or choose another --out")
 	// ErrFolder: the folder has something else in it; nothing was changed.
 	ErrFolder = errors.New("the folder cannot be used")
 )

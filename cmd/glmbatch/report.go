@@ -83,6 +83,11 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 	if err := oneOf("format", f.format, formats...); err != nil {
 		return err
 	}
+	if f.kind != "" {
+		if err := oneOf("kind", f.kind, "prefill", "decode", "mixed", "step"); err != nil {
+			return err
+		}
+	}
 	if err := inRange("step", f.step, -1, math.MaxInt64); err != nil {
 		return err
 	}

@@ -146,6 +146,7 @@ func TestReportCommands(t *testing.T) {
 		{`no column "rank"`, []string{"report", notOne}},
 		{"group by", []string{"report", file, "--by", "colour"}},
 		{`--format "poem"`, []string{"report", file, "--format", "poem"}},
+		{`--kind "odd"`, []string{"report", file, "--kind", "odd"}},
 		{"no machine", []string{"report", file, "--machine", "abacus"}},
 		{"no device spans in step", []string{"report", file, "--step", "77"}},
 		{"two timelines", []string{"diff", file}},

@@ -35,11 +35,7 @@ that is the name of the checkpoint in this program.`,
 // openModel opens a folder, or the demo checkpoint by its name, and reads its
 // config. What is wrong with them is input that cannot be used.
 func openModel(dir string) (*checkpoint.Checkpoint, glm5.Config, error) {
-	open := func() (*checkpoint.Checkpoint, error) { return checkpoint.Open(dir) }
-	if _, err := os.Stat(dir); dir == demoName && errors.Is(err, fs.ErrNotExist) {
-		open = func() (*checkpoint.Checkpoint, error) { return checkpoint.FromFiles(demo.Files()) }
-	}
-	ck, err := open()
+	ck, err := openCheckpoint(dir)
 	if err != nil {
 		return nil, glm5.Config{}, withCode(exitInput, err)
 	}
@@ -48,6 +44,20 @@ func openModel(dir string) (*checkpoint.Checkpoint, glm5.Config, error) {
 		return nil, c, withCode(exitInput, errors.Join(fmt.Errorf("reading %s: %w", dir, err), ck.Close()))
 	}
 	return ck, c, nil
+}
+
+// openCheckpoint opens a folder, or the demo checkpoint by its name.
+func openCheckpoint(dir string) (*checkpoint.Checkpoint, error) {
+	if isDemo(dir) {
+		return checkpoint.FromFiles(demo.Files())
+	}
+	return checkpoint.Open(dir)
+}
+
+// isDemo reports whether dir names the demo checkpoint: there is no such folder.
+func isDemo(dir string) bool {
+	_, err := os.Stat(dir)
+	return dir == demoName && errors.Is(err, fs.ErrNotExist)
 }
 
 // unwritten says why a checkpoint was not written; nothing of it is left.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"glmbatch/datasets/demo"
 	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
@@ -88,6 +89,28 @@ func TestModelInspectDemo(t *testing.T) {
 	text, _ := command(t, exitOK, "model", "inspect", "demo")
 	if !strings.Contains(text, "GlmMoeDsaForCausalLM") || !strings.Contains(text, "11.3 M") {
 		t.Errorf("inspect demo:\n%s", text)
+	}
+}
+
+// TestDemoByName runs prompts, and a step again, on the demo checkpoint by its name; a
+// folder of that name comes first.
+func TestDemoByName(t *testing.T) {
+	dir := t.TempDir()
+	prompts, out := filepath.Join(dir, "prompts.parquet"), filepath.Join(dir, "out")
+	if err := os.WriteFile(prompts, demo.Prompts(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	command(t, exitOK, "run", prompts, "--model", "demo", "--limit", "3", "--out", out, "--capture", "decode:first=1")
+	command(t, exitOK, "replay", filepath.Join(out, "captures"), "--model", "demo", "--repeat", "2")
+	if err := os.Mkdir(filepath.Join(dir, "demo"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	if isDemo("demo") {
+		t.Error("a folder is taken for the demo checkpoint")
+	}
+	if code, _, errs := glmbatch("run", prompts, "--model", "demo", "--limit", "3", "--out", out+"2"); code != exitInput {
+		t.Errorf("an empty folder demo: exit code %d, %q", code, errs)
 	}
 }
 

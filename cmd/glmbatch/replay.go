@@ -74,7 +74,7 @@ Changes for --what-if (repeatable), each set beside the step as it is:
 	}
 	p := c.Flags()
 	p.SortFlags = false
-	p.StringVarP(&f.model, "model", "m", "", "checkpoint folder (default: the captured one)")
+	p.StringVarP(&f.model, "model", "m", "", "checkpoint folder, or demo (default: the captured one)")
 	f.device.add(p)
 	p.IntVar(&f.o.Repeat, "repeat", 20, "runs of the step that count")
 	p.IntVar(&f.o.Warmup, "warmup", 3, "runs before them")
@@ -270,7 +270,7 @@ func (f *replayFlags) checkpoint(c *replay.Capture) (*checkpoint.Checkpoint, err
 		}
 		return ck, nil
 	}
-	return checkpoint.Open(f.model)
+	return openCheckpoint(f.model)
 }
 
 // demoName is what manifests and captures call the demo checkpoint.

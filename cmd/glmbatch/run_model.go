@@ -47,7 +47,7 @@ type openedModel struct {
 var textFiles = []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"}
 
 func (r *runFlags) openModel() (*openedModel, error) {
-	m := &openedModel{isDemo: r.model == ""}
+	m := &openedModel{isDemo: r.model == "" || isDemo(r.model)}
 	var err error
 	files := map[string][]byte{}
 	if m.isDemo {

@@ -51,12 +51,9 @@ __device__ __forceinline__ void copy(AttendShared<T>& s, char* tiles, const void
   for (uint32_t absent = ~mines & 0xffff; absent; absent &= absent - 1)
     for (int i = lane; i < kEntry / 16; i += 32) reinterpret_cast<uint4*>(row(__ffs(absent) - 1))[i] = make_uint4(0, 0, 0, 0);
   __syncwarp();
-  if (lane < 16 && lane % (kRows<T> / kQuarters) == 0) expect(full, __popc(mines >> lane & ((1 << kRows<T> / kQuarters) - 1)) * kEntry);
+  if (lane < 16 && lane % (kRows<T> / kQuarters) == 0) mbar_expect(shared_of(full), __popc(mines >> lane & ((1 << kRows<T> / kQuarters) - 1)) * kEntry);
   __syncwarp();
-  if (mine)
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared(row(lane))),
-                 "l"(static_cast<const char*>(cache) + (size_t)slot * kEntry), "n"(kEntry), "r"(shared(full))
-                 : "memory");
+  if (mine) copy_bulk(shared_of(row(lane)), static_cast<const char*>(cache) + (size_t)slot * kEntry, kEntry, shared_of(full));
 }
 
 __device__ __forceinline__ void team_sync(int team) { asm volatile("barrier.sync %0, %1;" ::"r"(team + 1), "n"(kTeamThreads) : "memory"); }
@@ -190,12 +187,12 @@ __device__ __forceinline__ void attend_few(const AttendP& p) {
   int mine = lane % 16 / kRows<T> * kLeaf + lane % kRows<T> * T * kTeamWarps + all;  // the position from there on that the lane copies
   Team& own = s.team[team];
   char *tiles = smem + (sizeof(AttendShared<T>) + 127) / 128 * 128, *tile = tiles + team * kLeaf * kEntry;
-  if (tid < T * kQuarters) init(&s.team[tid / kQuarters].full[tid % kQuarters], T * kTeamWarps);
+  if (tid < T * kQuarters) mbar_init(shared_of(&s.team[tid / kQuarters].full[tid % kQuarters]), T * kTeamWarps);
   if (tid == 0) {
-    init(&s.told, 1), expect(&s.told, sizeof s.in.of);
-    init(&s.received, 1), expect(&s.received, sizeof s.in.sum);
+    mbar_init(shared_of(&s.told), 1), mbar_expect(shared_of(&s.told), sizeof s.in.of);
+    mbar_init(shared_of(&s.received), 1), mbar_expect(shared_of(&s.received), sizeof s.in.sum);
   }
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  mbar_ready();
   if (tid == 0) warm(p.pos + m);
   if (p.sel && lane == 0 && from + all * 16 < p.topk) warm(p.sel + (size_t)m * p.topk + from + all * 16);
   if (tid * 16 < min(8, p.heads - h0) * kWidth) warm(p.q + (size_t)m * p.ldq + (size_t)h0 * kWidth + tid * 16);
@@ -244,7 +241,7 @@ __device__ __forceinline__ void attend_few(const AttendP& p) {
         copy(s, tiles, p.cache, at + mine < n ? slot_of(p, m, at + mine) : -1, all, lane);
       }
       int quarter = warp & 3, half = warp >> 2;
-      await(&own.full[quarter], phase);
+      mbar_wait(shared_of(&own.full[quarter]), phase);
       float w[4][2];
       scores<T == 1 ? 2 : 1>(w, s.q, tile + quarter * (kLeaf / kQuarters) * kEntry, half, down, lane);
 #pragma unroll
@@ -314,14 +311,14 @@ __device__ __forceinline__ void attend_few(const AttendP& p) {
       }
     }
     int h = all / T, c = all % T * 32 + lane;  // a thread has one value
-    await(&s.told, 0);
+    mbar_wait(shared_of(&s.told), 0);
     float2 of = s.in.of[lane % kLeaves][h];
     float most = warp_top(of.x), l = share(of.x, most) * of.y, x[C];
 #pragma unroll
     for (int o = 1; o < kLeaves; o *= 2) l += __shfl_xor_sync(~0u, l, o);
     if (T == 2) of.x = fmaxf(of.x, __shfl_xor_sync(~0u, of.x, 1));
     float f = share(of.x, most);
-    await(&s.received, 0);
+    mbar_wait(shared_of(&s.received), 0);
 #pragma unroll
     for (int b = 0; b < C; b++) x[b] = __shfl_sync(~0u, f, b * T) * s.in.sum[b][h][c];
     float y = sum<C>(x) / l;

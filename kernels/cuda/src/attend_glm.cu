@@ -32,7 +32,7 @@ __device__ __forceinline__ void fetch(char* tile, const void* cache, int slot, i
   auto copy = [&](int row, int chunk) {
     int at = __shfl_sync(~0u, slot, row & 31);
     const char* from = static_cast<const char*>(cache) + (size_t)at * kWide + chunk * 16;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared(tile + row * kPitch + chunk * 16)), "l"(from), "r"(row < rows ? 16 : 0) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_of(tile + row * kPitch + chunk * 16)), "l"(from), "r"(row < rows ? 16 : 0) : "memory");
   };
 #pragma unroll 4
   for (int r = half * 16; r < half * 16 + 16; r++)
@@ -156,7 +156,7 @@ __device__ __forceinline__ void combine(const AttendP& p, AttendShared& s, const
     for (int w = 0; w < kPairs; w++) l = fmaf(part(s.high[w][h], high), s.weight[w][h], l);
     push(&r.of[block][h], &s.received, tid % 16, make_float2(high, l));
   }
-  await(&s.received, 0);
+  mbar_wait(shared_of(&s.received), 0);
   int lane = tid & 31;
   h = tid / 32;
   float2 of = r.of[lane % kBlocks][h];
@@ -176,8 +176,8 @@ __device__ __forceinline__ void attend_wide(const AttendP& p) {
   int pair = warp >> 1, half = warp & 1, first = (pair * kBlocks + block) * kTile;
   char* tile = tiles + pair * kTile * kPitch;
   if (tid == 0) {
-    init(&s.free, kBlocks * kAllWarps), init(&s.received, 1);
-    expect(&s.received, sizeof(Received));
+    mbar_init(shared_of(&s.free), kBlocks * kAllWarps), mbar_init(shared_of(&s.received), 1);
+    mbar_expect(shared_of(&s.received), sizeof(Received));
   }
   asm volatile("fence.mbarrier_init.release.cluster;\n\tbarrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   __syncthreads();
@@ -200,7 +200,7 @@ __device__ __forceinline__ void attend_wide(const AttendP& p) {
   __syncthreads();
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");  // the others' mbarriers are there
   auto done = [&]() {  // with q
-    if (lane < kBlocks) asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remote(&s.free, lane)) : "memory");
+    if (lane < kBlocks) asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remote_of(&s.free, lane)) : "memory");
   };
   float out[8][2][4], high = -INFINITY, weight = 0;
 #pragma unroll
@@ -261,7 +261,7 @@ __device__ __forceinline__ void attend_wide(const AttendP& p) {
       }
   }
   __syncthreads();
-  await(&s.free, 0);
+  mbar_wait(shared_of(&s.free), 0);
   combine(p, s, tiles, m, h0, block, tid);
   finish(p.at);
 }

@@ -17,11 +17,6 @@ constexpr int kTile = 32, kRing = 8, kSlots = 4;
 constexpr int kScoreWarps = 8, kSumWarps = 8, kFetchWarps = 4, kThreads = 32 * (kScoreWarps + kSumWarps + kFetchWarps);
 constexpr int kBytes = kTile * kEntry;
 
-// Barriers by their addresses: less to compute.
-__device__ __forceinline__ void init(uint32_t bar, int count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count) : "memory"); }
-__device__ __forceinline__ void arrive(uint32_t bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory"); }
-__device__ __forceinline__ void expect(uint32_t bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory"); }
-
 struct Weights {                // of 32 positions
   uint4 part[4][2][32];         // B fragments, by the latents' scales and 16 positions: high parts, then low ones
   float down[4], top[8], sum[8][2];
@@ -58,7 +53,7 @@ __device__ __forceinline__ Part part_of(const AttendP& p, int item, int groups) 
 // stage_rows makes a row's queries A fragments.
 __device__ __forceinline__ void stage_rows(const AttendP& p, Shared& s, const Part& r, int turn, int warp, int lane) {
   int g = lane >> 2, t = lane & 3, b = turn & 1;
-  const uint32_t bars = shared(&s.bars);
+  const uint32_t bars = shared_of(&s.bars);
   constexpr int kEach = kSteps / kFetchWarps;
   const float* q = p.q + (size_t)r.m * p.ldq + (size_t)(r.h0 + g) * kWidth;
   bool on = r.h0 + g < p.heads;
@@ -91,14 +86,14 @@ __device__ __forceinline__ void stage_rows(const AttendP& p, Shared& s, const Pa
     s.q[b][(i * kFetchWarps + warp) * 32 + lane] = make_uint4(x.hi, x.lo, y.hi, y.lo);
   }
   __syncwarp();
-  if (lane == 0) arrive(bars + kStaged + b * 8);
+  if (lane == 0) mbar_arrive(bars + kStaged + b * 8);
   asm volatile("barrier.sync 8, 128;" ::: "memory");  // most is free again
 }
 
 template <int C>
 __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int items, int groups) {
   int warp = (threadIdx.x >> 5) - kScoreWarps - kSumWarps, lane = threadIdx.x & 31, k = 0, turn = 0;
-  const uint32_t bars = shared(&s.bars);
+  const uint32_t bars = shared_of(&s.bars);
   for (int item = blockIdx.x / C; item < items; item += gridDim.x / C, turn++) {
     Part r = part_of<C>(p, item, groups);
     auto find = [&](int i) {  // of a leaf's tiles, eight positions each
@@ -123,12 +118,9 @@ __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int item
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
           __syncwarp();
         }
-        if (lane == 0) expect(bars + kFullAt + at * 8, count * kEntry);
+        if (lane == 0) mbar_expect(bars + kFullAt + at * 8, count * kEntry);
         __syncwarp();
-        if (mine && slot >= 0)
-          asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared(row)),
-                       "l"(static_cast<const char*>(p.cache) + (size_t)slot * kEntry), "n"(kEntry), "r"(bars + kFullAt + at * 8)
-                       : "memory");
+        if (mine && slot >= 0) copy_bulk(shared_of(row), static_cast<const char*>(p.cache) + (size_t)slot * kEntry, kEntry, bars + kFullAt + at * 8);
       }
       slot = next;
       if (i == 0) stage_rows(p, s, r, turn, warp, lane);  // while the first leaf is on its way
@@ -140,7 +132,7 @@ template <int C>
 __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int items, int groups) {
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, pair = warp >> 1, half = warp & 1, k = 0, turn = 0;
   const float scale = p.scale * 1.44269504f;
-  const uint32_t bars = shared(&s.bars);
+  const uint32_t bars = shared_of(&s.bars);
   for (int item = blockIdx.x / C; item < items; item += gridDim.x / C, turn++) {
     Part r = part_of<C>(p, item, groups);
     int b = turn & 1, left = r.n - r.lo - pair * kTile - half * 16 - place(2 * t);  // positions from the lane's on
@@ -219,10 +211,10 @@ __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int item
       if (half == 0 && t == 0) o.top[g] = top;
       if (half == 0 && g == 0) o.down[t] = power(e - 13);
       __syncwarp();
-      if (lane == 0) arrive(bars + kWeighed + pair * 8);
+      if (lane == 0) mbar_arrive(bars + kWeighed + pair * 8);
     }
     __syncwarp();
-    if (lane == 0) arrive(bars + kScored + b * 8);
+    if (lane == 0) mbar_arrive(bars + kScored + b * 8);
   }
 }
 
@@ -231,7 +223,7 @@ __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items,
   int warp = __shfl_sync(~0u, (threadIdx.x >> 5) - kScoreWarps, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, k = 0;
   const int next = (place(2 * t + 1) - place(2 * t)) * kEntry;
   const char *rows = s.tile[0] + place(2 * t) * kEntry + warp * 64 + g * 8, *parts = reinterpret_cast<const char*>(s.weights[0].part[warp >> 1][0] + lane);
-  const uint32_t bars = shared(&s.bars);
+  const uint32_t bars = shared_of(&s.bars);
   for (int item = blockIdx.x / C; item < items; item += gridDim.x / C) {
     Part r = part_of<C>(p, item, groups);
     // Sums of 1, 2, 4, 8, 16 leaves: of two heads 8 latents each and the weights; relative to 2^high.
@@ -279,7 +271,7 @@ __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items,
           f[0] = f[16] * down, f[1] = f[17] * down;
         }
         __syncwarp();
-        if (lane == 0) arrive(bars + kSummed + j * 8), arrive(bars + kEmpty + ((k & 1) * 4 + j) * 8);
+        if (lane == 0) mbar_arrive(bars + kSummed + j * 8), mbar_arrive(bars + kEmpty + ((k & 1) * 4 + j) * 8);
       }
 #pragma unroll
       for (int j = 0; j < 16; j++) x[j] += l[j], f[j] = f[j & 1];
@@ -348,14 +340,14 @@ __device__ __forceinline__ void attend_rows(const AttendP& p) {
   begin();
   Shared& s = *reinterpret_cast<Shared*>(smem);
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), groups = (p.heads + 7) / 8, items = p.m * groups;
-  const uint32_t bars = shared(&s.bars);
+  const uint32_t bars = shared_of(&s.bars);
   if (threadIdx.x == 0) {
-    for (int i = 0; i < kRing; i++) init(bars + kFullAt + i * 8, kFetchWarps), init(bars + kEmpty + i * 8, kSumWarps);
-    for (int i = 0; i < kSlots; i++) init(bars + kWeighed + i * 8, 2), init(bars + kSummed + i * 8, kSumWarps);
-    for (int i = 0; i < 2; i++) init(bars + kStaged + i * 8, kFetchWarps), init(bars + kScored + i * 8, kScoreWarps);
-    init(bars + kReceived, 1);
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    if (C == 2) expect(bars + kReceived, sizeof(Half));
+    for (int i = 0; i < kRing; i++) mbar_init(bars + kFullAt + i * 8, kFetchWarps), mbar_init(bars + kEmpty + i * 8, kSumWarps);
+    for (int i = 0; i < kSlots; i++) mbar_init(bars + kWeighed + i * 8, 2), mbar_init(bars + kSummed + i * 8, kSumWarps);
+    for (int i = 0; i < 2; i++) mbar_init(bars + kStaged + i * 8, kFetchWarps), mbar_init(bars + kScored + i * 8, kScoreWarps);
+    mbar_init(bars + kReceived, 1);
+    mbar_ready();
+    if (C == 2) mbar_expect(bars + kReceived, sizeof(Half));
   }
   if (C == 2) cluster_sync();
   else __syncthreads();

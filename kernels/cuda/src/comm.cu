@@ -170,9 +170,9 @@ __device__ __forceinline__ float4 normed(float4 v, float r, float4 w) { return {
 // makes the inbox ready for those of the next row; parity is that of the row. No
 // block's next value comes before its own is sent, which is when all threads are here.
 __device__ __forceinline__ void come(u64* inbox, int parity) {
-  uint32_t b = __cvta_generic_to_shared(inbox);
+  uint32_t b = shared_of(inbox);
   mbar_wait(b, parity);
-  if (threadIdx.x == 0) asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(b), "n"(4 * kParts) : "memory");
+  if (threadIdx.x == 0) mbar_expect(b, 4 * kParts);
 }
 
 // One-shot, for few rows: a cluster a row, each of its blocks a part.

@@ -11,6 +11,8 @@
 #include <cuda_fp16.h>
 #include <cuda_fp8.h>
 
+#include "barrier.cuh"
+
 typedef unsigned long long u64;
 
 constexpr int kWarps = 8;  // of a block of a product
@@ -97,24 +99,6 @@ __device__ __forceinline__ float2 e4m3x2(uint16_t v) {
   return __half22float2(*reinterpret_cast<__half2*>(&h));
 }
 
-// mbar_wait waits at a barrier of this block for the end of the phase of this parity,
-// and gives up after about a second, which only a fault of the memory takes. Lanes of
-// a warp may get different answers at one time, which the compiler does not expect:
-// by the vote, lanes that wait together go on together. kIdle: who waits long leaves
-// the others their turns.
-template <bool kIdle = false>
-__device__ __forceinline__ void mbar_wait(uint32_t bar, int parity) {
-  unsigned lanes = __activemask();
-#pragma unroll 1
-  for (int i = 0; i < 1 << 20; i++) {
-    uint32_t done;
-    asm volatile("{\n\t.reg .pred p;\n\tmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n\tselp.b32 %0, 1, 0, p;\n\t}" : "=r"(done) : "r"(bar), "r"(parity) : "memory");
-    if (__all_sync(lanes, done)) return;
-    if (kIdle) __nanosleep(100);
-  }
-  __trap();
-}
-
 __device__ __forceinline__ float warp_sum(float v) {
 #pragma unroll
   for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
@@ -156,36 +140,28 @@ __device__ __forceinline__ int cluster_rank() {
 // the block may read when all bytes that it expects have come. Every block opens its
 // own; who sends first waits until all are open. There is no fence in global memory.
 __device__ __forceinline__ void open_inbox(u64* inbox, int bytes) {
-  uint32_t b = __cvta_generic_to_shared(inbox);
-  if (threadIdx.x == 0) {
-    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(b) : "memory");
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(b), "r"(bytes) : "memory");
-  }
+  uint32_t b = shared_of(inbox);
+  if (threadIdx.x == 0) mbar_init(b, 1), mbar_ready(), mbar_expect(b, bytes);
   asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 __device__ __forceinline__ void inboxes_open() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 // send writes v where p, an address in this block's shared memory, is in block rank's.
 __device__ __forceinline__ void send(float* p, u64* inbox, int rank, float v) {
-  uint32_t a, b;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(a) : "r"((uint32_t)__cvta_generic_to_shared(p)), "r"(rank));
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"((uint32_t)__cvta_generic_to_shared(inbox)), "r"(rank));
+  uint32_t a = remote_of(p, rank), b = remote_of(inbox, rank);
   asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(a), "r"(__float_as_uint(v)), "r"(b) : "memory");
 }
-__device__ __forceinline__ void receive(u64* inbox) { mbar_wait((uint32_t)__cvta_generic_to_shared(inbox), 0); }
+__device__ __forceinline__ void receive(u64* inbox) { mbar_wait(shared_of(inbox), 0); }
 // of_block reads p, an address in this block's shared memory, in block rank's.
 __device__ __forceinline__ float of_block(const float* p, int rank) {
-  uint32_t a = __cvta_generic_to_shared(p), b;
   float v;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"(a), "r"(rank));
-  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(b) : "memory");
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(remote_of(p, rank)) : "memory");
   return v;
 }
 
 // Copies of 16 bytes into shared memory, in groups; bytes 0: of zeros. landed waits
 // for all but the last N groups of the thread.
 __device__ __forceinline__ void copy16(void* dst, const void* src, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(dst)), "l"(src), "r"(bytes) : "memory");
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_of(dst)), "l"(src), "r"(bytes) : "memory");
 }
 __device__ __forceinline__ void commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>
@@ -215,3 +191,10 @@ __device__ __forceinline__ void rotate(const P& p, int m0, int tokens) {
 }
 
 __device__ __forceinline__ float silu(float x) { return x / (1.0f + expf(-x)); }
+
+// What only Hopper has instructions for is empty elsewhere: there other kernels are taken.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define HOPPER(...) __VA_ARGS__
+#else
+#define HOPPER(...)
+#endif

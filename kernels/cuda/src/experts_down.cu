@@ -200,7 +200,7 @@ __device__ __forceinline__ void experts_down_all(const MoeP& p) {
   __syncwarp();
   auto fetch = [&](int q, int slot) {
     if (lane || q >= n) return;
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(full + slot * 8), "r"(Room::kItem) : "memory");
+    mbar_expect(full + slot * 8, Room::kItem);
     copy_bulk(shared_of(ring + slot * Room::kItem), p.w + (size_t)tile0 * kTile + (size_t)list[q].x * p.wexpert, Room::kItem, full + slot * 8);
     issued[slot] = q;
   };

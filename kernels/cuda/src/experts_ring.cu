@@ -254,9 +254,4 @@ __device__ __forceinline__ void experts_up(const MoeP& p) {
   finish(p.at);
 }
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define HOPPER(...) __VA_ARGS__
-#else
-#define HOPPER(...)  // other GPUs take experts_up.cu
-#endif
 extern "C" __global__ void __launch_bounds__(kThreads, 1) experts_up_fp4_6144(const __grid_constant__ MoeP p) { HOPPER(experts_up(p);) }

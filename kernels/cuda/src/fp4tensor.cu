@@ -37,13 +37,12 @@ struct __align__(128) Stage {
   char sb[kLine];      // like a's scales
 };
 
-__device__ __forceinline__ uint32_t shared(const void* p) { return __cvta_generic_to_shared(p); }
 
 #if defined(__CUDA_ARCH_FEAT_SM100_ALL)
 // A descriptor of core matrices in shared memory without swizzle: bytes from one to
 // the next along k and along rows.
 __device__ __forceinline__ u64 describe(const void* p, int k, int rows) {
-  return (u64)(shared(p) >> 4 & 0x3fff) | (u64)(k >> 4) << 16 | (u64)(rows >> 4) << 32 | 1ull << 46;
+  return (u64)(shared_of(p) >> 4 & 0x3fff) | (u64)(k >> 4) << 16 | (u64)(rows >> 4) << 32 | 1ull << 46;
 }
 #endif
 
@@ -59,12 +58,12 @@ struct Tensor {
   u64* done;  // a barrier a stage
   __device__ __forceinline__ Tensor(u64* barriers, uint32_t* slot) : done(barriers) {
     if (threadIdx.x < 32) {
-      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(shared(slot)), "n"(kColumns) : "memory");
+      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(shared_of(slot)), "n"(kColumns) : "memory");
       asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;");
     }
     if (threadIdx.x == 0) {
-      for (int i = 0; i < kStages; i++) asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared(done + i)) : "memory");
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+      for (int i = 0; i < kStages; i++) mbar_init(shared_of(done + i), 1);
+      mbar_ready();
     }
     asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
     __syncthreads();
@@ -87,10 +86,10 @@ struct Tensor {
         "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%0], %1, %2, %3, [%5], [%6], p;\n\t}"
         ::"r"(at), "l"(describe(s.a, 2048, 128)), "l"(describe(s.b, N * 16, 128)), "r"(kWhat), "r"((uint32_t)!first), "r"(at + N), "r"(at + N + 4)
         : "memory");
-    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(shared(done + stage)) : "memory");
+    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(shared_of(done + stage)) : "memory");
   }
   // wait until the stage's products number use (0, 1, …) have ended.
-  __device__ __forceinline__ void wait(int stage, int use) { mbar_wait(shared(done + stage), use & 1); }
+  __device__ __forceinline__ void wait(int stage, int use) { mbar_wait(shared_of(done + stage), use & 1); }
   // sums of the thread's output for rows [8 j, 8 j + 8).
   __device__ __forceinline__ void read(float (&v)[8], int j) {
     uint32_t r[8];
@@ -134,10 +133,10 @@ struct Tensor {
 };
 
 __device__ __forceinline__ void copy16(void* dst, const void* src, bool some) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared(dst)), "l"(src), "r"(some ? 16 : 0));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_of(dst)), "l"(src), "r"(some ? 16 : 0));
 }
 __device__ __forceinline__ void copy4(void* dst, const void* src, bool some) {
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared(dst)), "l"(src), "r"(some ? 4 : 0));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared_of(dst)), "l"(src), "r"(some ? 4 : 0));
 }
 
 // y[row, n] = w x of the rows' expert. grid (tiles, groups, or rows, or 1; chunks)

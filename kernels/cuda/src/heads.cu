@@ -159,10 +159,5 @@ __device__ __forceinline__ void heads(const HeadsP& p) {
   finish(p.at);
 }
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define HOPPER(...) __VA_ARGS__
-#else
-#define HOPPER(...)  // other GPUs take gemm.cu
-#endif
 extern "C" __global__ void __launch_bounds__(256) heads_bf16(const __grid_constant__ HeadsP p) { HOPPER((heads<false>(p));) }
 extern "C" __global__ void __launch_bounds__(256, 3) heads_gate_bf16(const __grid_constant__ HeadsP p) { HOPPER((heads<true>(p));) }

@@ -337,9 +337,6 @@ __device__ __forceinline__ void index_rows(const IndexP& p) {
   }
   finish(p.at);
 }
-#define HOPPER(...) __VA_ARGS__
-#else
-#define HOPPER(...)  // other GPUs take indexer.cu
 #endif
 #define INDEX_GLM(NAME, F)                                                                                                                             \
   extern "C" __global__ void __launch_bounds__(128 * kGroups, 1) index_pages_##NAME(const __grid_constant__ IndexP p) { HOPPER((index_pages<F>(p));) } \

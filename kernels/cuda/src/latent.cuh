@@ -28,28 +28,15 @@ constexpr int kLeaf = 128, kLeaves = 16;
 __device__ __forceinline__ int place(int g) { return 2 * (g ^ (g >> 2)); }
 __device__ __forceinline__ constexpr int group(int n) { return (n & 1) + 16 * (n >> 1); }
 
-__device__ __forceinline__ uint32_t shared(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-__device__ __forceinline__ void init(u64* bar, int count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared(bar)), "r"(count) : "memory"); }
-__device__ __forceinline__ void arrive(u64* bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared(bar)) : "memory"); }
-__device__ __forceinline__ void expect(u64* bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared(bar)), "r"(bytes) : "memory"); }
-
-__device__ __forceinline__ void await(u64* bar, int phase) { mbar_wait(shared(bar), phase); }
-
-// remote is the address of what p is here in block rank.
-__device__ __forceinline__ uint32_t remote(const void* p, int rank) {
-  uint32_t b;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"(shared(p)), "r"(rank));
-  return b;
-}
 // push writes v to where p is in block rank's shared memory, and counts it there.
 __device__ __forceinline__ void push(void* p, u64* bar, int rank, float4 v) {
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(remote(p, rank)), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(remote(bar, rank)) : "memory");
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(remote_of(p, rank)), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(remote_of(bar, rank)) : "memory");
 }
 __device__ __forceinline__ void push(void* p, u64* bar, int rank, float2 v) {
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1,%2}, [%3];" ::"r"(remote(p, rank)), "f"(v.x), "f"(v.y), "r"(remote(bar, rank)) : "memory");
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1,%2}, [%3];" ::"r"(remote_of(p, rank)), "f"(v.x), "f"(v.y), "r"(remote_of(bar, rank)) : "memory");
 }
 __device__ __forceinline__ void push(void* p, u64* bar, int rank, float v) {
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(remote(p, rank)), "r"(__float_as_uint(v)), "r"(remote(bar, rank)) : "memory");
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(remote_of(p, rank)), "r"(__float_as_uint(v)), "r"(remote_of(bar, rank)) : "memory");
 }
 
 __device__ __forceinline__ float exp2_of(float x) {

@@ -110,10 +110,7 @@ __device__ int argmax_of_cluster(const float* x, int n, int slice, u64* best, u6
   int found = largest(x + lo, min(n - lo, per), -1, s);
   if (threadIdx.x == 0) {
     u64 rank = found < 0 ? 0 : rank_of(x[lo + found], lo + found);
-    uint32_t a, b;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(a) : "r"((uint32_t)__cvta_generic_to_shared(best + slice)));
-    asm volatile("mapa.shared::cluster.u32 %0, %1, 0;" : "=r"(b) : "r"((uint32_t)__cvta_generic_to_shared(inbox)));
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(a), "l"(rank), "r"(b) : "memory");
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote_of(best + slice, 0)), "l"(rank), "r"(remote_of(inbox, 0)) : "memory");
   }
   if (slice) return 0;
   receive(inbox);

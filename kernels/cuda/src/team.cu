@@ -30,12 +30,6 @@ __device__ __forceinline__ void send4(uint32_t to, uint32_t bar, int rank, const
 __device__ __forceinline__ void team_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 __device__ __forceinline__ void team_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define HOPPER(...) __VA_ARGS__
-#else
-#define HOPPER(...)  // other GPUs take gemm.cu
-#endif
-
 template <typename W>
 __device__ __forceinline__ void team(const TeamsP& ps) {
   extern __shared__ __align__(1024) char smem[];

@@ -44,9 +44,7 @@ struct TopShared {
 // post sends words to where p, an address in this block's shared memory, is in block rank's.
 template <int N>
 __device__ __forceinline__ void post(const void* p, const u64* gate, int rank, const uint32_t (&v)[N]) {
-  uint32_t a, b;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(a) : "r"(shared_of(p)), "r"(rank));
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(b) : "r"(shared_of(gate)), "r"(rank));
+  uint32_t a = remote_of(p, rank), b = remote_of(gate, rank);
   if constexpr (N == 1) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(a), "r"(v[0]), "r"(b) : "memory");
   if constexpr (N == 2) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1,%2}, [%3];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(b) : "memory");
   if constexpr (N == 4) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]), "r"(b) : "memory");

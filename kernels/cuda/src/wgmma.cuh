@@ -1,5 +1,5 @@
 // What products of many rows use of Hopper: warpgroup products with the weights
-// in registers and the activations in shared memory, bulk copies, their barriers.
+// in registers and the activations in shared memory, and copies that come meanwhile.
 //
 // A warpgroup's A fragments are m16n8k16's, one 16-row tile a warp, so weights are
 // read as they are packed for few rows; and D[64, N] sums as m16n8k16 does, which
@@ -10,16 +10,6 @@
 #include "fp4.cuh"
 #include "panels.cuh"
 
-__device__ __forceinline__ uint32_t shared_of(const void* p) { return (uint32_t)__cvta_generic_to_shared(p); }
-
-__device__ __forceinline__ void mbar_init(uint32_t bar, int count) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(bar), "r"(count)); }
-__device__ __forceinline__ void mbar_ready() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-// mbar_expect arrives, and says how many bytes of copies are to come.
-__device__ __forceinline__ void mbar_expect(uint32_t bar, int bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(bytes) : "memory"); }
-__device__ __forceinline__ void mbar_arrive(uint32_t bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(bar) : "memory"); }
-__device__ __forceinline__ void copy_bulk(uint32_t dst, const void* src, int bytes, uint32_t bar) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(dst), "l"(src), "r"(bytes), "r"(bar) : "memory");
-}
 __device__ __forceinline__ void prefetch(const void* p, int bytes) { asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory"); }
 // copy16 copies 16 bytes, or zeros where off.
 __device__ __forceinline__ void copy16(uint32_t dst, const void* src, bool on) {

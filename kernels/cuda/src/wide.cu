@@ -389,11 +389,6 @@ extern "C" __global__ void __launch_bounds__(256) few_sum(const __grid_constant_
   finish(p.at);
 }
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define HOPPER(...) __VA_ARGS__
-#else
-#define HOPPER(...)  // other GPUs take gemm.cu
-#endif
 #define SPLIT(name, nt, fp4) \
   extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ WideP p) { HOPPER((wide_split<nt, fp4>(p));) }
 #define WIDE(name, w, nt) \

@@ -387,11 +387,6 @@ __device__ __forceinline__ void wide_down(const WideMoeP& p) {
   finish(p.at);
 }
 
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
-#define HOPPER(...) __VA_ARGS__
-#else
-#define HOPPER(...)  // other GPUs take moe.cu
-#endif
 extern "C" __global__ void __launch_bounds__(256) moe_split_fp4(const __grid_constant__ WideMoeP p) { HOPPER(moe_split(p);) }
 extern "C" __global__ void __launch_bounds__(kUpThreads + 128, 1) wide_up_fp4(const __grid_constant__ WideMoeP p) { HOPPER(wide_up(p);) }
 extern "C" __global__ void __launch_bounds__(kDownThreads, 2) wide_down_fp4(const __grid_constant__ WideMoeP p) { HOPPER(wide_down(p);) }

@@ -124,7 +124,7 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
 }
 
 func (f *benchFlags) validate() error {
-	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", f.kvCache, "bf16", "fp8", "f32"), oneOf("act", f.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", f.dense, "bf16", "fp8"), f.device.validate()}
+	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", f.kvCache, "bf16", "fp8", "f32"), oneOf("act", f.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", f.dense, "bf16", "fp8"), checkTP(f.tp), f.device.validate()}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))

@@ -208,7 +208,7 @@ func TestBenchSaysAllFaults(t *testing.T) {
 		{[]string{"--config", "tiny", "--what-if", "kv=cast-pool"}, []string{"add --kv-cache fp8"}},
 		{[]string{"--config", "tiny", "--kv-slots", "64", "--context", "65"}, []string{"batch 1 at context 65: it needs 128 cache slots"}},
 		{[]string{"--config", "tiny", "--batch", "0"}, []string{"nothing to measure"}},
-		{[]string{"--config", "tiny", "--tp", "3"}, []string{"tensor parallelism 3 is not supported"}},
+		{[]string{"--config", "tiny", "--tp", "3"}, []string{"--tp 3: it must be 1, 2, 4 or 8"}},
 		{[]string{"--config", "tiny", "--machine", "abacus"}, []string{`no machine "abacus"`}},
 		{[]string{"--config", "no-such"}, []string{`"no-such" is neither`}},
 		{[]string{"--model", "no-such"}, []string{"no-such"}},

@@ -105,7 +105,7 @@ func (d *diagnosis) problem(code, text, remedy string) {
 }
 
 func runDoctor(f *doctorFlags, stdout io.Writer) error {
-	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", f.kvCache, "bf16", "fp8", "f32"), f.device.validate()}
+	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", f.kvCache, "bf16", "fp8", "f32"), checkTP(f.tp), f.device.validate()}
 	if f.model != "" && f.config != "" {
 		errs = append(errs, errors.New("--config and --model exclude each other"))
 	}

@@ -115,7 +115,7 @@ func (f *doctorFlags) memory() (c glm5.Config, m rankMemory, missing int, err er
 		if err != nil {
 			return c, m, 0, withCode(exitInput, err)
 		}
-		return c, memoryPlanned(&c, max(f.tp, 1)), 0, nil
+		return c, memoryPlanned(&c, f.tp), 0, nil
 	}
 	ck, c, err := openModel(f.model)
 	if err != nil {
@@ -123,7 +123,7 @@ func (f *doctorFlags) memory() (c glm5.Config, m rankMemory, missing int, err er
 	}
 	defer ck.Close()
 	v := c.Cover(ck)
-	return c, memoryOf(&v, max(f.tp, 1), kernels.BF16), len(v.Missing) + len(v.Unread), nil
+	return c, memoryOf(&v, f.tp, kernels.BF16), len(v.Missing) + len(v.Unread), nil
 }
 
 // workingFolder is where outputs go that have no other place.

@@ -48,8 +48,8 @@ func TestDoctor(t *testing.T) {
 		}
 	})
 	t.Run("does not fit", func(t *testing.T) {
-		code, out, _ := glmbatch("doctor", "--device", "cpu", "--config", "tiny", "--tp", "3")
-		if code != exitDevice || !strings.Contains(out, "not ready: tiny cannot run at --tp 3") || !strings.Contains(out, "give another --tp") {
+		code, out, _ := glmbatch("doctor", "--device", "cpu", "--model", synthesize(t, "--set", "num_attention_heads=4", "--set", "num_key_value_heads=4"), "--tp", "8")
+		if code != exitDevice || !strings.Contains(out, "cannot run at --tp 8") || !strings.Contains(out, "give another --tp") {
 			t.Errorf("exit code %d: %s", code, out)
 		}
 	})

@@ -86,6 +86,15 @@ func oneOf(flag, value string, choices ...string) error {
 	return withCode(exitInput, fmt.Errorf("--%s %q: it must be %s", flag, value, strings.Join(choices, " or ")))
 }
 
+// checkTP refuses counts of ranks that no model is cut for. What a model's own
+// shapes allow is glm5.Config.CheckTP's.
+func checkTP(n int) error {
+	if slices.Contains(glm5.Shards, n) {
+		return nil
+	}
+	return withCode(exitInput, fmt.Errorf("--tp %d: it must be 1, 2, 4 or 8", n))
+}
+
 // inRange refuses a flag's value outside of low to high.
 func inRange[T int | int64 | time.Duration](flag string, value, low, high T) error {
 	if value < low || value > high {

@@ -33,7 +33,8 @@ architecture, parameters, bytes by part and by number format, the memory that
 each rank needs, cache bytes a token, and what is missing, unused, or stored in
 another way than the quantisation configuration says.
 
-It exits with code 1 if weights are missing or unreadable.`,
+It exits with code 1 if weights are missing or unreadable, or if --tp ranks cannot
+share the model.`,
 		Example: `  glmbatch model inspect models/GLM-5-NVFP4
   glmbatch model inspect models/GLM-5-NVFP4 --tp 8 --kv-cache fp8 --kv-tokens 500000
   glmbatch model inspect models/GLM-5-NVFP4 --format json | jq .rank`,
@@ -57,7 +58,7 @@ func runModelInspect(w io.Writer, dir string, o inspectOptions) error {
 	if err := oneOf("kv-cache", o.KVCache, "bf16", "fp8", "f32"); err != nil {
 		return err
 	}
-	if err := inRange("tp", o.TP, 1, 8); err != nil {
+	if err := checkTP(o.TP); err != nil {
 		return err
 	}
 	if o.KVTokens < 0 || o.KVTokens > 1<<40 {
@@ -79,8 +80,8 @@ func runModelInspect(w io.Writer, dir string, o inspectOptions) error {
 	} else {
 		err = r.print(w)
 	}
-	if n := len(r.Missing) + len(r.Unreadable); err == nil && n > 0 {
-		err = fmt.Errorf("%s cannot be run: %d weights are missing or unreadable", dir, n)
+	if err == nil {
+		err = r.verdict()
 	}
 	return err
 }
@@ -141,8 +142,8 @@ type formatRow struct {
 // rankRow is what one rank holds.
 type rankRow struct {
 	TP          int    `json:"tp"`
-	Fault       string `json:"fault"` // why the model cannot be shared so, in lines; "": it can
-	Weights     int64  `json:"weight_bytes"`
+	Fault       string `json:"fault"`        // why the model cannot be shared so, in lines; "": it can
+	Weights     int64  `json:"weight_bytes"` // these two 0 with a fault
 	MTP         int64  `json:"mtp_bytes"`
 	KVCache     string `json:"kv_cache"`
 	LatentToken int64  `json:"latent_bytes_per_token"`
@@ -180,15 +181,19 @@ func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) (*insp
 	}
 	r.Rank = rankOf(c, o, r.IndexerLayers)
 	for _, s := range cover.Weights {
+		var share int64
+		if r.Rank.Fault == "" {
+			share = s.Share(o.TP)
+		}
 		part := string(s.Part)
 		if s.MTP {
 			part = mtpPart
 			r.MTPParams += s.Params()
-			r.Rank.MTP += s.Share(o.TP)
+			r.Rank.MTP += share
 		} else {
 			r.Params += s.Params()
 			r.ActiveParams += c.Active(&s.Tensor)
-			r.Rank.Weights += s.Share(o.TP)
+			r.Rank.Weights += share
 		}
 		r.add(part, &s)
 	}
@@ -271,19 +276,21 @@ func (r *inspection) print(out io.Writer) error {
 	k := r.Rank
 	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line("\neach of %d ranks", k.TP)
-	for _, fault := range strings.Split(k.Fault, "\n") {
-		if fault != "" {
-			fmt.Fprintf(w, "  %s\n", fault)
-		}
+	if k.Fault == "" {
+		line("  weights\t%s", bytesText(k.Weights))
 	}
-	line("  weights\t%s", bytesText(k.Weights))
 	if k.MTP > 0 {
 		line("  prediction layer\t%s, if loaded", bytesText(k.MTP))
 	}
 	line("  %s caches\t%s B a token: %s latent, %s indexer", k.KVCache, digits(k.LatentToken+k.IndexToken), digits(k.LatentToken), digits(k.IndexToken))
 	line("  for %s tokens\t%s", digits(k.KVTokens), bytesText(k.Cache))
-	line("  together\t%s, and what a step works in", bytesText(k.Weights+k.Cache))
+	if k.Fault == "" {
+		line("  together\t%s, and what a step works in", bytesText(k.Weights+k.Cache))
+	}
 	w.Flush()
+	if k.Fault != "" {
+		fmt.Fprintf(out, "\n%s\n", strings.ReplaceAll(k.Fault, "\n", "\n  "))
+	}
 
 	r.problems(out, "missing weights", r.Missing)
 	r.problems(out, "unreadable weights", r.Unreadable)
@@ -294,6 +301,21 @@ func (r *inspection) print(out io.Writer) error {
 		return err
 	}
 	return nil
+}
+
+// verdict is why the model cannot be run; nil: it can.
+func (r *inspection) verdict() error {
+	var why []string
+	if n := len(r.Missing) + len(r.Unreadable); n > 0 {
+		why = append(why, fmt.Sprintf("%d weights are missing or unreadable", n))
+	}
+	if r.Rank.Fault != "" {
+		why = append(why, fmt.Sprintf("%d ranks cannot share it, try a smaller --tp", r.Rank.TP))
+	}
+	if why == nil {
+		return nil
+	}
+	return fmt.Errorf("%s cannot be run: %s", r.Dir, strings.Join(why, ", and "))
 }
 
 func (r *inspection) mtp() string {

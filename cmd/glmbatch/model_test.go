@@ -460,14 +460,26 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestModelInspectTP: what does not divide is said, a line each.
+// TestModelInspectTP: a model that --tp ranks cannot share is described as far as it can
+// be, what does not divide a line each, and the check fails.
 func TestModelInspectTP(t *testing.T) {
 	dir := synthesize(t, "--set", "moe_intermediate_size=96", "--set", "vocab_size=2044")
-	text, _ := command(t, exitOK, "model", "inspect", dir)
-	for _, want := range []string{"\n  moe_intermediate_size 96 does not divide into 8 ranks", "\n  vocab_size 2044"} {
+	if text, _ := command(t, exitOK, "model", "inspect", dir, "--tp", "2"); !strings.Contains(text, "each of 2 ranks\n  weights") {
+		t.Errorf("2 ranks:\n%s", text)
+	}
+	text, errs := command(t, exitFailed, "model", "inspect", dir)
+	for _, want := range []string{"\n  moe_intermediate_size 96 does not divide into 8 ranks", "\n  vocab_size 2044", "\n  bf16 caches", "nothing is missing"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
+	}
+	if strings.Contains(text, "\n  weights") || errs != "glmbatch: "+dir+" cannot be run: 8 ranks cannot share it, try a smaller --tp\n" {
+		t.Errorf("8 ranks: %s%s", text, errs)
+	}
+	var r inspection
+	text, _ = command(t, exitFailed, "model", "inspect", dir, "--format", "json")
+	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Rank.Fault == "" || r.Rank.Weights != 0 || r.Rank.LatentToken == 0 {
+		t.Errorf("%v, %+v", err, r.Rank)
 	}
 }
 

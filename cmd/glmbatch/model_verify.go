@@ -65,7 +65,7 @@ Exits 1 when something is out of tolerance.`,
 
 func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) error {
 	if err := errors.Join(
-		o.device.validate(),
+		o.device.validate(), checkTP(o.tp),
 		oneOf("kv-cache", o.kvCache, "f32", "bf16", "fp8"),
 		oneOf("act", o.act, "w4a16", "w4a4", "int8", ""), oneOf("dense-weights", o.dense, "bf16", "fp8"),
 	); err != nil {

@@ -30,7 +30,7 @@ func TestModelVerify(t *testing.T) {
 		{[]string{dir, golden}, exitOK, "tp 8, cache f32"},
 		{[]string{dir, golden, "--tp", "2", "--json"}, exitOK, `"prompts"`},
 		{[]string{dir, golden, "--tp", "1", "--act", "int8", "--threads", "1"}, exitOK, "activations int8"},
-		{[]string{dir, golden, "--tp", "3"}, exitInput, "tensor parallelism 3"},
+		{[]string{dir, golden, "--tp", "3"}, exitInput, "--tp 3: it must be"},
 		{[]string{dir, golden, "--kv-cache", "int4"}, exitInput, "f32 or bf16 or fp8"},
 		{[]string{dir, golden, "--act", "w8"}, exitInput, "w4a16"},
 		{[]string{dir}, exitInput, "a folder and a file"},

@@ -189,7 +189,7 @@ func (r *runFlags) check(args []string) error {
 	if r.out == "" && !r.dryRun {
 		usage("--out DIR is missing")
 	}
-	errs = append(errs, inRange("tp", r.tp, 1, 8), inRange("kv-tokens", r.kvTokens, 0, 1<<31), inRange("max-seqs", r.maxSeqs, 0, 1<<16),
+	errs = append(errs, checkTP(r.tp), inRange("kv-tokens", r.kvTokens, 0, 1<<31), inRange("max-seqs", r.maxSeqs, 0, 1<<16),
 		inRange("max-batch-tokens", r.maxBatchTokens, 0, 1<<20), inRange("max-errors", r.maxErrors, 0, math.MaxInt64))
 	if r.kvTokens > 0 && r.kvTokens < leastContext {
 		usage("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default", r.kvTokens, leastContext)

@@ -17,7 +17,7 @@ import (
 // before anything is read or written.
 func TestFlagValues(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"--tp 16", "--tp 16: it must be from 1 to 8"},
+		{"--tp 16", "--tp 16: it must be 1, 2, 4 or 8"},
 		{"--kv-tokens -5", "--kv-tokens -5: it must be from 0"},
 		{"--kv-tokens 1", "--kv-tokens 1 has no room for a prompt"},
 		{"--max-seqs -1", "--max-seqs -1: it must be from 0"},
@@ -49,10 +49,15 @@ func TestNumbers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, args := range [][]string{{"model", "inspect", dir, "--tp", "0"}, {"model", "inspect", dir, "--tp", "-1"}, {"report", dir, "--step", "-5"}} {
-		code, _, errs := glmbatch(args...)
-		if want := "glmbatch: " + args[len(args)-2] + " " + args[len(args)-1] + ": it must be from"; code != exitInput || !strings.HasPrefix(errs, want) {
-			t.Errorf("%v: exit code %d, %q", args, code, errs)
+	type usage struct{ command, flag, value string }
+	cases := []usage{{"report " + dir, "--step", "-5"}}
+	for _, c := range []string{"run --demo --dry-run", "model inspect " + dir, "model verify " + dir + " x", "doctor --config tiny", "bench --config tiny"} {
+		cases = append(cases, usage{c, "--tp", "-1"}, usage{c, "--tp", "0"}, usage{c, "--tp", "3"}, usage{c, "--tp", "16"})
+	}
+	for _, c := range cases {
+		code, out, errs := glmbatch(append(strings.Fields(c.command), c.flag, c.value)...)
+		if want := "glmbatch: " + c.flag + " " + c.value + ": it must be "; code != exitInput || out != "" || !strings.HasPrefix(errs, want) {
+			t.Errorf("%v: exit code %d, %s%s", c, code, out, errs)
 		}
 	}
 }

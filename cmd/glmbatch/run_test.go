@@ -186,7 +186,7 @@ func TestRunErrors(t *testing.T) {
 		{[]string{"run", prompts, "--out", out, "--prompt-column", "question"}, exitInput, `prompts.parquet: no column "question"; the columns are id, task, system, prompt, expected`},
 		{[]string{"run", prompts, "--out", out, "--temperature", "-1"}, exitInput, "--temperature: -1 is not a number from 0 to 100"},
 		{[]string{"run", prompts, "--out", out, "--timeline", "some"}, exitInput, "--timeline"},
-		{[]string{"run", prompts, "--out", out, "--tp", "3"}, exitInput, "3"},
+		{[]string{"run", prompts, "--out", out, "--tp", "3"}, exitInput, "--tp 3: it must be 1, 2, 4 or 8"},
 		{[]string{"run", prompts, "--out", out, "--shard", "2/2"}, exitInput, "--shard"},
 		{[]string{"run", prompts, "--out", out, "--model", filepath.Join(dir, "none")}, exitInput, "none"},
 		{[]string{"run", prompts, "--out", foreign}, exitInput, "choose another --out"},

@@ -3,6 +3,7 @@ package glm5
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Config is the architecture of a glm_moe_dsa checkpoint: GLM-5, GLM-5.1, and
@@ -83,9 +84,12 @@ func (c *Config) IndexScale() float64 { return invSqrt(c.IndexHeadDim) * invSqrt
 // Tensor parallelism splits these widths, in parts that hold whole NVFP4 blocks.
 const nvfp4Block = 16
 
+// Shards are the counts of ranks that a model may be cut for.
+var Shards = []int{1, 2, 4, 8}
+
 // CheckTP reports every dimension that n ranks cannot share evenly.
 func (c *Config) CheckTP(n int) error {
-	if n != 1 && n != 2 && n != 4 && n != 8 {
+	if !slices.Contains(Shards, n) {
 		return fmt.Errorf("tensor parallelism %d is not supported: use 1, 2, 4 or 8", n)
 	}
 	var faults []error

@@ -47,8 +47,9 @@ type Folder struct {
 
 // OpenFolder locks dir and makes it ready for the job of m: new, or as an
 // earlier run of the same job left it. With overwrite, what another job left is
-// removed; only folders that have a manifest are ever touched. firstRow is the
-// job's first input row.
+// removed, and without it the folder of one that left nothing, as its start failed;
+// only folders that have a manifest are ever touched. firstRow is the job's first
+// input row.
 func OpenFolder(dir string, m *Manifest, overwrite bool, firstRow int64) (_ *Folder, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
@@ -125,6 +126,9 @@ func (f *Folder) resume(old *Manifest) error {
 		return fmt.Errorf("%s: %w: its job is complete; choose another --out, or run it again with --overwrite", f.Dir, ErrFolder)
 	}
 	if what := f.manifest.differs(old); what != "" {
+		if !f.begun() {
+			return f.clear()
+		}
 		return fmt.Errorf("%s: %w: it belongs to another job: %s; choose another --out, or start anew with --overwrite", f.Dir, ErrFolder, what)
 	}
 	f.manifest.Started, f.manifest.Runs = old.Started, old.Runs+1
@@ -133,6 +137,32 @@ func (f *Folder) resume(old *Manifest) error {
 		return err
 	}
 	return f.records()
+}
+
+// begun reports whether a run left rows, steps, captures, or what cannot be read.
+func (f *Folder) begun() bool {
+	for _, dir := range []string{outputsDir, stepsDir, timelineDir, capturesDir} {
+		entries, err := os.ReadDir(filepath.Join(f.Dir, dir))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return true
+		}
+		for _, e := range entries {
+			name := e.Name()
+			if strings.HasPrefix(name, ".") { // unfinished
+				continue
+			}
+			if !strings.HasPrefix(name, "part-") {
+				return true
+			}
+			if dir == outputsDir {
+				if _, rows, err := datasets.Metadata(filepath.Join(f.Dir, dir, name)); err != nil || rows > 0 {
+					return true
+				}
+			}
+		}
+	}
+	old := Folder{Dir: f.Dir}
+	return old.records() != nil || old.Recorder.FirstStep > 0
 }
 
 // outputs reads the metadata of the finished parts, which must follow each other.

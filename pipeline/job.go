@@ -24,8 +24,10 @@ var ErrInterrupted = errors.New("interrupted")
 
 // Run does the job and leaves the folder's manifest with how it ended. The error
 // is ErrInterrupted when ctx ended it, or the input's, the engine's or the disk's.
-func (j *Job) Run(ctx context.Context) error {
-	err := j.run(ctx)
+func (j *Job) Run(ctx context.Context) error { return j.End(j.run(ctx)) }
+
+// End is how Run ends with err, for jobs that get no engine to run with.
+func (j *Job) End(err error) error {
 	if j.Recorder != nil {
 		err = errors.Join(err, j.Recorder.Close())
 	}
@@ -36,6 +38,7 @@ func (j *Job) Run(ctx context.Context) error {
 	case err != nil:
 		status = StatusFailed
 	}
+	j.Counts.Rows.Store(max(j.Counts.Rows.Load(), j.Folder.NextRow-j.Plan.From))
 	counts := j.Counts.snapshot(j.Plan.To - j.Plan.From)
 	if ferr := j.Folder.finish(status, counts, err); ferr != nil {
 		return errors.Join(err, fmt.Errorf("finishing %s: %w", j.Folder.Dir, ferr))

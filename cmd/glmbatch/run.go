@@ -313,16 +313,15 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	if !m.isDemo {
 		say.line("loading %s: ranks %d, device %s", r.model, r.tp, r.device.resolved())
 	}
+	job := &pipeline.Job{Plan: plan, Text: m.text, Recorder: recorder, Folder: folder, Counts: &pipeline.Counts{}}
 	var tokens atomic.Int64
-	e, err := m.load(r, recorder, folder, manifest, &tokens)
-	if err != nil {
-		return errors.Join(err, recorder.Close())
+	if job.Engine, err = m.load(r, recorder, folder, manifest, &tokens); err != nil {
+		return job.End(err)
 	}
 	m.describeDevice(manifest.Device)
 	if manifest.Rounding = m.rounding(); len(manifest.Rounding) > 0 {
 		say.line("weights rounded to FP8: %s", roundingText(m.rounded))
 	}
-	job := &pipeline.Job{Plan: plan, Text: m.text, Engine: e, Recorder: recorder, Folder: folder, Counts: &pipeline.Counts{}}
 	progress := say.start(job.Counts, &tokens, plan.To-plan.From, folder.NextRow-plan.From)
 	err = job.Run(ctx)
 	progress.stop()

@@ -207,8 +207,9 @@ func TestRunErrors(t *testing.T) {
 
 // What does not fit is said in one line: how much, of what, and what to do.
 func TestRunOutOfMemory(t *testing.T) {
+	out := t.TempDir()
 	for _, args := range [][]string{
-		{"run", "--demo", "--device", "cpu", "--out", t.TempDir(), "--kv-tokens", "2000000000"},
+		{"run", "--demo", "--device", "cpu", "--out", out, "--kv-tokens", "2000000000"},
 		{"bench", "--config", "tiny", "--device", "cpu", "--machine", "h200", "--kv-slots", "1000000000"},
 	} {
 		code, _, errs := glmbatch(args...)
@@ -221,6 +222,14 @@ func TestRunOutOfMemory(t *testing.T) {
 				t.Errorf("%v: %q does not say %q", args, last, want)
 			}
 		}
+	}
+	manifest, err := os.ReadFile(filepath.Join(out, "_manifest.json"))
+	if err != nil || !strings.Contains(string(manifest), `"status": "failed"`) {
+		t.Errorf("%s, %v", manifest, err)
+	}
+	// It has no rows yet: other settings are as welcome as the same.
+	if code, _, errs := glmbatch("run", "--demo", "--device", "cpu", "--out", out, "--kv-tokens", "2000", "--seed", "7", "--limit", "2"); code != exitOK {
+		t.Errorf("exit code %d: %s", code, errs)
 	}
 }
 

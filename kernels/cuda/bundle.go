@@ -111,7 +111,7 @@ func bundles(calls []kernels.Call) [][]int {
 			if at[j] < 0 {
 				open(j, 0)
 			}
-			if gates(&calls[j], &calls[i]) {
+			if gates(&calls[j], &calls[i]) || opens(&calls[j], &calls[i]) {
 				first[i] = max(first[i], at[j])
 			} else {
 				first[i] = max(first[i], at[j]+1)
@@ -120,7 +120,9 @@ func bundles(calls []kernels.Call) [][]int {
 		n := segmentsOf(&calls[i])
 		if n == 0 {
 			at[i] = -1
-			if l := first[i]; l < len(chain) && gates(&calls[chain[l][len(chain[l])-1]], &calls[i]) {
+			if l := first[i]; l < len(chain) && slices.ContainsFunc(chain[l], func(j int) bool {
+				return opens(&calls[j], &calls[i]) || j == chain[l][len(chain[l])-1] && gates(&calls[j], &calls[i])
+			}) {
 				at[i], chain[l], room[l] = l, append(chain[l], i), 0
 			}
 			continue

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -35,15 +36,16 @@ func TestBundlesKeepOrder(t *testing.T) {
 			at[i] = -1
 		}
 		for n, which := range bundles(calls) {
-			full := 0
+			full, opened := 0, false // opened: by a call that takes no segments
 			for _, i := range which {
+				opened = opened || slices.ContainsFunc(which, func(j int) bool { return opens(&calls[j], &calls[i]) })
 				if at[i] >= 0 {
 					t.Fatalf("call %d is in launches %d and %d", i, at[i], n)
 				}
 				at[i] = n
 				full += segmentsOf(&calls[i])
 			}
-			if full > maxSegments || len(which) > 1 && full < len(which) && !teamed(&calls[which[0]], &calls[which[1]]) && !gates(&calls[which[len(which)-2]], &calls[which[len(which)-1]]) {
+			if full > maxSegments || len(which) > 1 && full < len(which) && !opened && !teamed(&calls[which[0]], &calls[which[1]]) && !gates(&calls[which[len(which)-2]], &calls[which[len(which)-1]]) {
 				t.Fatalf("calls %v have %d segments", which, full)
 			}
 		}
@@ -52,7 +54,7 @@ func TestBundlesKeepOrder(t *testing.T) {
 				t.Fatalf("call %d is in no launch", i)
 			}
 			for j := range i {
-				if conflict(&calls[j], &calls[i]) && at[j] >= at[i] && !(at[j] == at[i] && gates(&calls[j], &calls[i])) {
+				if conflict(&calls[j], &calls[i]) && at[j] >= at[i] && !(at[j] == at[i] && (gates(&calls[j], &calls[i]) || opens(&calls[j], &calls[i]))) {
 					t.Fatalf("call %d (%s) does not come after call %d (%s)", i, calls[i].Kernel, j, calls[j].Kernel)
 				}
 			}
@@ -89,9 +91,12 @@ func TestBundlesShareLaunches(t *testing.T) {
 		call("gemm_bf16", 8, buf(99), buf(1), buf(8)),                                           // with the first product
 		call("silu_mul", 1, buf(8), buf(9)),
 		call("gemm_bf16", 1, buf(99), buf(9), buf(10)), // with silu_mul, which it does itself
+		call("moe_route", 1, buf(10), buf(89), buf(11), buf(12)),
+		call("moe_up_fp4", 1, buf(88), buf(1), buf(11), buf(13)), // with moe_route, which it does itself
+		call("moe_down_fp4", 1, buf(87), buf(13), buf(11), buf(12), buf(14)),
 	}
 	got := bundles(calls)
-	want := [][]int{{0, 6}, {1, 3, 7, 8}, {2, 4}, {5}}
+	want := [][]int{{0, 6}, {1, 3, 7, 8}, {2, 4, 9, 10}, {5}, {11}}
 	if len(got) != len(want) {
 		t.Fatalf("got %v, want %v", got, want)
 	}

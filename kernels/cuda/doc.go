@@ -31,7 +31,8 @@
 //     rows src/attend_rows.cu, BF16 entries src/attend_glm.cu
 //   - indexer: src/indexer.cu, src/indexer_glm.cu (GLM-5 on Hopper), src/topk.cu
 //   - small calls of few rows that do not wait for each other share a launch:
-//     src/bundle.cu
+//     src/bundle.cu; the choice of the experts and the shared expert's down product
+//     share moe_up's: src/opening.cuh
 //   - 4-bit activations: 12.0 src/fp4mma.cu, 10.0 src/fp4tensor.cu; else they are
 //     rounded to 4 bits and go through the kernels above
 //   - exact products: src/exact.cu

@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"math"
+	"slices"
 	"unsafe"
 
 	"glmbatch/kernels"
@@ -130,6 +131,48 @@ func (a *moeP) spread(blocks int32) int32 {
 	return int32(ceil(int32(ceil(a.most()*tiles, blocks)), tiles)) + 1
 }
 
+// Of an opening, as in src/opening.cuh.
+const (
+	openingBytes = 28688
+	openingRows  = 8
+	openingTiles = 3 // of the shared expert's down product, of a block
+	openingK     = 256
+)
+
+// opens reports whether moe_up, call c, can choose its experts itself, as call r says.
+func opens(r, c *kernels.Call) bool {
+	return r.Kernel == "moe_route" && c.Kernel == "moe_up_fp4" && segmentsOf(r) > 0 && r.Args[2] == c.Args[2] && r.Dims.M == c.Dims.M && c.Dims.M <= openingRows &&
+		(c.Dims.M == 1 || c.Dims.K == ringK)
+}
+
+// opening takes the calls that moe_up, in so many blocks, can open with out of the
+// bundle, and reports whether it opens.
+func (d *device) opening(u *upP, blocks int32) bool {
+	taken := func(s segment) bool {
+		switch s.op {
+		case opRoute:
+			r := (*routeP)(unsafe.Pointer(&s.params))
+			if r.experts == u.moe.experts && r.m == u.moe.m {
+				u.opening.route = *r
+				return true
+			}
+		case opProductBF16:
+			p := (*productP)(unsafe.Pointer(&s.params))
+			if p.act != 0 && p.k == openingK && p.share == 1 && p.heads == 1 && p.m == u.moe.m && p.tiles <= openingTiles*blocks {
+				u.opening.shared = *p
+				return true
+			}
+		}
+		return false
+	}
+	route := func(s segment) bool { return s.op == opRoute && taken(s) }
+	if u.moe.m > openingRows || !slices.ContainsFunc(d.bundle, route) {
+		return false
+	}
+	d.bundle = slices.DeleteFunc(d.bundle, taken)
+	return true
+}
+
 // upExperts launches moe_up with FP4 weights.
 func (d *device) upExperts(a moeP, experts kernels.Buffer) error {
 	blocks, limit, err := d.chip()
@@ -141,10 +184,17 @@ func (d *device) upExperts(a moeP, experts kernels.Buffer) error {
 	return a.chunks(func(a moeP) (bool, error) {
 		a.early, early = early, 0
 		launch := func(name string, grid, threads, shared int32) (bool, error) {
+			u := upP{moe: a}
+			if (a.m == 1 || threads == ringThreads) && shared+openingBytes <= limit && d.opening(&u, grid) {
+				shared += openingBytes
+				if a.m == 1 {
+					grid = min(blocks, grid+1) // another writes what was chosen
+				}
+			}
 			if shared > limit {
 				return false, nil
 			}
-			err := d.do(name, [3]uint32{uint32(grid), 1, 1}, uint32(threads), uint32(shared), unsafe.Pointer(&a))
+			err := d.do(name, [3]uint32{uint32(grid), 1, 1}, uint32(threads), uint32(shared), unsafe.Pointer(&u))
 			d.leads(experts)
 			return true, err
 		}

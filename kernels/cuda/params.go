@@ -53,6 +53,16 @@ type exactP struct {
 	wnext                                             int64
 }
 
+type openingP struct {
+	route  routeP
+	shared productP
+}
+
+type upP struct {
+	moe     moeP
+	opening openingP
+}
+
 type groupP struct {
 	experts, list, offsets, at uintptr
 	pairs, groups              int32

@@ -59,7 +59,13 @@ func (b *bench) alloc(bytes int64) kernels.Buffer {
 // do runs one call and returns the contents of buffers on each rank.
 func (b *bench) do(c kernels.Call, outs ...kernels.Buffer) [][][]byte {
 	b.Helper()
-	if err := b.g.Run([]kernels.Call{c}, nil); err != nil {
+	return b.run([]kernels.Call{c}, outs...)
+}
+
+// run runs a list and returns the contents of buffers on each rank.
+func (b *bench) run(calls []kernels.Call, outs ...kernels.Buffer) [][][]byte {
+	b.Helper()
+	if err := b.g.Run(calls, nil); err != nil {
 		b.Fatal(err)
 	}
 	got := make([][][]byte, len(outs))

@@ -107,6 +107,12 @@ struct Groups {
     return total;
   }
 
+  // take lists the groups [lo, hi) of one row, whose experts are in shared memory.
+  __device__ __forceinline__ void take(const int* experts, int lo, int hi) {
+    for (int q = threadIdx.x; q < hi - lo; q += blockDim.x) expert[q] = experts[lo + q], count[q] = 1, pair[q] = lo + q;
+    __syncthreads();
+  }
+
   // list lists the groups [lo, hi) with their pairs.
   __device__ __forceinline__ void list(const MoeP& p, int lo, int hi) {
     int pairs = p.m * p.topk;

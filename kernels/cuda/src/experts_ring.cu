@@ -8,6 +8,7 @@
 // tile and of the up's. So weights are always on their way, and nobody waits for others
 // but for sums: those of an item are added up while the next one is worked on.
 #include "experts.cuh"
+#include "opening.cuh"
 #include "wgmma.cuh"
 
 constexpr int kUnits = 6, kSlice = kUnits * kFp4Unit;
@@ -81,7 +82,77 @@ struct List {
     }
     __syncthreads();
   }
+
+  // take makes it from an opening's choices: warp i lists the i'th of each lane's
+  // experts, of which a lane has per.
+  __device__ __forceinline__ void take(const MoeP& p, Opening& mem, int per, int tiles) {
+    int i = threadIdx.x >> 5, lane = threadIdx.x & 31, mine = 0, at = 0, rows = 0;
+    uint2 c = mem.choices.mine[lane];
+#pragma unroll
+    for (int j = 0; j < kOfLane; j++) {
+      int n = __popc(c.x & 0x01010101u << j) + __popc(c.y & 0x01010101u << j), groups = (n + 3) / 4;
+      mine += groups + (n > 0 ? 1 << 16 : 0);  // groups, and experts touched
+      if (j < i) at += groups;
+      if (j == i) rows = n;
+    }
+    int upto = mine;
+#pragma unroll
+    for (int o = 1; o < 32; o <<= 1) {
+      int v = __shfl_up_sync(~0u, upto, o);
+      if (lane >= o) upto += v;
+    }
+    int all = __shfl_sync(~0u, upto, 31);
+    share((all & 0xffff) * tiles);
+    if (i == 0 && lane == 0) {
+      mem.range[0] = from, mem.range[1] = to;
+      if (p.at && blockIdx.x == 0) atomicMin(p.at, globaltimer()), p.at[2] = all >> 16;
+    }
+    int g0 = from / tiles, g1 = to > from ? (to - 1) / tiles + 1 : g0;
+    at += ((upto - mine) & 0xffff) - g0;
+    if (!rows || at >= g1 - g0 || at + (rows + 3) / 4 <= 0) return;
+    uint2 before = mem.choices.before[lane];
+    int r = 0;
+#pragma unroll 1
+    for (int m = 0; m < p.m; m++, c.x = __funnelshift_r(c.x, c.y, 8), c.y >>= 8, before.x = __funnelshift_r(before.x, before.y, 8), before.y >>= 8) {
+      if (!(c.x >> i & 1)) continue;
+      int q = at + r / 4;
+      if (q >= 0 && q < g1 - g0) {
+        pair[q * 4 + r % 4] = m * p.topk + (before.x & 255) + __popc(c.x & ((1u << i) - 1));
+        if (r % 4 == 0) expert[q] = lane * per + i, count[q] = min(4, rows - r);
+      }
+      r++;
+    }
+  }
 };
+
+// open is what comes before the products where the launch has an opening. Eight warps
+// choose and make the list, the next eight do the shared expert's product.
+__device__ __forceinline__ void open(const UpP& u, List& list, Opening& mem, int tiles) {
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0);
+  bool write = blockIdx.x == 0;  // which has no more items than others
+  constexpr int kLister = kOpeningRows * 32, kOthers = kTeams * 32;
+  if (warp < kOpeningRows) {
+    Chooser c;
+    c.fetch(u.opening.route);
+    opened(u.opening);
+    c.choose(u.opening.route, mem, warp, write);
+    meet(kChosenBarrier, kLister);
+    list.take(u.moe, mem, of_lane(u.opening.route), tiles);
+    come(kReadyBarrier, kLister + kWarps * 32);
+    meet(kListBarrier, kLister + kOthers);
+  } else if (warp < kOpeningRows + kWarps) {
+    SharedDown s;
+    if (u.opening.shared.w) s.fetch(u.opening.shared, warp - kOpeningRows);
+    opened(u.opening);
+    if (u.opening.shared.w) s.multiply(u.opening.shared, mem, warp - kOpeningRows, write);
+    meet(kReadyBarrier, kLister + kWarps * 32);
+  } else {
+    opened(u.opening);
+    meet(kListBarrier, kLister + kOthers);
+  }
+  list.from = mem.range[0], list.to = mem.range[1];
+  begin();
+}
 
 // Walk is a way through a team's ring and the block's items: at item n, of group q.
 struct Walk {
@@ -233,25 +304,31 @@ __device__ __forceinline__ void multiply(const MoeP& p, UpRing& ring, const List
 }
 
 // y[pair, n] = silu(gate x) (up x).
-__device__ __forceinline__ void experts_up(const MoeP& p) {
+__device__ __forceinline__ void experts_up(const UpP& u) {
+  const MoeP& p = u.moe;
   extern __shared__ __align__(128) char smem[];
   UpRing& ring = *reinterpret_cast<UpRing*>(smem);
   int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), tiles = p.n / 16, chunks = (p.m * p.topk + 31) / 32;
   int team = warp < kUpSlices ? warp / kTeam : warp - kUpSlices;
   List list(ring.list, p.slots);
-  int* scratch = list.pair + 4 * p.slots;
+  int* scratch = list.pair + 4 * p.slots;  // multiples of 16 bytes
+  bool opening = u.opening.route.x;
   if (tid < kTeams * kStages) mbar_init(shared_of(&ring.full[0][tid]), 1), mbar_init(shared_of(&ring.empty[0][tid]), kTeam);
   if (tid < kBuffers) mbar_init(shared_of(&ring.there[tid]), kUpSlices), mbar_init(shared_of(&ring.added[tid]), 1);
   mbar_ready();
-  for (int i = tid; i < chunks * p.groups; i += kThreads) scratch[i] = 0;
+  if (!opening)
+    for (int i = tid; i < chunks * p.groups; i += kThreads) scratch[i] = 0;
   __syncthreads();
-  ready(p.at);
-  begin();  // moe_down may start: the experts are known
-  list.make(p, scratch, tiles);
+  if (opening) open(u, list, *reinterpret_cast<Opening*>(scratch), tiles);
+  else {
+    ready(p.at);
+    begin();  // moe_down may start: the experts are known
+    list.make(p, scratch, tiles);
+  }
   Walk at(ring, team, list.from % tiles);
   if (warp < kUpSlices) multiply(p, ring, list, at, team, warp);
   else if ((tid & 31) == 0) fetch(p, ring, list, at, team);
   finish(p.at);
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, 1) experts_up_fp4_6144(const __grid_constant__ MoeP p) { HOPPER(experts_up(p);) }
+extern "C" __global__ void __launch_bounds__(kThreads, 1) experts_up_fp4_6144(const __grid_constant__ UpP p) { HOPPER(experts_up(p);) }

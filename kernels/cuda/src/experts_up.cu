@@ -1,28 +1,63 @@
 // The gate and up projections of experts with few rows, see experts.cuh.
 #include "experts.cuh"
+#include "opening.cuh"
+
+// open is what comes before the products where the launch has an opening, which is for
+// one row: a warp chooses, eight do the shared expert's product, and the others stage x.
+__device__ __forceinline__ void open(const UpP& u, Opening& mem, char* xs, int xrow) {
+  const MoeP& p = u.moe;
+  int warp = threadIdx.x >> 5;
+  bool write = blockIdx.x == gridDim.x - 1;  // which has no items, if there are multiprocessors enough
+  if (warp == 0) {
+    Chooser c;
+    c.fetch(u.opening.route);
+    opened(u.opening);
+    c.choose(u.opening.route, mem, 0, write);
+  } else if (warp < kUpSlices - kWarps) {
+    opened(u.opening);
+    for (int j = threadIdx.x - 32; j < (p.k + 63) / 64 * 8; j += (kUpSlices - kWarps - 1) * 32) stage_x(xs, xrow, 1, 0, p.x, j, p.k);
+  } else {
+    SharedDown s;
+    if (u.opening.shared.w) s.fetch(u.opening.shared, warp - kWarps);
+    opened(u.opening);
+    if (u.opening.shared.w) s.multiply(u.opening.shared, mem, warp - kWarps, write);
+  }
+  __syncthreads();
+  begin();
+  if (p.at && blockIdx.x == 0 && threadIdx.x == 0) atomicMin(p.at, globaltimer()), p.at[2] = p.topk;
+}
 
 // y[pair, n] = silu(gate x) (up x). The blocks share the list of (group, 16 outputs);
 // the warps of a block share k, each a slice, of which D units are in flight. D
 // divides a slice.
 template <int D>
-__device__ __forceinline__ void experts_up(const MoeP& p) {
+__device__ __forceinline__ void experts_up(const UpP& all) {
   constexpr int W = kUpSlices;
+  const MoeP& p = all.moe;
   extern __shared__ __align__(128) char smem[];
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tokens = p.tokens;
   int kt = (p.k + 63) / 64, xrow = staged_row(kt), tp = (p.n + 15) / 16;
-  // Shared memory: sums of two items, lists, x.
-  float* sums = reinterpret_cast<float*>(smem);
+  bool opening = all.opening.route.x;
+  // Shared memory: the opening, sums of two items, lists, x.
+  Opening& mem = *reinterpret_cast<Opening*>(smem);
+  float* sums = reinterpret_cast<float*>(smem + (opening ? sizeof(Opening) : 0));
   int* lists = reinterpret_cast<int*>(sums + 2 * W * 32 * tokens);
   char* xs = reinterpret_cast<char*>(lists) + (128 + p.slots * (2 + tokens) * 4 + 15) / 16 * 16;
   Groups groups(p, p.slots, lists, xs);
   bool one = p.m == 1 && !p.by_pair, staged = one && p.early;  // all groups have the same row
   if (staged)
     for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs, xrow, tokens, 0, p.x, j, p.k);
-  ready(p.at);
-  begin();  // moe_down may start: the experts are known
-  int items = groups.number(p) * tp, i0 = (int)((int64_t)items * blockIdx.x / gridDim.x), i1 = (int)((int64_t)items * (blockIdx.x + 1) / gridDim.x);
+  int n = p.topk;  // groups
+  if (opening) open(all, mem, xs, xrow), staged = true;
+  else {
+    ready(p.at);
+    begin();  // moe_down may start: the experts are known
+    n = groups.number(p);
+  }
+  int items = n * tp, workers = min(items, (int)gridDim.x), i0 = min(items, (int)((int64_t)items * blockIdx.x / workers)), i1 = min(items, (int)((int64_t)items * (blockIdx.x + 1) / workers));
   int q = i0 / tp, at = i0 - q * tp, g0 = q;
-  groups.list(p, g0, i1 > i0 ? (i1 - 1) / tp + 1 : g0);
+  if (opening) groups.take(mem.rows[0].chosen.expert, g0, i1 > i0 ? (i1 - 1) / tp + 1 : g0);
+  else groups.list(p, g0, i1 > i0 ? (i1 - 1) / tp + 1 : g0);
   q = 0;
   int per = (kt + W - 1) / W, lo = min(kt, warp * per), blocks = min(kt - lo, per) / D;
   // What is fetched next: from item fi, which is output tile fat of group fq, its fb-th
@@ -106,6 +141,6 @@ __device__ __forceinline__ void experts_up(const MoeP& p) {
 
 // Entries: D.
 #define ENTRY(name, ...) \
-  extern "C" __global__ void __launch_bounds__(512, 1) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
+  extern "C" __global__ void __launch_bounds__(512, 1) name(const __grid_constant__ UpP p) { __VA_ARGS__(p); }
 ENTRY(experts_up_fp4_1, experts_up<1>)
 ENTRY(experts_up_fp4_2, experts_up<2>)

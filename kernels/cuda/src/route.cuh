@@ -119,14 +119,65 @@ __device__ __forceinline__ uint32_t sort(uint32_t (&key)[kOfLane]) {
   return all;
 }
 
-// route has a warp a token. Lane l has experts per*l and on, so that ties go to the
-// lower lane and there to the lower place. In a launch of its own, what comes after it
-// may start once what came before it is done.
-__device__ __forceinline__ void route(const RouteP& p, int block, char* smem) {
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, m = block * (blockDim.x >> 5) + warp, per = (p.n + 31) / 32;
-  RouteMemory& mem = reinterpret_cast<RouteMemory*>(smem)[warp];
-  float bias[kOfLane], b[kOfLane], s[kOfLane] = {};
+// Choice is what a lane knows of its token's experts: which of its own are chosen, a bit
+// each, and how many of the lanes before are. Lane l has experts per*l and on, so that
+// ties go to the lower lane and there to the lower place.
+struct Choice {
+  uint32_t mine;
+  int before;
+};
+
+__device__ __forceinline__ int of_lane(const RouteP& p) { return (p.n + 31) / 32; }
+
+// choose is what a warp does for a token; s: logits, which become their sigmoids.
+__device__ __forceinline__ Choice choose(const RouteP& p, const float (&bias)[kOfLane], float (&s)[kOfLane], RouteMemory& mem) {
+  int lane = threadIdx.x & 31, per = of_lane(p);
+  float b[kOfLane];
   uint32_t key[kOfLane];
+  sigmoids(s);
+#pragma unroll
+  for (int i = 0; i < kOfLane; i++) b[i] = bias[i] + s[i];
+  if (p.keep < p.groups) {
+#pragma unroll
+    for (int i = 0; i < kOfLane; i++)
+      if (i < per) mem.choice[lane * per + i] = b[i];
+    __syncwarp();
+    limit(p, mem.choice, mem.chosen.best);
+#pragma unroll
+    for (int i = 0; i < kOfLane; i++)
+      if (i < per) b[i] = mem.choice[lane * per + i];
+  }
+#pragma unroll
+  for (int i = 0; i < kOfLane; i++) key[i] = (i < per) & (lane * per + i < p.n) ? order_of(b[i]) : 0;
+  uint32_t places = sort(key);
+  Choice c = {0, 0};
+#pragma unroll 1
+  for (int j = 0; j < p.topk; j++) {
+    uint32_t all = __reduce_max_sync(~0u, key[0]);
+    int winner = __ffs(__ballot_sync(~0u, key[0] == all)) - 1;
+    c.before += winner < lane;
+    if (lane == winner) c.mine |= 1u << (places & 15), places >>= 4;
+#pragma unroll
+    for (int i = 0; i < kOfLane; i++) key[i] = lane == winner ? (i + 1 < kOfLane ? key[i + 1] : 0) : key[i];
+  }
+  return c;
+}
+
+// list leaves a token's experts and their scores in shared memory.
+__device__ __forceinline__ void list(const RouteP& p, const Choice& c, const float (&s)[kOfLane], Chosen& chosen) {
+  int lane = threadIdx.x & 31, per = of_lane(p), at = c.before;
+#pragma unroll
+  for (int i = 0; i < kOfLane; i++)
+    if (c.mine >> i & 1) chosen.expert[at] = lane * per + i, chosen.score[at++] = s[i];
+  __syncwarp();
+}
+
+// route has a warp a token. In a launch of its own, what comes after it may start once
+// what came before it is done.
+__device__ __forceinline__ void route(const RouteP& p, int block, char* smem) {
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, m = block * (blockDim.x >> 5) + warp, per = of_lane(p);
+  RouteMemory& mem = reinterpret_cast<RouteMemory*>(smem)[warp];
+  float bias[kOfLane], s[kOfLane] = {};
   eight(bias, p.bias, lane * per, per, p.n);
   // The first turn is for the instructions to come while the kernels before end.
 #pragma unroll 1
@@ -134,36 +185,8 @@ __device__ __forceinline__ void route(const RouteP& p, int block, char* smem) {
     if (turn) ready(p.at, block == 0), begin();
     if (m >= p.m) continue;
     if (turn) eight(s, p.x + (size_t)m * p.ldx, lane * per, per, p.n);
-    sigmoids(s);
-#pragma unroll
-    for (int i = 0; i < kOfLane; i++) b[i] = bias[i] + s[i];
-    if (p.keep < p.groups) {
-#pragma unroll
-      for (int i = 0; i < kOfLane; i++)
-        if (i < per) mem.choice[lane * per + i] = b[i];
-      __syncwarp();
-      limit(p, mem.choice, mem.chosen.best);
-#pragma unroll
-      for (int i = 0; i < kOfLane; i++)
-        if (i < per) b[i] = mem.choice[lane * per + i];
-    }
-#pragma unroll
-    for (int i = 0; i < kOfLane; i++) key[i] = (i < per) & (lane * per + i < p.n) ? order_of(b[i]) : 0;
-    uint32_t places = sort(key), mine = 0;  // mine: which of the lane's are chosen
-    int at = 0;                             // how many of the lanes before are
-#pragma unroll 1
-    for (int j = 0; j < p.topk; j++) {
-      uint32_t all = __reduce_max_sync(~0u, key[0]);
-      int winner = __ffs(__ballot_sync(~0u, key[0] == all)) - 1;
-      at += winner < lane;
-      if (lane == winner) mine |= 1u << (places & 15), places >>= 4;
-#pragma unroll
-      for (int i = 0; i < kOfLane; i++) key[i] = lane == winner ? (i + 1 < kOfLane ? key[i + 1] : 0) : key[i];
-    }
-#pragma unroll
-    for (int i = 0; i < kOfLane; i++)
-      if (mine >> i & 1) mem.chosen.expert[at] = lane * per + i, mem.chosen.score[at++] = s[i];
-    __syncwarp();
+    Choice c = choose(p, bias, s, mem);
+    list(p, c, s, mem.chosen);
     write_row(p, m, mem.chosen, turn);
     __syncwarp();
   }

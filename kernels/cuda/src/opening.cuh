@@ -1,0 +1,122 @@
+// What comes before the experts' products of few rows and shares their launch: the
+// choice of the experts, which every block makes for itself, and the shared expert's
+// down product, of which each block has a few tiles. So nothing waits for another
+// launch between the router's product and the experts' weights.
+#pragma once
+#include "moe.cuh"
+#include "product.cuh"
+#include "route.cuh"
+
+struct OpeningP {
+  RouteP route;     // x null: there is no opening
+  ProductP shared;  // w null: none; its x is yet to be gated
+};
+
+struct UpP {
+  MoeP moe;
+  OpeningP opening;
+};
+
+enum { kSharedBarrier = 1, kChosenBarrier, kListBarrier, kReadyBarrier };  // of the block, see meet
+
+constexpr int kOpeningRows = 8, kOpeningTiles = 3, kOpeningSteps = 2;  // of a block; of a warp, for k of 256
+
+// Choices are all rows' Choice, a byte a row.
+struct Choices {
+  uint2 mine[32], before[32];  // of each lane
+};
+
+struct alignas(16) Opening {
+  Choices choices;
+  RouteMemory rows[kOpeningRows];
+  float sums[kWarps][kOpeningTiles][16 * 9];
+  int range[4];
+};
+
+// opened waits for what came before the launch and stamps the opening's starts.
+__device__ __forceinline__ void opened(const OpeningP& p) {
+  ready(p.route.at);
+  if (blockIdx.x == 0 && threadIdx.x == 0 && p.route.at && p.shared.w) atomicMin(p.shared.at, globaltimer()), atomicMin(p.shared.act_at, globaltimer());
+}
+
+// Chooser is one of the warps that choose the experts, each of a row.
+struct Chooser {
+  float bias[kOfLane];
+
+  __device__ __forceinline__ void fetch(const RouteP& p) { eight(bias, p.bias, (threadIdx.x & 31) * of_lane(p), of_lane(p), p.n); }
+  // choose leaves row m's part of the choices; write: and the experts in global memory.
+  __device__ __forceinline__ void choose(const RouteP& p, Opening& mem, int m, bool write) {
+    int lane = threadIdx.x & 31, per = of_lane(p);
+    Choice c = {0, 0};
+    if (m < p.m) {
+      float s[kOfLane];
+      eight(s, p.x + (size_t)m * p.ldx, lane * per, per, p.n);
+      c = ::choose(p, bias, s, mem.rows[m]);
+      if (write || p.m == 1) list(p, c, s, mem.rows[m].chosen);
+      if (write) {
+        write_row(p, m, mem.rows[m].chosen);
+        __threadfence();  // before begin: the next launch may read them early
+        if (p.at && lane == 0) stamp_end(p.at);
+      }
+    }
+    reinterpret_cast<uint8_t*>(mem.choices.mine)[lane * 8 + m] = c.mine;
+    reinterpret_cast<uint8_t*>(mem.choices.before)[lane * 8 + m] = c.before;
+  }
+};
+
+// SharedDown is one of the kWarps warps that do the shared expert's down product: the
+// sums are product.cuh's in the same order.
+struct SharedDown {
+  uint4 w[kOpeningTiles][kOpeningSteps];
+
+  __device__ __forceinline__ static int tile(int i) { return blockIdx.x * kOpeningTiles + i; }
+  __device__ __forceinline__ void fetch(const ProductP& p, int warp) {
+    const uint4* from = static_cast<const uint4*>(p.w) + warp * kOpeningSteps * 32 + (threadIdx.x & 31);
+#pragma unroll
+    for (int i = 0; i < kOpeningTiles; i++)
+#pragma unroll
+      for (int s = 0; s < kOpeningSteps; s++) w[i][s] = tile(i) < p.tiles ? __ldcs(from + (tile(i) * kWarps * kOpeningSteps + s) * 32) : uint4{0, 0, 0, 0};
+  }
+  // multiply: write: the gated values go to global memory too.
+  __device__ __forceinline__ void multiply(const ProductP& p, Opening& mem, int warp, bool write) {
+    int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, col = warp * kOpeningSteps * 16 + t * 2;
+    const float* x = p.x + (size_t)min(g, p.m - 1) * p.ldx + col;
+    float2 gate[kOpeningSteps][2], up[kOpeningSteps][2];
+#pragma unroll
+    for (int s = 0; s < kOpeningSteps; s++)
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        const float2* from = reinterpret_cast<const float2*>(x + s * 16 + h * 8);
+        gate[s][h] = __ldcg(from), up[s][h] = __ldcg(from + p.k / 2);
+      }
+    float acc[kOpeningTiles][4] = {};
+#pragma unroll
+    for (int s = 0; s < kOpeningSteps; s++) {
+      Split f[2];
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        float2 v = {silu(gate[s][h].x) * up[s][h].x, silu(gate[s][h].y) * up[s][h].y};
+        if (write && g < p.m) *reinterpret_cast<float2*>(p.act + (size_t)g * p.ldact + col + s * 16 + h * 8) = v;
+        f[h] = split(v.x, v.y);
+      }
+#pragma unroll
+      for (int i = 0; i < kOpeningTiles; i++) mma_split(acc[i], {w[i][s].x, w[i][s].y, w[i][s].z, w[i][s].w}, {f[0], f[1]});
+    }
+    if (write && p.at && lane == 0) atomicMax(p.act_at + 1, globaltimer());
+#pragma unroll
+    for (int i = 0; i < kOpeningTiles; i++)
+#pragma unroll
+      for (int j = 0; j < 4; j++) mem.sums[warp][i][(g + (j >> 1) * 8) * 9 + t * 2 + (j & 1)] = acc[i][j];
+    meet(kSharedBarrier, kWarps * 32);
+#pragma unroll 1
+    for (int o = warp * 32 + lane; o < kOpeningTiles * 128; o += kWarps * 32) {
+      int i = o >> 7, m = o >> 4 & 7, line = o & 15, r = tile(i) * 16 + line;
+      if (m >= p.m || r >= p.n) continue;
+      float sum = 0;
+#pragma unroll
+      for (int j = 0; j < kWarps; j++) sum += mem.sums[j][i][line * 9 + m];
+      p.y[(size_t)m * p.ldy + r] = sum * p.global;
+    }
+    if (p.at && warp == kWarps - 1 && lane == 0) stamp_end(p.at);
+  }
+};

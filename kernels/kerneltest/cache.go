@@ -62,7 +62,7 @@ func (c cache) get(slot int) []float64 {
 			if !c.index {
 				s = float32At(scales, i/128)
 			}
-			v[i] = e4m3(b) * float64(s)
+			v[i] = e4m3[b] * float64(s)
 		}
 		for i := range len(rotary) / 2 {
 			v[c.latent+i] = bf16(rotary[2*i:])

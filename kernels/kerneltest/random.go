@@ -73,24 +73,28 @@ func putBF16(b []byte, v float64) {
 	binary.LittleEndian.PutUint16(b, uint16((u+0x7fff+u>>16&1)>>16))
 }
 
-// e4m3 is sign, 4 bits of exponent with bias 7, 3 bits of mantissa.
-func e4m3(c byte) float64 {
-	e, m := int(c>>3&15), float64(c&7)
-	v := math.Ldexp(1+m/8, e-7)
-	if e == 0 {
-		v = math.Ldexp(m/8, -6)
+// e4m3 are the values of all codes: sign, 4 bits of exponent with bias 7, 3 bits of
+// mantissa.
+var e4m3 = func() (values [256]float64) {
+	for c := range values {
+		e, m := c>>3&15, float64(c&7)
+		v := math.Ldexp(1+m/8, e-7)
+		if e == 0 {
+			v = math.Ldexp(m/8, -6)
+		}
+		if c&0x80 != 0 {
+			v = -v
+		}
+		values[c] = v
 	}
-	if c&0x80 != 0 {
-		return -v
-	}
-	return v
-}
+	return values
+}()
 
 // nearestE4M3 returns the code of the value that is nearest, ties to even, at most 448.
 func nearestE4M3(v float64) byte {
 	best, least := byte(0), math.Inf(1)
 	for c := range byte(0x7f) {
-		d := math.Abs(math.Abs(v) - e4m3(c))
+		d := math.Abs(math.Abs(v) - e4m3[c])
 		if d < least || d == least && c&1 == 0 {
 			best, least = c, d
 		}
@@ -174,13 +178,13 @@ func (w *weights) values(i int) (v []float64, input float64) {
 		case kernels.BF16:
 			v[j] = bf16(m.Data[2*j:])
 		case kernels.FP8:
-			v[j] = e4m3(m.Data[j]) * float64(m.Global)
+			v[j] = e4m3[m.Data[j]] * float64(m.Global)
 		case kernels.FP4:
 			g := m.Global
 			if m.GlobalUp != 0 && j >= len(v)/2 {
 				g = m.GlobalUp
 			}
-			v[j] = e2m1[m.Data[j/2]>>(4*(j%2))&15] * e4m3(m.Scales[j/16]) * float64(g)
+			v[j] = e2m1[m.Data[j/2]>>(4*(j%2))&15] * e4m3[m.Scales[j/16]] * float64(g)
 		}
 	}
 	return v, float64(m.Input)

@@ -87,7 +87,7 @@ func inputs(f kernels.Format, x []float64, input float64) []float64 {
 		for i, v := range x[b : b+16] {
 			switch f {
 			case "fp4a4":
-				if s := e4m3(nearestE4M3(most/6/input)) * input; s > 0 {
+				if s := e4m3[nearestE4M3(most/6/input)] * input; s > 0 {
 					y[b+i] = nearestE2M1(v/s) * s
 				}
 			case "fp4a8":

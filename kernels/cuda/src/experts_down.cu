@@ -201,7 +201,7 @@ __device__ __forceinline__ void experts_down_all(const MoeP& p) {
   auto fetch = [&](int q, int slot) {
     if (lane || q >= n) return;
     mbar_expect(full + slot * 8, Room::kItem);
-    copy_bulk(shared_of(ring + slot * Room::kItem), p.w + (size_t)tile0 * kTile + (size_t)list[q].x * p.wexpert, Room::kItem, full + slot * 8);
+    copy_once(shared_of(ring + slot * Room::kItem), p.w + (size_t)tile0 * kTile + (size_t)list[q].x * p.wexpert, Room::kItem, full + slot * 8);
     issued[slot] = q;
   };
 #pragma unroll 1

@@ -175,7 +175,7 @@ struct Walk {
 __device__ __forceinline__ void fetch(const MoeP& p, UpRing& ring, const List& list, Walk at, int team) {
   int tiles = p.n / 16, kt = kUpSlices * kUnits;
   uint32_t stages = shared_of(ring.stages[team]);
-  auto copy = [&](int to, const void* from, int bytes) { copy_bulk(stages + at.stage * kStage + to, from, bytes, at.full + at.stage * 8); };
+  auto place = [&] { return stages + at.stage * kStage; };
   auto open = [&](int bytes) {
     mbar_wait(at.empty + at.stage * 8, at.phase ^ 1);
     mbar_expect(at.full + at.stage * 8, bytes);
@@ -189,14 +189,14 @@ __device__ __forceinline__ void fetch(const MoeP& p, UpRing& ring, const List& l
       for (int c = 0; c < count; c += 2, at.step()) {
         open(min(2, count - c) * kRow);
 #pragma unroll 1
-        for (int r = c; r < min(count, c + 2); r++) copy((r - c) * kRowStep, p.x + (size_t)(p.by_pair ? pair[r] : pair[r] / p.topk) * p.ldx + team * (kRow / 4), kRow);
+        for (int r = c; r < min(count, c + 2); r++) copy_bulk(place() + (r - c) * kRowStep, p.x + (size_t)(p.by_pair ? pair[r] : pair[r] / p.topk) * p.ldx + team * (kRow / 4), kRow, at.full + at.stage * 8);
       }
     }
     const char* w = p.w + (size_t)list.expert[at.q] * p.wexpert + ((size_t)at.tile * kt + team * kTeam * kUnits) * kFp4Unit;
 #pragma unroll 1
     for (int up = 0; up < 2; up++, w += (size_t)tiles * kt * kFp4Unit, at.step()) {
       open(kStage);
-      copy(0, w, kStage);
+      copy_once(place(), w, kStage, at.full + at.stage * 8);
     }
   }
 }

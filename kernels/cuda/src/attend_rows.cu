@@ -94,14 +94,15 @@ template <int C>
 __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int items, int groups) {
   int warp = (threadIdx.x >> 5) - kScoreWarps - kSumWarps, lane = threadIdx.x & 31, k = 0, turn = 0;
   const uint32_t bars = shared_of(&s.bars);
-  for (int item = blockIdx.x / C; item < items; item += gridDim.x / C, turn++) {
+  const int step = gridDim.x / C;
+  for (int item = blockIdx.x / C; item < items; item += step, turn++) {
     Part r = part_of<C>(p, item, groups);
     auto find = [&](int i) {  // of a leaf's tiles, eight positions each
       int at = r.lo + i * kLeaf + (lane >> 3) * kTile + warp * 8 + (lane & 7);
       return i < r.leaves && at < r.n ? slot_of(p, r.m, at) : -1;
     };
     int slot = find(0);
-    if (r.leaves == 0) stage_rows(p, s, r, turn, warp, lane);
+    if (C == 2 && r.leaves == 0) stage_rows(p, s, r, 0, warp, lane);
 #pragma unroll 1
     for (int i = 0; i < r.leaves; i++, k++) {
       int next = find(i + 1);
@@ -123,7 +124,11 @@ __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int item
         if (mine && slot >= 0) copy_bulk(shared_of(row), static_cast<const char*>(p.cache) + (size_t)slot * kEntry, kEntry, bars + kFullAt + at * 8);
       }
       slot = next;
-      if (i == 0) stage_rows(p, s, r, turn, warp, lane);  // while the first leaf is on its way
+      // Queries: of the first row while its first leaf is on its way, of the next row
+      // when those of the one before have been used.
+      int some = turn == 0 && i == 0 ? 0 : 1, all = i == min(3, r.leaves - 1) && item + step < items ? 2 : 1;
+#pragma unroll 1
+      for (; some < all; some++) stage_rows(p, s, part_of<C>(p, item + some * step, groups), turn + some, warp, lane);
     }
   }
 }

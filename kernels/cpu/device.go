@@ -77,6 +77,7 @@ func (d *device) Load(w kernels.Weights, s kernels.Sharing) (kernels.Buffer, err
 	return d.reserve(want, func() (storage, error) {
 		st, err := d.hub.memory(want.bytes)
 		if err == nil {
+			streamed(st.data)
 			if st.weights, err = pack(st.data, w, d.hub.threads); err != nil {
 				d.hub.release(st)
 			}

@@ -8,8 +8,7 @@ import (
 )
 
 // mapped is the size from which memory comes from the kernel: outside the heap
-// that the collector paces itself by, and on huge pages, which spares a
-// streamed weight most of its TLB misses.
+// that the collector paces itself by.
 const mapped = 1 << 20
 
 func allocate(n int64) (data []byte, free func(), err error) {
@@ -20,8 +19,16 @@ func allocate(n int64) (data []byte, free func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	_ = unix.Madvise(data, unix.MADV_HUGEPAGE) // a kernel without huge pages is only slower
 	return data, func() { _ = unix.Munmap(data) }, nil
+}
+
+// streamed puts weights on huge pages, which spares them most of their TLB misses.
+// Other memory stays on small ones: it comes to be in the midst of a step, where the
+// kernel may take 20 ms to find a huge page.
+func streamed(data []byte) {
+	if len(data) >= mapped {
+		_ = unix.Madvise(data, unix.MADV_HUGEPAGE) // a kernel without them is only slower
+	}
 }
 
 // totalMemory returns the machine's memory in bytes, 0 where it is unknown.

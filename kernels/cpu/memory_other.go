@@ -14,6 +14,8 @@ func allocate(n int64) (data []byte, free func(), err error) {
 	return heap(n), nil, nil
 }
 
+func streamed([]byte) {}
+
 // totalMemory returns the machine's memory in bytes, 0 where it is unknown.
 func totalMemory() int64 { return 0 }
 

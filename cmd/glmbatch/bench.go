@@ -64,8 +64,8 @@ figures.
 
 A step is: write the list of calls, upload its inputs, run it, fetch the sampled
 tokens. On a GPU each step is launched while the one before runs, as in glmbatch run,
-and lasts from that one's end to its own. Steps are timed without spans; between them as many are recorded with spans,
-for the ledger and for what recording costs.
+and lasts from that one's end to its own. Steps are timed without spans; between them
+as many are recorded with spans, for the ledger and for what recording costs.
 
 The machine of the floor is that of the GPU if it is known, or the CPU as measured
 once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + `.`,

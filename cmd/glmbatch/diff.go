@@ -14,7 +14,7 @@ func newDiffCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare what the steps of two timelines cost, kernel by kernel",
-		Long: `Diff compares two timelines: output folders of runs or timeline files of glmbatch import,
+		Long: `diff compares two timelines: output folders of runs or timeline files of glmbatch import,
 in any mix. Classes and gaps are compared first, and add up to the change of the wall time;
 then kernels, matched by name, grid and class. Times are per step. A change counts only when
 the 95 % bootstrap intervals of the two medians do not overlap and each side has at least three

@@ -24,7 +24,7 @@ func newExportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "export " + strings.Join(names, "|") + " OUT|TIMELINE --out FILE",
 		Short: "Write steps of a timeline for a trace viewer",
-		Long: `Export writes the timeline of a run's output folder, or a timeline file, for a viewer:
+		Long: `export writes the timeline of a run's output folder, or a timeline file, for a viewer:
 ` + strings.Join(help, "\n") + `
 
 Times are exact to the nanosecond, relative to the first span. A process is a rank, a thread a

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Flags fit 100 columns where there is no terminal, and every command that does
-// something has an example.
+// Help fits 100 columns where there is no terminal, but for examples, which every
+// command that does something has.
 func TestHelp(t *testing.T) {
 	var walk func(c *cobra.Command, path []string)
 	walk = func(c *cobra.Command, path []string) {
@@ -23,12 +23,14 @@ func TestHelp(t *testing.T) {
 		if code != exitOK {
 			t.Fatalf("%v --help: exit code %d", path, code)
 		}
-		_, flags, ok := strings.Cut(out, "Usage:\n")
-		if !ok {
+		if !strings.Contains(out, "Usage:\n") {
 			t.Fatalf("%v has no usage", path)
 		}
+		if name := c.Name(); len(path) > 0 && !c.HasSubCommands() && !strings.HasPrefix(out, name+" ") {
+			t.Errorf("the help of %v does not begin with %q: %.40q", path, name, out)
+		}
 		examples := false
-		for line := range strings.Lines(flags) {
+		for line := range strings.Lines(out) {
 			line = strings.TrimSuffix(line, "\n")
 			if strings.HasSuffix(line, ":") {
 				examples = line == "Examples:"

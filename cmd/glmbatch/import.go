@@ -32,13 +32,13 @@ func newImportCommand() *cobra.Command {
 	}
 	c.AddCommand(
 		newImportFormat(importer.Torch, "torch FILE...", "Import torch.profiler traces (.json, .json.gz), one file a rank",
-			`Torch reads traces of torch.profiler and writes one timeline. The rank of a file is that
+			`torch reads traces of torch.profiler and writes one timeline. The rank of a file is that
 of its distributedInfo, or of its name (rank3, TP-3), or counts from --rank. Several ranks are
 aligned on the ends of their collectives and refused if they do not fit.`,
 			`  glmbatch import torch trace.json.gz --out timeline.parquet
   glmbatch import torch trace-rank*.json --out timeline.parquet`),
 		newImportFormat(importer.Nsys, "nsys FILE|FOLDER...", "Import Nsight Systems exports (SQLite, parquetdir, arrowdir)",
-			`Nsys reads what "nsys export --type sqlite", "parquetdir" or "arrowdir" wrote; nsys itself is
+			`nsys reads what "nsys export --type sqlite", "parquetdir" or "arrowdir" wrote; nsys itself is
 not needed. Record with --cuda-graph-trace=node, or the kernels of CUDA graphs are missing.`,
 			`  nsys export --type sqlite --output profile.sqlite profile.nsys-rep
   glmbatch import nsys profile.sqlite --out timeline.parquet`),

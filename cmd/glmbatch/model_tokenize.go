@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -39,6 +38,7 @@ template makes of them, up to the start of the assistant's turn.
 A line that is not so ends the program with exit code 3 and an error that names
 its number; the lines before it are written.`,
 		Example: `  echo '{"text": "Hello world"}' | glmbatch model tokenize models/GLM-5
+  echo '{"messages": [{"role": "user", "content": "What is 3 + 4?"}]}' | glmbatch model tokenize demo --chat
   glmbatch model tokenize models/GLM-5 chats.jsonl --chat | jq -c .ids`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
@@ -73,19 +73,22 @@ type tokenizeLine struct {
 }
 
 func runModelTokenize(ctx context.Context, w io.Writer, in io.Reader, name, dir string, o tokenizeOptions) error {
-	data, err := readSide(filepath.Join(dir, "tokenizer.json"))
+	files, err := readTextFiles(dir)
+	if err == nil && files["tokenizer.json"] == nil {
+		err = fmt.Errorf("%s has no tokenizer.json", dir)
+	}
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	tok, err := tokenizer.Load(data)
+	tok, err := tokenizer.Load(files["tokenizer.json"])
 	if err != nil {
 		return withCode(exitInput, fmt.Errorf("reading %s: %w", dir, err))
 	}
 	text := lineText
 	if o.Chat {
-		template, err := readTemplate(dir)
+		template, err := chat.Read(files["chat_template.jinja"], files["tokenizer_config.json"], "")
 		if err != nil {
-			return withCode(exitInput, err)
+			return withCode(exitInput, fmt.Errorf("reading %s: %w", dir, err))
 		}
 		text = func(line []byte) (string, error) { return chatText(template, line) }
 	}
@@ -173,21 +176,4 @@ func unmarshalLine(line []byte, v any) error {
 		return fmt.Errorf("a JSON %s is not expected there", bad.Value)
 	}
 	return err
-}
-
-// readTemplate compiles the chat template of a model's folder.
-func readTemplate(dir string) (*chat.Template, error) {
-	var files [2][]byte
-	for i, name := range []string{"chat_template.jinja", "tokenizer_config.json"} {
-		data, err := readSide(filepath.Join(dir, name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, err
-		}
-		files[i] = data
-	}
-	t, err := chat.Read(files[0], files[1], "")
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", dir, err)
-	}
-	return t, nil
 }

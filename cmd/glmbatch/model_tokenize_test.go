@@ -25,6 +25,10 @@ func TestModelTokenize(t *testing.T) {
 			stdout: `{"ids":[1862,586,220,2034,86,127,114,81,491],"decoded":"Hello <|user|>wörld"}` + "\n" + `{"ids":[],"decoded":""}` + "\n",
 		},
 		{
+			name: "the demo checkpoint by its name", dir: "demo", in: `{"messages": [{"role": "user", "content": "hi"}], "enable_thinking": true}`, flags: []string{"--chat"},
+			stdout: `{"text":"[gMASK]<sop><|user|>hi<|assistant|><think>","ids":[2029,2031,2034,653,2035,2037],"decoded":"[gMASK]<sop><|user|>hi<|assistant|><think>"}` + "\n",
+		},
+		{
 			name: "skip special", dir: demo, in: `{"text": "<sop>x"}`, flags: []string{"--skip-special"},
 			stdout: `{"ids":[2031,87],"decoded":"x"}` + "\n",
 		},

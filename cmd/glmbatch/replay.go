@@ -42,7 +42,7 @@ func newReplayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay CAPTURE...",
 		Short: "Run a captured step again and say what each kernel class costs",
-		Long: `Replay loads the captured step's model, restores inputs and cache entries, runs the
+		Long: `replay loads the captured step's model, restores inputs and cache entries, runs the
 step again and compares its outputs with the recorded ones, bit for bit. Then it measures
 the step's kernel classes:
 

@@ -35,7 +35,7 @@ func newReportCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "report OUT|TIMELINE",
 		Short: "Say what the steps of a run or an imported trace cost, per kernel class",
-		Long: `Report reads the timeline of a run's output folder, or a timeline file of glmbatch
+		Long: `report reads the timeline of a run's output folder, or a timeline file of glmbatch
 import, and prints for prefill and decode apart what each kernel class costs: calls, self
 time, share, GB/s and GFLOP/s. Every table adds up to the wall time: overlap, gaps by cause
 and what is unexplained are rows of their own. Times are per step, means over steps and ranks; the

@@ -122,6 +122,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.Int64Var(&o.Seed, "seed", 0, "of the run; each row and sample has its own from it")
 	f.StringArrayVar(&r.stop, "stop", nil, "end the response before this `text` (repeatable)")
 	f.Int32SliceVar(&r.stopTokens, "stop-token-ids", nil, "end the response at these tokens, by `ids` with commas between")
+	f.Lookup("stop-token-ids").DefValue = "" // not the text of an empty list
 	f.Bool("ignore-eos", false, "the model's end tokens do not end the response")
 	f.Int("logprobs", 0, "write columns logprobs and top_logprobs, with so many alternatives (given as 0: only the token's own)")
 	f.BoolVar(&o.TokenIDs, "token-ids", false, "write a column token_ids")

@@ -82,7 +82,11 @@ func (r *runFlags) openModel() (*openedModel, error) {
 	return m, nil
 }
 
+// readTextFiles reads those that a folder has, or the demo checkpoint by its name.
 func readTextFiles(dir string) (map[string][]byte, error) {
+	if isDemo(dir) {
+		return demo.Files(), nil
+	}
 	files := map[string][]byte{}
 	for _, name := range textFiles {
 		data, err := readSide(filepath.Join(dir, name))

@@ -270,7 +270,7 @@ func (d *Diff) tables(p *printer, markdown bool) error {
 	for i := range d.Kinds {
 		k := &d.Kinds[i]
 		p.line("")
-		p.line(p.bold(fmt.Sprintf("%s: %d steps in A, %d in B; ms a step", k.Kind, k.Steps[0], k.Steps[1])))
+		p.line(p.bold(fmt.Sprintf("%s: %s in A, %d in B; ms a step", k.Kind, stepsText(k.Steps[0]), k.Steps[1])))
 		t := changeTable("class or gap")
 		for j := range k.Ledger {
 			if c := &k.Ledger[j]; c.A != 0 || c.B != 0 {

@@ -98,15 +98,19 @@ func (p *printer) wrap(text, indent string) {
 	p.line(line)
 }
 
-func title(s *attribute.Section) string {
-	steps, ranks := "steps", "ranks"
-	if s.Steps == 1 {
-		steps = "step"
+func stepsText(n int) string {
+	if n == 1 {
+		return "1 step"
 	}
+	return thousands(int64(n)) + " steps"
+}
+
+func title(s *attribute.Section) string {
+	ranks := "ranks"
 	if s.Ranks == 1 {
 		ranks = "rank"
 	}
-	t := fmt.Sprintf("%s: %s %s, %d %s", s.Kind, thousands(int64(s.Steps)), steps, s.Ranks, ranks)
+	t := fmt.Sprintf("%s: %s, %d %s", s.Kind, stepsText(s.Steps), s.Ranks, ranks)
 	if s.Shared && s.Ranks > 1 {
 		t += " that share one machine"
 	}

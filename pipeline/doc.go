@@ -1,6 +1,6 @@
 // Package pipeline turns prompt rows into result rows: it is the job.
 //
-// [Run] is the whole of it. Rows stream through four goroutines' worth of work
+// [Job.Run] is the whole of it. Rows stream through four goroutines' worth of work
 // with bounded room between them: reading, tokenizing (many workers, order kept),
 // the engine's steps, writing. [Job] says what to run on what; [Params] are one
 // row's sampling parameters; [Manifest] is what the output folder says of itself;

@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -20,31 +16,6 @@ import (
 	"glmbatch/kernels"
 	"glmbatch/pipeline"
 )
-
-// runFlags are the options of glmbatch run that are not a row's parameters.
-type runFlags struct {
-	out, model     string
-	demo           bool
-	tp             int
-	device         deviceFlags
-	kvCache, act   string
-	dense          string
-	maxBatchTokens int
-	maxSeqs        int
-	kvTokens       int
-	thinking       string
-	shard          string
-	timeline       string
-	timelineFormat string
-	capture        captureFlags
-	overwrite      bool
-	dryRun         bool
-	quiet          bool
-	maxErrors      int64
-	stop           []string
-	stopTokens     []int32
-	rows           pipeline.Options
-}
 
 func newRunCommand() *cobra.Command {
 	var r runFlags
@@ -84,154 +55,6 @@ a tiny checkpoint, both part of the program.
 	}
 	r.add(c.Flags())
 	return c
-}
-
-func (r *runFlags) add(f *pflag.FlagSet) {
-	o := &r.rows
-	f.SortFlags = false
-	f.StringVarP(&r.out, "out", "o", "", "output `folder`")
-	f.StringVarP(&r.model, "model", "m", "", "checkpoint `folder` (default: the demo checkpoint)")
-	f.BoolVar(&r.demo, "demo", false, "run the demo prompts on the demo checkpoint")
-	f.BoolVar(&r.overwrite, "overwrite", false, "start anew if the folder has a job's output")
-	f.BoolVar(&r.dryRun, "dry-run", false, "count rows and tokens, check model and memory, estimate steps; run nothing")
-	f.BoolVarP(&r.quiet, "quiet", "q", false, "no progress and no summary")
-	f.Int64Var(&r.maxErrors, "max-errors", 0, "rows with errors that still end with exit code 0")
-	heading(f, "Job")
-
-	f.StringVar(&o.PromptColumn, "prompt-column", "", "column of prompts")
-	f.StringVar(&o.MessagesColumn, "messages-column", "", "column of messages as JSON text")
-	f.StringVar(&o.SystemColumn, "system-column", "", "column of system messages (default: system, if there is one)")
-	f.StringVar(&o.ToolsColumn, "tools-column", "", "column of tools (default: tools, if there is one)")
-	f.StringVar(&o.System, "system", "", "system message of rows that have none")
-	f.BoolVar(&o.Raw, "raw", false, "prompts go to the model as they are, without the chat template")
-	f.StringVar(&r.thinking, "thinking", "auto", "on, off, or auto: as the chat template has it")
-	f.StringVar(&o.OnOverlong, "on-overlong", pipeline.OverlongError, "prompts that do not fit: error, or truncate (cuts tokens from the front)")
-	f.BoolVar(&o.IgnoreRowParams, "ignore-row-params", false, "columns of parameters are only data")
-	f.Int64Var(&o.Limit, "limit", 0, "only the first rows (0: all)")
-	f.StringVar(&r.shard, "shard", "", "i/N: only the i-th of N equal parts of the rows, from 0")
-	f.StringVar(&o.Check, "check", "", "column of right answers: count exact matches")
-	heading(f, "Rows and prompts")
-
-	f.Float64("temperature", 0, "0: the likeliest token always")
-	f.Float64("top-p", 1, "only the likeliest tokens that together have this probability")
-	f.Int("top-k", 0, "only the likeliest tokens, so many (0: all)")
-	f.Float64("min-p", 0, "only tokens at least this likely, relative to the likeliest")
-	f.Float64("repetition-penalty", 1, "divides the logits of tokens that were there")
-	f.Int("max-tokens", 0, "most tokens of a response (default: up to the context's end)")
-	f.Int("n", 1, "responses to each row")
-	f.Int64Var(&o.Seed, "seed", 0, "of the run; each row and sample has its own from it")
-	f.StringArrayVar(&r.stop, "stop", nil, "end the response before this `text` (repeatable)")
-	f.Int32SliceVar(&r.stopTokens, "stop-token-ids", nil, "end the response at these tokens, by `ids` with commas between")
-	f.Lookup("stop-token-ids").DefValue = "" // not the text of an empty list
-	f.Bool("ignore-eos", false, "the model's end tokens do not end the response")
-	f.Int("logprobs", 0, "write columns logprobs and top_logprobs, with so many alternatives (given as 0: only the token's own)")
-	f.BoolVar(&o.TokenIDs, "token-ids", false, "write a column token_ids")
-	heading(f, "Sampling, for rows that do not say")
-
-	f.IntVar(&r.tp, "tp", 8, "ranks that share the model: 1, 2, 4 or 8")
-	r.device.add(f)
-	f.StringVar(&r.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
-	f.StringVar(&r.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
-	f.StringVar(&r.dense, "dense-weights", "bf16", "bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at load")
-	f.IntVar(&r.maxBatchTokens, "max-batch-tokens", 0, "tokens of a step (default 512)")
-	f.IntVar(&r.maxSeqs, "max-seqs", 0, "sequences that run at once (default 64)")
-	f.IntVar(&r.kvTokens, "kv-tokens", 0, "tokens in the caches (default 65536, or one context)")
-	heading(f, "Engine")
-	f.StringVar(&r.timeline, "timeline", "auto", "steps to record call by call: off, all, every=N, or auto: the first 100 and then every 50th")
-	f.StringVar(&r.timelineFormat, "timeline-format", datasets.Parquet, "format of steps and timeline: parquet or arrow")
-	r.capture.add(f)
-	heading(f, "Timeline and captures")
-}
-
-// paramFlags are the flags of rows' parameters, by the parameter's name.
-var paramFlags = []string{"temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "n", "stop", "stop_token_ids", "ignore_eos", "logprobs"}
-
-// setParams applies the flags that were given.
-func (r *runFlags) setParams(f *pflag.FlagSet, p *pipeline.Params) error {
-	var errs []error
-	for _, name := range paramFlags {
-		flag := strings.ReplaceAll(name, "_", "-")
-		if !f.Changed(flag) {
-			continue
-		}
-		value := json.RawMessage(f.Lookup(flag).Value.String())
-		var err error
-		switch name {
-		case "stop":
-			value, err = json.Marshal(r.stop)
-		case "stop_token_ids":
-			value, err = json.Marshal(r.stopTokens)
-		}
-		if err == nil {
-			err = p.Set(name, value)
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// leastContext is the smallest cache that --kv-tokens may ask for: it is given in pages.
-const leastContext = kernels.PageTokens
-
-// check reports what is wrong with the flags themselves.
-func (r *runFlags) check(args []string) error {
-	var errs []error
-	usage := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
-	switch {
-	case r.demo && len(args) > 0:
-		usage("--demo brings its own prompts; leave %s out, or leave --demo out to run them on the demo checkpoint", args[0])
-	case r.demo && r.model != "":
-		usage("--demo brings its own checkpoint; give prompts for --model %s", r.model)
-	case !r.demo && len(args) == 0:
-		usage("no prompts: name Parquet files, folders or globs, or try --demo")
-	}
-	if r.out == "" && !r.dryRun {
-		usage("--out DIR is missing")
-	}
-	errs = append(errs, checkTP(r.tp), inRange("kv-tokens", r.kvTokens, 0, 1<<31), inRange("max-seqs", r.maxSeqs, 0, 1<<16),
-		inRange("max-batch-tokens", r.maxBatchTokens, 0, 1<<20), inRange("max-errors", r.maxErrors, 0, math.MaxInt64))
-	if r.kvTokens > 0 && r.kvTokens < leastContext {
-		usage("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default", r.kvTokens, leastContext)
-	}
-	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", r.dense, "bf16", "fp8"),
-		oneOf("timeline-format", r.timelineFormat, datasets.Parquet, datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"))
-	if r.thinking != "auto" {
-		on := r.thinking == "on"
-		r.rows.Thinking = &on
-	}
-	if _, _, err := r.policy(); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := r.capture.options(); err != nil {
-		errs = append(errs, err)
-	}
-	if r.shard != "" {
-		var i, n int
-		if _, err := fmt.Sscanf(r.shard, "%d/%d", &i, &n); err != nil || fmt.Sprintf("%d/%d", i, n) != r.shard || n < 1 {
-			usage("--shard %q is not i/N", r.shard)
-		}
-		r.rows.Shard, r.rows.Shards = i, n
-	}
-	return withCode(exitInput, errors.Join(errs...))
-}
-
-// policy returns which steps are recorded; nil: none. on is false without a timeline.
-func (r *runFlags) policy() (steps func(int64) bool, on bool, err error) {
-	switch n, every := strings.CutPrefix(r.timeline, "every="); {
-	case r.timeline == "off":
-		return nil, false, nil
-	case r.timeline == "all":
-		return pipeline.EveryStep, true, nil
-	case r.timeline == "auto":
-		return pipeline.SomeSteps, true, nil
-	case every:
-		if k, err := strconv.ParseInt(n, 10, 64); err == nil && k > 0 {
-			return pipeline.EveryNth(k), true, nil
-		}
-	}
-	return nil, false, fmt.Errorf("--timeline %q: it must be off, all, every=N or auto", r.timeline)
 }
 
 // runRun is the command: look at everything that can be wrong, load the model, run.

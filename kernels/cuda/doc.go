@@ -26,7 +26,7 @@
 //     and, of few columns, src/heads.cu; src/wide.cu
 //   - experts: src/experts_up.cu, for a K of 6,144 on 9.0 src/experts_ring.cu, and
 //     src/experts_down.cu for FP4, src/moe.cu for other formats; many rows of FP4 on 9.0:
-//     src/wide_moe.cu
+//     src/wide_moe.cu, src/wide_many.cu
 //   - attention: src/attend.cu; GLM-5's sizes: FP8 entries src/attend_few.cu, of many
 //     rows src/attend_rows.cu, BF16 entries src/attend_glm.cu
 //   - indexer: src/indexer.cu, src/indexer_glm.cu (GLM-5 on Hopper), src/topk.cu

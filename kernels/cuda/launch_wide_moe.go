@@ -8,15 +8,20 @@ import (
 	"glmbatch/kernels"
 )
 
-// Experts' products for many rows, on Hopper: src/wide_moe.cu. They give the bits of
-// src/experts_up.cu.
+// Experts' products for many rows, on Hopper: src/wide_moe.cu and src/wide_many.cu.
+// They give the bits of src/experts_up.cu.
 
 const (
-	wideRows = 3                             // rows an expert, on average, from which on it pays
-	tileRows = 48                            // of an expert in a block
-	upShared = 222336                        // bytes of a block of wide_up, besides 12 an expert
-	upGroups = (227<<10 - upShared - 4) / 12 // experts that there is room for
-	upSlices = 16                            // of k, as kUpSlices
+	wideRows   = 3                               // rows an expert, on average, from which on it pays
+	upShared   = 222336                          // bytes of a block of wide_up, besides 12 an expert
+	upGroups   = (227<<10 - upShared - 4) / 12   // experts that there is room for
+	upSlices   = 16                              // of k, as kUpSlices
+	manyRows   = 48                              // rows an expert, on average, above which src/wide_many.cu is faster
+	manyShared = 190544                          // bytes of one of its blocks, besides 36 an expert
+	manyGroups = (227<<10 - manyShared - 8) / 36 // experts that there is room for
+	downRows   = 64                              // of an expert in a block of wide_down
+	downRing   = 16                              // groups of 16 outputs whose weights it has
+	downTile   = 272                             // bytes of its tile
 )
 
 type wideMoeP struct {
@@ -25,8 +30,8 @@ type wideMoeP struct {
 	wexpert                                              int64
 }
 
-// manyRows reports whether a call is one for src/wide_moe.cu.
-func (d *device) manyRows(a *moeP, w *weight) bool {
+// isWide reports whether a call has as many rows as src/wide_moe.cu is for.
+func (d *device) isWide(a *moeP, w *weight) bool {
 	return d.warpgroups && w.format == kernels.FP4 && a.m*a.topk >= wideRows*a.groups && a.x%16 == 0 && a.ldx%4 == 0
 }
 
@@ -37,10 +42,10 @@ func (d *device) wideMoe(a *moeP) wideMoeP {
 
 // isWideUp, isWideDown: calls for src/wide_moe.cu.
 func (d *device) isWideUp(a *moeP, w *weight) bool {
-	return d.manyRows(a, w) && a.n%128 == 0 && a.k%64 == 0 && a.groups <= upGroups
+	return d.isWide(a, w) && a.n%128 == 0 && a.k%64 == 0 && a.groups <= upGroups
 }
 func (d *device) isWideDown(a *moeP, w *weight) bool {
-	return d.manyRows(a, w) && a.n%64 == 0 && a.k%256 == 0 && a.k <= 512
+	return d.isWide(a, w) && a.n%64 == 0 && a.k%256 == 0 && a.k <= 512
 }
 
 // wideUp launches moe_up.
@@ -58,15 +63,20 @@ func (d *device) wideUp(a *moeP, w *weight) error {
 	if err != nil {
 		return err
 	}
-	return d.do("wide_up_fp4", [3]uint32{uint32(sms), 1, 1}, 640, upShared+4*uint32(3*a.groups+1), unsafe.Pointer(&p))
+	grid := [3]uint32{uint32(sms), 1, 1}
+	if pairs > manyRows*a.groups && a.groups <= manyGroups {
+		return d.do("wide_many_fp4", grid, 384, manyShared+8+36*uint32(a.groups), unsafe.Pointer(&p))
+	}
+	return d.do("wide_up_fp4", grid, 640, upShared+4*uint32(3*a.groups+1), unsafe.Pointer(&p))
 }
 
 // wideDown launches moe_down.
 func (d *device) wideDown(a *moeP) error {
 	p, pairs := d.wideMoe(a), a.m*a.topk
 	p.y, p.count = a.scratch, a.n
-	shared := uint32(p.k)*tileRows*4 + 2048
-	if err := d.do("wide_down_fp4", [3]uint32{2, uint32(pairs/tileRows + a.groups), 1}, 256, shared, unsafe.Pointer(&p)); err != nil {
+	tiles := pairs/downRows + a.groups // at most
+	shared := 1024 + uint32(p.k)*downRows*4 + downRing*(uint32(p.k)/64*576+8) + downTile
+	if err := d.do("wide_down_fp4", [3]uint32{ceil(1024, tiles), uint32(tiles), 1}, 256, shared, unsafe.Pointer(&p)); err != nil {
 		return err
 	}
 	return d.do("moe_combine", [3]uint32{ceil(a.n, 256), uint32(a.m), 1}, 256, 0, unsafe.Pointer(a))

@@ -63,7 +63,7 @@ var passed = []struct {
 	{"team.cu", "TeamP", teamP{}},
 	{"topk.cu", "TopP", topP{}},
 	{"wide.cu", "WideP", wideP{}},
-	{"wide_moe.cu", "WideMoeP", wideMoeP{}},
+	{"wide_moe.cuh", "WideMoeP", wideMoeP{}},
 }
 
 // TestStructs: the fields that kernels are given lie where they look for them, by
@@ -210,7 +210,12 @@ func TestSizes(t *testing.T) {
 		{"topk.cu", "sizeof(TopShared<1, 1024, 16, false>)", int64(topShapes[2].shared), 0},
 		{"topk.cu", "sizeof(TopShared<8, 512, 32, true>)", int64(topShapes[3].shared), 0},
 		{"topk.cu", "sizeof(TopShared<8, 1024, 32, false>)", int64(topShapes[4].shared), 0},
-		{"wide_moe.cu", "kRows", tileRows, 0},
+		{"wide_many.cu", "sizeof(UpShared) + 1024", manyShared, 0},
+		{"wide_many.cu", "kUpThreads + 128", 384, 0},
+		{"wide_many.cu", "4 * (kSizes + 1)", 36, 0},
+		{"wide_moe.cu", "kDownRows", downRows, 0},
+		{"wide_moe.cu", "kDownThreads / 32 * kDownRing", downRing, 0},
+		{"wide_moe.cu", "sizeof(Tile)", downTile, 8},
 		{"wide_moe.cu", "sizeof(UpShared) + 1024", upShared, 0},
 	} {
 		s := src[c.file]

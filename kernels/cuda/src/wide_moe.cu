@@ -1,24 +1,9 @@
-// The experts' products for many rows, on Hopper: NVFP4 weights, and rows gathered
-// by expert. The same sums in the same order as experts.cuh's, see moe.cuh.
-#include "wgmma.cuh"
+// The experts' products for many rows, and the rows as these and wide_many.cu read
+// them. See wide_moe.cuh.
+#include "wide_moe.cuh"
 
-struct WideMoeP {
-  const char* w;         // of expert 0
-  const float2* global;  // (lower half of the rows, upper half) of each expert
-  const float* x;
-  char* rows;            // of x as moe_split leaves them
-  const int* list;       // (token, choice) pairs ordered by expert
-  const int* offsets;    // [groups+1] into list
-  float* y;              // up: [pairs, n]; down: [pairs, rows of this launch]
-  u64* at;
-  int m, n, k, topk, groups, ldx;
-  int by_pair;           // x has a row for each pair
-  int per;               // up: units of 64 columns in a slice
-  int row0, count;       // down: of the outputs of this launch
-  int64_t wexpert;
-};
-
-constexpr int kRows = 48;  // of an expert, in a block
+constexpr int kRows = 48;      // of an expert in a block of up
+constexpr int kDownRows = 64;  // and of down
 
 // split_fp4 is 32 columns as the four chunks that fragments want, see fp4.cuh.
 __device__ __forceinline__ void split_fp4(const float* x, uint4 (&hi)[4], uint4 (&lo)[4]) {
@@ -57,15 +42,15 @@ __device__ __forceinline__ void moe_split(const WideMoeP& p) {
   }
 }
 
-// Tile is up to kRows rows of one expert.
+// Tile is up to kDownRows rows of one expert.
 struct Tile {
   int expert, count;  // expert -1: there is no such tile
-  int pairs[kRows];
+  int pairs[kDownRows];
 };
 // find_tile fills in tile number b; all threads of one warp call it.
 __device__ __forceinline__ void find_tile(const WideMoeP& p, int b, Tile& tile) {
   int lane = threadIdx.x & 31, each = (p.groups + 31) / 32, lo = min(p.groups, lane * each), hi = min(p.groups, lo + each), n = 0;
-  for (int e = lo; e < hi; e++) n += (p.offsets[e + 1] - p.offsets[e] + kRows - 1) / kRows;
+  for (int e = lo; e < hi; e++) n += (p.offsets[e + 1] - p.offsets[e] + kDownRows - 1) / kDownRows;
   int upto = n;
 #pragma unroll
   for (int o = 1; o < 32; o *= 2) {
@@ -77,40 +62,27 @@ __device__ __forceinline__ void find_tile(const WideMoeP& p, int b, Tile& tile) 
   int expert = -1, first = 0, count = 0;
   if (mine)
     for (int e = lo, at = upto - n; e < hi; e++) {
-      int start = p.offsets[e], have = p.offsets[e + 1] - start, tiles = (have + kRows - 1) / kRows;
+      int start = p.offsets[e], have = p.offsets[e + 1] - start, tiles = (have + kDownRows - 1) / kDownRows;
       if (b < at + tiles) {
-        expert = e, first = start + (b - at) * kRows, count = min(kRows, have - (b - at) * kRows);
+        expert = e, first = start + (b - at) * kDownRows, count = min(kDownRows, have - (b - at) * kDownRows);
         break;
       }
       at += tiles;
     }
   int from = has ? __ffs(has) - 1 : 0;
   expert = __shfl_sync(~0u, expert, from), first = __shfl_sync(~0u, first, from), count = __shfl_sync(~0u, count, from);
-  for (int i = lane; i < kRows; i += 32) tile.pairs[i] = i < count ? p.list[first + i] : -1;
+  for (int i = lane; i < kDownRows; i += 32) tile.pairs[i] = i < count ? p.list[first + i] : -1;
   if (lane == 0) tile.expert = expert, tile.count = count;
 }
 
-// with_tokens calls f with count rounded up to a number of tokens that a product has.
-template <typename F>
+// with_tokens calls f with count, at most Most, rounded up to a number of tokens that a
+// product has.
+template <int Most, typename F>
 __device__ __forceinline__ void with_tokens(int count, F f) {
-  if (count > 32) f(std::integral_constant<int, 48>());
+  if (Most > 48 && count > 48) f(std::integral_constant<int, Most>());
+  else if (count > 32) f(std::integral_constant<int, 48>());
   else if (count > 16) f(std::integral_constant<int, 32>());
   else f(std::integral_constant<int, 16>());
-}
-
-// unpack_half is a fragment with rows g (H 0) or g + 8 (H 1) of a gate tile, and the
-// same rows of an up tile 8 rows below: so both meet in one thread's sums.
-template <int H>
-__device__ __forceinline__ void unpack_half(uint32_t (&a)[4], uint32_t gate, uint32_t s, uint32_t up, uint32_t t) {
-  const uint32_t m = 0x81C081C0u;
-  if (H == 0) {
-    a[0] = times(gate & m, s), a[1] = times(up & m, t);
-    a[2] = times((gate << 6) & m, s), a[3] = times((up << 6) & m, t);
-  } else {
-    a[0] = times((gate << 3) & m, s), a[1] = times((up << 3) & m, t);
-    a[2] = times((((gate >> 7) & 0x00D800D8u) * (1 + (1 << 5) + (1 << 11))) & m, s);
-    a[3] = times((((up >> 7) & 0x00D800D8u) * (1 + (1 << 5) + (1 << 11))) & m, t);
-  }
 }
 
 // Up: four warpgroups of products, of 64 outputs each half the rows, and one that
@@ -172,7 +144,7 @@ __device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh, int
     unpack_half<H>(a[2], q.z, s1, r.z, t1);
     unpack_half<H>(a[3], q.w, s1, r.w, t1);
   };
-  with_tokens(count, [&](auto tokens) {
+  with_tokens<kRows>(count, [&](auto tokens) {
     constexpr int kSums = decltype(tokens)::value / 2;
     float(&u)[kSums] = *reinterpret_cast<float(*)[kSums]>(&upper);
     float(&l)[kSums] = *reinterpret_cast<float(*)[kSums]>(&lower);
@@ -295,53 +267,60 @@ __device__ __forceinline__ void wide_up(const WideMoeP& p) {
   finish(p.at);
 }
 
-// Down: all of k as panels; then each warpgroup 64 outputs at a time.
-constexpr int kDownThreads = 256;
+// Down: all of k as panels; then each warpgroup 64 outputs at a time, whose weights each
+// warp has in a ring of its own.
+constexpr int kDownThreads = 256, kDownRing = 2, kDownPanels = kDownRows * 256;
 
 template <int N>
-__device__ __forceinline__ void down_products(const WideMoeP& p, uint32_t panels, const Tile& tile) {
-  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, kt = p.k / 64;
+__device__ __forceinline__ void down_products(const WideMoeP& p, uint32_t panels, const Tile& tile, const char* ring, uint32_t full) {
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+  const int kt = p.k / 64, bytes = kt * kFp4Unit;
   constexpr int WG = kDownThreads / 128;
   int first = p.row0 / 64 + blockIdx.x * WG + (warp >> 2), end = (p.row0 + p.count) / 64, by = gridDim.x * WG;
   int expert = __shfl_sync(~0u, tile.expert, 0), count = __shfl_sync(~0u, tile.count, 0);
   float2 global = p.global[expert];
-  const char* w = p.w + (size_t)expert * p.wexpert;
-  auto unit = [&](int block, int i) { return w + ((size_t)(block * 4 + (warp & 3)) * kt + i) * kFp4Unit; };
-  constexpr int kAhead = 4;  // blocks of weights on their way to the cache
-  auto ahead = [&](int block) {
-    if (lane == 0 && block < end) prefetch(unit(block, 0), kt * kFp4Unit);
+  const char* w = p.w + (size_t)expert * p.wexpert + (size_t)(warp & 3) * bytes;
+  ring += warp * kDownRing * bytes, full += warp * kDownRing * 8;
+  auto fetch = [&](int block, int slot) {
+    if (lane == 0 && block < end) {
+      mbar_expect(full + slot * 8, bytes);
+      copy_bulk(shared_of(ring) + slot * bytes, w + (size_t)block * 4 * bytes, bytes, full + slot * 8);
+    }
   };
-  for (int i = 1; i < kAhead; i++) ahead(first + i * by);
-  Fp4 q[4];
-#pragma unroll
-  for (int b = 0; b < 4; b++)
-    if (first < end) q[b] = load_fp4(unit(first, b), lane);
+  constexpr int kAhead = kDownRing + 2;  // blocks of weights, on their way to the cache
+  auto ahead = [&](int block) {
+    if (lane == 0 && block < end) prefetch(w + (size_t)block * 4 * bytes, bytes);
+  };
+  for (int i = 0; i < kDownRing; i++) fetch(first + i * by, i);
+  for (int i = kDownRing; i < kAhead; i++) ahead(first + i * by);
+  int slot = 0, phase = 0;
   for (int block = first; block < end; block += by) {
     ahead(block + kAhead * by);
-    float upper[N / 2] = {}, lower[N / 2] = {};  // by the terms of x
-    uint32_t a[2][4][4];
-    for (int i = 0; i < kt; i += 4)
+    float upper[N / 2], lower[N / 2];  // by the terms of x
+    uint32_t a[2][2][4];
+    mbar_wait(full + slot * 8, phase);
+    const char* unit = ring + slot * bytes;
+    for (int i = 0; i < kt; i++, unit += kFp4Unit) {
+      Operand hi(panels + i * kDownPanels), lo = hi + (kDownRows * 128 >> 4);
 #pragma unroll
-      for (int b = 0; b < 4; b++) {
-        uint32_t s0 = fp4_scale<0>(q[b].s.x), t0 = fp4_scale<0>(q[b].s.y), s1 = fp4_scale<1>(q[b].s.x), t1 = fp4_scale<1>(q[b].s.y);
-        unpack_fp4(a[b & 1][0], q[b].q.x, s0, t0);
-        unpack_fp4(a[b & 1][1], q[b].q.y, s0, t0);
-        unpack_fp4(a[b & 1][2], q[b].q.z, s1, t1);
-        unpack_fp4(a[b & 1][3], q[b].q.w, s1, t1);
-        bool here = i + 4 + b < kt;
-        int next = here ? block : block + by;
-        if (next < end) q[b] = load_fp4(unit(next, here ? i + 4 + b : b), lane);
-        Operand hi(panels + (i + b) * kPanels), lo = hi + (kRows * 128 >> 4);
+      for (int h = 0; h < 2; h++) {
+        uint2 q = reinterpret_cast<const uint2*>(fp4_codes(unit, lane))[h], s = *fp4_scales(unit, lane);
+        uint32_t s0 = h ? fp4_scale<1>(s.x) : fp4_scale<0>(s.x), t0 = h ? fp4_scale<1>(s.y) : fp4_scale<0>(s.y);
+        unpack_fp4(a[h][0], q.x, s0, t0), unpack_fp4(a[h][1], q.y, s0, t0);
         wg_fence();
 #pragma unroll
-        for (int j = 0; j < 4; j++) {
-          wgmma(lower, a[b & 1][j], lo + j * 2, 1);
-          wgmma(upper, a[b & 1][j], hi + j * 2, 1);
+        for (int j = 0; j < 2; j++) {
+          wgmma(lower, a[h][j], lo + (h * 2 + j) * 2, j || h ? 1 : i);
+          wgmma(upper, a[h][j], hi + (h * 2 + j) * 2, j || h ? 1 : i);
         }
         wg_commit();
-        if (b == 3) wg_wait<0>();
-        else wg_wait<1>();
+        wg_wait<1>();
       }
+    }
+    __syncwarp();
+    fetch(block + kDownRing * by, slot);
+    if (++slot == kDownRing) slot = 0, phase ^= 1;
+    wg_wait<0>();
     int r = block * 64 + (warp & 3) * 16 + g;
     float g0 = r < p.n / 2 ? global.x : global.y, g1 = r + 8 < p.n / 2 ? global.x : global.y;
     float* y = p.y + r - p.row0;
@@ -361,29 +340,33 @@ __device__ __forceinline__ void down_products(const WideMoeP& p, uint32_t panels
 // y[pair, r - row0] = down x: a block one tile and every gridDim.x-th group of outputs. grid (any, tiles)
 __device__ __forceinline__ void wide_down(const WideMoeP& p) {
   extern __shared__ __align__(1024) char smem[];
+  constexpr int kFull = kDownThreads / 32 * kDownRing;
   char* panels = smem + (-(int)shared_of(smem) & 1023);
-  Tile& tile = *reinterpret_cast<Tile*>(panels + p.k / 64 * kPanels);
+  char* ring = panels + p.k / 64 * kDownPanels;
+  u64* full = reinterpret_cast<u64*>(ring + kFull * (p.k / 64) * kFp4Unit);
+  Tile& tile = *reinterpret_cast<Tile*>(full + kFull);
   begin();
+  if (threadIdx.x < kFull) mbar_init(shared_of(full + threadIdx.x), 1), mbar_ready();
   ready(p.at);
   if (threadIdx.x < 32) find_tile(p, blockIdx.y, tile);
   __syncthreads();
   if (tile.expert < 0) return finish(p.at);
   int rows = (tile.count + 15) / 16 * 16;
-  for (int i = threadIdx.x; i < kRows * (p.k / 32); i += kDownThreads) {
-    int row = i % kRows, c = i / kRows;
+  for (int i = threadIdx.x; i < kDownRows * (p.k / 32); i += kDownThreads) {
+    int row = i % kDownRows, c = i / kDownRows;
     if (row >= rows) continue;
     uint4 hi[4] = {}, lo[4] = {};
     if (row < tile.count) split_fp4(p.x + (size_t)tile.pairs[row] * p.ldx + c * 32, hi, lo);
-    char* o = panels + (c >> 1) * kPanels;
+    char* o = panels + (c >> 1) * kDownPanels;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
       char* at = o + panel_at(row, (c & 1) * 4 + j);
-      *reinterpret_cast<uint4*>(at) = hi[j], *reinterpret_cast<uint4*>(at + kRows * 128) = lo[j];
+      *reinterpret_cast<uint4*>(at) = hi[j], *reinterpret_cast<uint4*>(at + kDownRows * 128) = lo[j];
     }
   }
   written();
   __syncthreads();
-  with_tokens(__shfl_sync(~0u, tile.count, 0), [&](auto n) { down_products<decltype(n)::value>(p, shared_of(panels), tile); });
+  with_tokens<kDownRows>(__shfl_sync(~0u, tile.count, 0), [&](auto n) { down_products<decltype(n)::value>(p, shared_of(panels), tile, ring, shared_of(full)); });
   finish(p.at);
 }
 

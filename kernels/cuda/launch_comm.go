@@ -23,6 +23,7 @@ func allReduceNorm(d *device, c *kernels.Call, at uintptr) error {
 	p.x, p.res, p.w, p.y = d.ptr(c.Args[0]), d.ptr(c.Args[1]), d.ptr(c.Args[2]), d.ptr(c.Args[3])
 	p.ldx, p.ldr, p.ldy = ld(c.Args[0], n), ld(c.Args[1], n), ld(c.Args[3], n)
 	p.wide = d.aligned(map[kernels.Buffer]int32{c.Args[0]: p.ldx, c.Args[1]: p.ldr, c.Args[2]: 0, c.Args[3]: p.ldy})
+	p.panels = d.leave(p.y, p.m, n, p.ldy)
 	p.cols = int32(round(int64(ceil(n, rowParts)), 4))
 	threads := uint32(round(int64(p.cols/4), 32))
 	if threads > 256 {
@@ -57,7 +58,7 @@ func (p *commP) pieces(rows int64, f func(*commP) error) error {
 	rows = min(rows, round((int64(p.m)+parts-1)/parts, rowBlocks))
 	for from := int32(0); from < p.m; from += int32(rows) {
 		q := *p
-		q.m = int32(min(rows, int64(p.m-from)))
+		q.m, q.row0 = int32(min(rows, int64(p.m-from))), from
 		at := uintptr(from) * 4
 		q.x, q.y, q.res = p.x+at*uintptr(p.ldx), p.y+at*uintptr(p.ldy), p.res+at*uintptr(p.ldr)
 		if err := f(&q); err != nil {

@@ -46,26 +46,3 @@ func TestTeamSplit(t *testing.T) {
 		}
 	}
 }
-
-// The panels of rows are found until something writes there.
-func TestPanels(t *testing.T) {
-	var p panels
-	a, b := p.take(1000, 64, 128, 128), p.take(1<<20, 64, 128, 256)
-	if i, ok := p.find(1000, 64, 128, 128); !ok || i != a || a == b {
-		t.Fatal(p)
-	}
-	if _, ok := p.find(1000, 63, 128, 128); ok {
-		t.Error("found for another number of rows")
-	}
-	if _, ok := p.find(1000, 64, 128, 256); ok {
-		t.Error("found for rows that are further apart")
-	}
-	p.forget(1<<20+64*256*4-500, 1<<21) // behind the last row's columns
-	if _, ok := p.find(1<<20, 64, 128, 256); !ok {
-		t.Error("forgot what was not written")
-	}
-	p.forget(1000+64*128*4-4, 1<<20)
-	if _, ok := p.find(1000, 64, 128, 128); ok {
-		t.Error("found what was written over")
-	}
-}

@@ -116,14 +116,14 @@ type sampleP struct {
 }
 
 type commP struct {
-	inbox                                  [maxRanks]uintptr
-	half                                   uint64
-	epoch, failed, stop                    uintptr
-	limit                                  uint64
-	x, y, w, res, at                       uintptr
-	m, n, ldx, ldy, ldr, cols, rank, ranks int32
-	phases, early, wide                    int32
-	eps                                    float32
+	inbox                            [maxRanks]uintptr
+	half                             uint64
+	epoch, failed, stop              uintptr
+	limit                            uint64
+	x, y, w, res, at, panels         uintptr
+	m, n, ldx, ldy, ldr, row0, cols  int32
+	rank, ranks, phases, early, wide int32
+	eps                              float32
 }
 
 type sumP struct {

@@ -9,7 +9,7 @@
 // collective e+2 has ended e+1, so it has had values of e+1 from every rank, and
 // a rank sends those after it has ended e and emptied its places. Which half it is
 // follows from a count on the device, so that a graph can be replayed.
-#include "device.cuh"
+#include "panels.cuh"
 
 constexpr int kMaxRanks = 8;
 constexpr int kParts = 8;  // blocks of a row: one cluster
@@ -33,7 +33,9 @@ struct CommP {
   const float* w;
   float* res;
   u64* at;
+  char* panels;  // of y, to leave; or null
   int m, n, ldx, ldy, ldr;
+  int row0;   // of the panels, that row 0 is
   int cols;   // of a part, a multiple of 4
   int rank, ranks, phases;
   int early;  // the kernels behind it may start while it runs
@@ -220,7 +222,11 @@ extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(256,
       come(&inbox, turn);
       int lane = threadIdx.x & 31;
       float r = rsqrtf(warp_sum(lane < kParts ? squares[turn][lane] : 0) / p.n + p.eps);
-      if (on) write(p.y + (size_t)row * p.ldy, i, p.n, wide, normed(v, r, w));
+      if (on) {
+        v = normed(v, r, w);
+        write(p.y + (size_t)row * p.ldy, i, p.n, wide, v);
+        if (p.panels) store_panels(p.panels, p.row0 + row, i, p.n, v);
+      }
     }
     if (part == 0 && threadIdx.x == 0) ended(p, step);  // as all parts have come
   }
@@ -310,7 +316,11 @@ extern "C" __global__ void __launch_bounds__(768, 1) reduce_rows(const __grid_co
       float r = rsqrtf(warp_sum(lane < kParts ? squares[turn][lane] : 0) / p.n + p.eps);
 #pragma unroll
       for (int k = 0; k < 2; k++)
-        if (on(k)) write(p.y + (size_t)row * p.ldy, column(k), p.n, wide, normed(v[k], r, w[k]));
+        if (on(k)) {
+          v[k] = normed(v[k], r, w[k]);
+          write(p.y + (size_t)row * p.ldy, column(k), p.n, wide, v[k]);
+          if (p.panels) store_panels(p.panels, p.row0 + row, column(k), p.n, v[k]);
+        }
     }
     if (p.ranks > 1) {
       __syncthreads();

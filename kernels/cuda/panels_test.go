@@ -1,0 +1,134 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/driver"
+	"glmbatch/kernels/ranks"
+)
+
+// The panels of rows are found until something writes there.
+func TestPanels(t *testing.T) {
+	var p panels
+	a, b := p.take(1000, 64, 128, 128), p.take(1<<20, 64, 128, 256)
+	if i, ok := p.find(1000, 64, 128, 128); !ok || i != a || a == b {
+		t.Fatal(p)
+	}
+	if _, ok := p.find(1000, 63, 128, 128); ok {
+		t.Error("found for another number of rows")
+	}
+	if _, ok := p.find(1000, 64, 128, 256); ok {
+		t.Error("found for rows that are further apart")
+	}
+	p.forget(1<<20+64*256*4-500, 1<<21) // behind the last row's columns
+	if _, ok := p.find(1<<20, 64, 128, 256); !ok {
+		t.Error("forgot what was not written")
+	}
+	p.forget(1000+64*128*4-4, 1<<20)
+	if _, ok := p.find(1000, 64, 128, 128); ok {
+		t.Error("found what was written over")
+	}
+}
+
+// What norms and sums over ranks leave as panels are the rows, in two BF16 parts.
+func TestPanelsAreTheRows(t *testing.T) {
+	if err := driver.Status(); err != nil {
+		t.Skip(err)
+	}
+	held := hold(t)
+	if !held[0].(*device).warpgroups {
+		t.Skip("the GPU has no use for panels")
+	}
+	const m, n = 70, 6144
+	for _, c := range []struct {
+		kernel kernels.Name
+		ranks  int
+		way    Collective
+	}{{"rms_norm", 1, ""}, {"add_norm", 1, ""}, {"all_reduce_norm", 2, OneShot}, {"all_reduce_norm", 2, TwoShot}} {
+		t.Run(fmt.Sprintf("%s/%s", c.kernel, c.way), func(t *testing.T) {
+			ds, err := Open(c.ranks, Options{Collective: c.way, like: held})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := ranks.New(ds, ranks.Options{Lock: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer g.Close()
+			rng := rand.New(rand.NewPCG(1, 2))
+			call := kernels.Call{Kernel: c.kernel, Dims: kernels.Dims{M: m, N: n, Ranks: int32(c.ranks)}}
+			if c.kernel == "rms_norm" {
+				call.Dims = kernels.Dims{M: m, K: n}
+			}
+			for range kernels.Lookup(c.kernel).Args {
+				b := make([]byte, 0, 4*m*n)
+				for range m * n {
+					b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(rng.NormFloat64())))
+				}
+				buf, err := g.Alloc(4*m*n, kernels.Sharded)
+				if err == nil {
+					err = g.Upload(buf, b)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				call.Args = append(call.Args, buf)
+			}
+			if err := g.Run([]kernels.Call{call}, nil); err != nil {
+				t.Fatal(err)
+			}
+			y := call.Args[len(call.Args)-1]
+			for r := range c.ranks {
+				rows := make([]byte, 4*m*n)
+				if err := g.Download(r, rows, y); err != nil {
+					t.Fatal(err)
+				}
+				checkPanels(t, ds[r].(*device), y, m, n, rows)
+			}
+		})
+	}
+}
+
+// checkPanels compares the panels of y with its rows.
+func checkPanels(t *testing.T, d *device, y kernels.Buffer, m, n int, rows []byte) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	slot, ok := d.panels.find(d.ptr(y), int32(m), int32(n), int32(n))
+	if err := d.use(); err != nil || !ok {
+		t.Fatalf("rank %d has left no panels, %v", d.rank, err)
+	}
+	const panel = 64 * 128
+	got := make([]byte, (m+63)/64*n/64*2*panel)
+	if err := driver.ToHost(got, d.slot(slot), d.stream); err != nil {
+		t.Fatal(err)
+	}
+	if err := driver.Sync(d.stream); err != nil {
+		t.Fatal(err)
+	}
+	nearest := func(v float32) (uint16, float32) { // BF16, ties to even
+		u := math.Float32bits(v)
+		u = (u + 0x7fff + u>>16&1) >> 16
+		return uint16(u), math.Float32frombits(u << 16)
+	}
+	for i := range m * n {
+		row, col := i/n, i%n
+		v := math.Float32frombits(binary.LittleEndian.Uint32(rows[4*i:]))
+		hi, most := nearest(v)
+		lo, _ := nearest(v - most)
+		at := (row/64*(n/64)+col/64)*2*panel + row%64*128 + (col%64/8^row%8)*16 + col%8*2
+		for part, want := range []uint16{hi, lo} {
+			if have := binary.LittleEndian.Uint16(got[at+part*panel:]); have != want {
+				t.Fatalf("rank %d, row %d, column %d, part %d: %#x, want %#x", d.rank, row, col, part, have, want)
+			}
+		}
+	}
+}

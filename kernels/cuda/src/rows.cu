@@ -6,40 +6,32 @@ extern "C" __global__ void __launch_bounds__(768) add_norm(const __grid_constant
   constexpr int kFour = 3;  // values of a thread, by fours
   __shared__ float s[32];
   begin();
+  float4 w[kFour], v[kFour];
+#pragma unroll
+  for (int j = 0; j < kFour; j++) w[j] = load_row(p.w, (j * 768 + threadIdx.x) * 4, p.n);
+  ready(p.at);
   float* res = p.res + (size_t)blockIdx.x * p.ldr;
   const float* x = p.x + (size_t)blockIdx.x * p.ldx;
-  float4 w[kFour], v[kFour], part[kFour];
+  float4 part[kFour];
 #pragma unroll
-  for (int j = 0; j < kFour; j++) {  // the residual was last used long ago: perhaps L2 has it no more
+  for (int j = 0; j < kFour; j++) {  // all loads before the first store, which they do not have to wait for
     int i = (j * 768 + threadIdx.x) * 4;
-    if (threadIdx.x % 8 == 0 && i < p.n) asm volatile("prefetch.global.L2 [%0];" ::"l"(res + i));
-    w[j] = load_row(p.w, i, p.n);
+    v[j] = load_row(res, i, p.n), part[j] = load_row(x, i, p.n);
   }
-  // The first turn is for the instructions to come while the kernels before end.
-#pragma unroll 1
-  for (int turn = 0; turn < 2; turn++) {
-    int n = turn ? p.n : 0;
-    if (turn) ready(p.at);
+  float ss = 0;
 #pragma unroll
-    for (int j = 0; j < kFour; j++) {  // all loads before the first store, which they do not have to wait for
-      int i = (j * 768 + threadIdx.x) * 4;
-      v[j] = load_row(res, i, n), part[j] = load_row(x, i, n);
-    }
-    float ss = 0;
+  for (int j = 0; j < kFour; j++) {
+    v[j] = {v[j].x + part[j].x, v[j].y + part[j].y, v[j].z + part[j].z, v[j].w + part[j].w};
+    store_row(res, (j * 768 + threadIdx.x) * 4, p.n, v[j]);
+    ss = squares(v[j], ss);
+  }
+  float r = rsqrtf(block_sum(ss, s) / p.n + p.eps);
 #pragma unroll
-    for (int j = 0; j < kFour; j++) {
-      v[j] = {v[j].x + part[j].x, v[j].y + part[j].y, v[j].z + part[j].z, v[j].w + part[j].w};
-      store_row(res, (j * 768 + threadIdx.x) * 4, n, v[j]);
-      ss = squares(v[j], ss);
-    }
-    float r = rsqrtf(block_sum(ss, s) / p.n + p.eps);
-#pragma unroll
-    for (int j = 0; j < kFour; j++) {
-      int i = (j * 768 + threadIdx.x) * 4;
-      v[j] = mul(v[j], r, w[j]);
-      store_row(p.y + (size_t)blockIdx.x * p.ldy, i, n, v[j]);
-      if (p.cache) store_panels(static_cast<char*>(p.cache), blockIdx.x, i, n, v[j]);
-    }
+  for (int j = 0; j < kFour; j++) {
+    int i = (j * 768 + threadIdx.x) * 4;
+    v[j] = mul(v[j], r, w[j]);
+    store_row(p.y + (size_t)blockIdx.x * p.ldy, i, p.n, v[j]);
+    if (p.cache) store_panels(static_cast<char*>(p.cache), blockIdx.x, i, p.n, v[j]);
   }
   finish_beside(p.at);
 }

@@ -44,7 +44,7 @@ var entries = map[string]string{
 	"attend":       "mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_combine kv_cast",
 	"attend_glm":   "mla_attend_glm_bf16",
 	"attend_few":   "mla_attend_few_16 mla_attend_few_8",
-	"attend_rows":  "mla_attend_rows_fp8 mla_attend_rows2_fp8",
+	"attend_rows":  "mla_attend_rows_fp8 mla_attend_rows2_fp8 mla_attend_rows4_fp8",
 	"indexer":      "index_logits_f32_1_4_0 index_logits_bf16_2_4_0 index_logits_bf16_4_4_1 index_logits_fp8_2_4_0 index_logits_fp8_4_4_1",
 	"indexer_glm":  "index_pages_bf16 index_pages_fp8 index_split_bf16 index_split_fp8 index_rows_bf16 index_rows_fp8",
 	"topk":         "index_topk_1_1024_8 index_topk_1_512_16 index_topk_1_1024_16 index_topk_8_512_32 index_topk_8_1024_32",
@@ -56,7 +56,7 @@ var entries = map[string]string{
 const maxSharedOptin cu.DeviceAttribute = 97
 
 // largeShared are the kernels that may need more than 48 KiB of shared memory.
-const largeShared = "broad_bf16 broad_fp8 index_pages_bf16 index_pages_fp8 index_rows_bf16 index_rows_fp8 index_topk_8_512_32 mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_attend_glm_bf16 mla_attend_few_16 mla_attend_few_8 mla_attend_rows_fp8 mla_attend_rows2_fp8 experts_up_fp4_1 experts_up_fp4_2 experts_up_fp4_6144 experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_all " +
+const largeShared = "broad_bf16 broad_fp8 index_pages_bf16 index_pages_fp8 index_rows_bf16 index_rows_fp8 index_topk_8_512_32 mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_attend_glm_bf16 mla_attend_few_16 mla_attend_few_8 mla_attend_rows_fp8 mla_attend_rows2_fp8 mla_attend_rows4_fp8 experts_up_fp4_1 experts_up_fp4_2 experts_up_fp4_6144 experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_all " +
 	"wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16_4 few_bf16_32_4 few_bf16_64_4 few_fp4_16_4 few_fp4_32_4 few_fp4_64_4 few_bf16_16_6 few_bf16_32_6 few_bf16_64_6 few_fp4_16_6 few_fp4_32_6 few_fp4_64_6 wide_up_fp4 wide_down_fp4 wide_many_fp4 team_bf16 team_fp8 heads_bf16 heads_gate_bf16"
 
 // loadImages loads the kernels once for all ranks of the group on a GPU.

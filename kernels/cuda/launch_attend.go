@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/driver"
 )
 
 // latentWay is how a kernel for entries of 512 latents and 64 rotary values is
@@ -19,14 +20,17 @@ var latentWays = map[string]latentWay{
 	"mla_attend_glm_bf16":  {16, 256, 27264 + 128*1168},
 	"mla_attend_few_16":    {16, 256, 55808 + 128*656},
 	"mla_attend_few_8":     {8, 512, 63488 + 256*656},
+	"mla_attend_rows4_fp8": {4, 640, rowsShared},
 	"mla_attend_rows2_fp8": {2, 640, rowsShared},
 	"mla_attend_rows_fp8":  {1, 640, rowsShared},
 }
 
-// Of src/attend_rows.cu: positions of a row, at most, and bytes of a block.
+// Of src/attend_rows.cu: positions of a row, at most; bytes of a block, and of what it
+// takes from the others of its row.
 const (
 	rowsReach  = 2048
 	rowsShared = 226928
+	rowsLeft   = 18432
 )
 
 // attendsLatent is whether the GPU has what those kernels need.
@@ -54,6 +58,8 @@ func latentKernel(format string, rows uint32, reach, sms int32, shared bool) str
 		return "mla_attend_few_8"
 	case rows <= 21:
 		return "mla_attend_few_16"
+	case 4*rows <= uint32(sms): // all of its blocks run at once
+		return "mla_attend_rows4_fp8"
 	case 2*rows <= uint32(sms): // a cluster has one row only
 		return "mla_attend_rows2_fp8"
 	}
@@ -71,10 +77,30 @@ func (d *device) attendLatent(a *attendP, format string, reach int32) error {
 	name := latentKernel(format, rows, reach, sms, d.group.shared())
 	w := latentWays[name]
 	grid := [3]uint32{w.blocks, uint32(a.m), groups}
-	if w.blocks < 8 { // one after the other
+	if w.shared == rowsShared { // one after the other
 		grid = [3]uint32{min(w.blocks*rows, uint32(sms)), 1, 1}
 	}
+	if w.shared == rowsShared && w.blocks > 2 {
+		if a.part, err = d.absent(int64(sms) * rowsLeft); err != nil {
+			return err
+		}
+	}
 	return d.do(name, grid, w.threads, w.shared, unsafe.Pointer(a))
+}
+
+// absent is memory of ones: kAbsent of src/latent.cuh, which kernels find and leave
+// there.
+func (d *device) absent(bytes int64) (uintptr, error) {
+	const k = "absent"
+	if t, ok := d.tables[k]; ok {
+		return t, nil
+	}
+	t, err := d.malloc(bytes)
+	if err != nil {
+		return 0, err
+	}
+	d.tables[k] = t
+	return t, driver.Set(t, 0xff, bytes, d.stream)
 }
 
 // attendRows bounds the rows whose splits are in scratch memory at once; attendTile

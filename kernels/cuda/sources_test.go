@@ -158,6 +158,7 @@ func TestSizes(t *testing.T) {
 		{"attend_glm.cu", "kThreads", ways("glm_bf16"), 0},
 		{"attend_glm.cu", "kBlocks", int64(latentWays["mla_attend_glm_bf16"].blocks), 0},
 		{"attend_rows.cu", "sizeof(Shared)", rowsShared, 0},
+		{"attend_rows.cu", "sizeof(Left<4>)", rowsLeft, 0},
 		{"attend_rows.cu", "kThreads", ways("rows_fp8"), 0},
 		{"attend_rows.cu", "kLeaf * kLeaves", rowsReach, 0},
 		{"broad.cu", "kWidth", broadWidth, 0},

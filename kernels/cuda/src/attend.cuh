@@ -9,7 +9,7 @@ struct AttendP {
   const int* seq;
   const int* pos;
   const int* sel;      // [m, topk] ascending, -1 past the end; null: 0..pos
-  float* part;         // [m, splits, heads, k+2]: sums, then max and weight
+  float* part;         // [m, splits, heads, k+2]: sums, then max and weight; or what blocks of a row leave for each other
   float* y;            // [m, heads, k]
   u64* at;
   int m, k, nrope, heads, topk, splits, pages_ld, ldq, ldy;

@@ -168,13 +168,6 @@ __device__ __forceinline__ void multiply(Products& c, const Operands& o) {
   }
 }
 
-// sum adds values in pairs, then pairs of those.
-template <int N>
-__device__ __forceinline__ float sum(const float* v) {
-  if constexpr (N == 1) return *v;
-  else return sum<N / 2>(v) + sum<N / 2>(v + N / 2);
-}
-
 // grid (16/T, m, heads/8)
 template <int T>
 __device__ __forceinline__ void attend_few(const AttendP& p) {
@@ -321,7 +314,7 @@ __device__ __forceinline__ void attend_few(const AttendP& p) {
     mbar_wait(shared_of(&s.received), 0);
 #pragma unroll
     for (int b = 0; b < C; b++) x[b] = __shfl_sync(~0u, f, b * T) * s.in.sum[b][h][c];
-    float y = sum<C>(x) / l;
+    float y = tree<C>(x) / l;
     if (h0 + h < p.heads) p.y[(size_t)m * p.ldy + (size_t)(h0 + h) * kLatent + block * kSlice + c] = y;
   }
   finish(p.at);

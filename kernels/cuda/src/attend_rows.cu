@@ -1,9 +1,10 @@
 // Latent attention of many rows, for FP8 entries of 512 latents and 64 rotary values
-// and rows of at most 2,048 positions, in the order of latent.cuh. A block (or a
-// cluster of two, each half the positions) has a row's eight heads, then the next
-// row's. Four warps copy entries into a ring of two leaves; four pairs of warps make
-// scores and weights of a leaf, 32 positions each; eight warps sum 64 latents each.
-// All three work at once, on different positions.
+// and rows of at most 2,048 positions, in the order of latent.cuh. A block has a row's
+// eight heads, then the next row's; or a cluster of two, or four blocks that are
+// anywhere, have one row, each its part of the positions. Four warps copy entries into
+// a ring of two leaves; four pairs of warps make scores and weights of a leaf, 32
+// positions each; eight warps sum 64 latents each. All three work at once, on different
+// positions.
 #include "latent.cuh"
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -39,6 +40,14 @@ struct Half {
   float high[8], weight[8];
 };
 static_assert(sizeof(Half) <= sizeof(uint4) * kSteps * 32);
+// What C blocks of a row leave for the one that writes some columns: four values of a
+// lane for each of its warps; references and weights of the lanes' two heads.
+template <int C>
+struct Left {
+  static constexpr int kWarps = 32 / C;
+  float4 sum[kWarps][C][32], of[kWarps][C][4];
+};
+static_assert(sizeof(Left<4>) == 18432);  // as their launcher has it
 
 // Part is a block's leaves of a row.
 struct Part {
@@ -46,7 +55,7 @@ struct Part {
 };
 template <int C>
 __device__ __forceinline__ Part part_of(const AttendP& p, int item, int groups) {
-  int m = item / groups, n = positions(p, m), lo = C == 2 ? (blockIdx.x & 1) * (kLeaves / 2 * kLeaf) : 0, hi = min(n, lo + kLeaves / C * kLeaf);
+  int m = item / groups, n = positions(p, m), lo = blockIdx.x % C * (kLeaves / C * kLeaf), hi = min(n, lo + kLeaves / C * kLeaf);
   return {m, item % groups * 8, n, lo, max(0, hi - lo + kLeaf - 1) / kLeaf};
 }
 
@@ -223,6 +232,44 @@ __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int item
   }
 }
 
+// join leaves a block's sums for the others of a row, v as below, and writes the
+// columns that are this block's.
+template <int C>
+__device__ __forceinline__ void join(const AttendP& p, const Part& r, int item, int warp, int lane, const float (&high)[2], const float (&v)[18]) {
+  constexpr int kSumsOf = kSumWarps / C;  // warps whose columns a block writes
+  int g = lane >> 2, t = lane & 3, block = blockIdx.x % C;
+  Left<C>* left = reinterpret_cast<Left<C>*>(p.part) + item * C;
+  Left<C>&to = left[warp / kSumsOf], &in = left[block];
+#pragma unroll
+  for (int d = 0; d < 2; d++)
+#pragma unroll
+    for (int h = 0; h < 2; h++) leave(&to.sum[warp % kSumsOf * 4 + d * 2 + h][block][lane], make_float4(v[d * 8 + h], v[d * 8 + 2 + h], v[d * 8 + 4 + h], v[d * 8 + 6 + h]));
+  if (g < 4) leave(&to.of[warp % kSumsOf * 4 + g][block][t], make_float4(high[0], v[16], high[1], v[17]));
+  if (warp >= Left<C>::kWarps) return;
+  float4 x[C], of[C];
+  await(of, &in.of[warp][0][t], 4);
+  await(x, &in.sum[warp][0][lane], 32);
+  int h = warp & 1, d = warp >> 1 & 1;
+  float top = -INFINITY, l[C], y[4][C];
+#pragma unroll
+  for (int b = 0; b < C; b++) top = fmaxf(top, h ? of[b].z : of[b].x);
+#pragma unroll
+  for (int b = 0; b < C; b++) {
+    float f = share(h ? of[b].z : of[b].x, top);
+    l[b] = f * (h ? of[b].w : of[b].y);
+    y[0][b] = f * x[b].x, y[1][b] = f * x[b].y, y[2][b] = f * x[b].z, y[3][b] = f * x[b].w;
+  }
+  float all = tree<C>(l);
+  if (r.h0 + 2 * t + h < p.heads)
+    *reinterpret_cast<float4*>(p.y + (size_t)r.m * p.ldy + (size_t)(r.h0 + 2 * t + h) * kLatent + (block * kSumsOf + warp / 4) * 64 + g * 8 + d * 4) =
+        make_float4(tree<C>(y[0]) / all, tree<C>(y[1]) / all, tree<C>(y[2]) / all, tree<C>(y[3]) / all);
+#pragma unroll
+  for (int b = 0; b < C; b++) {
+    clear(&in.sum[warp][b][lane]);
+    if (g == 0) clear(&in.of[warp][b][t]);
+  }
+}
+
 template <int C>
 __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items, int groups) {
   int warp = __shfl_sync(~0u, (threadIdx.x >> 5) - kScoreWarps, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, k = 0;
@@ -308,6 +355,7 @@ __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items,
       if (r.leaves & 4) v[j] += c[j];
       if (r.leaves & 8) v[j] += d[j];
     }
+    if constexpr (C > 2) return join<C>(p, r, item, warp, lane, high, v);
     if (C == 2) {
       Half* o = reinterpret_cast<Half*>(s.q[1]);
       u64* received = s.bars + kReceived / 8;
@@ -371,6 +419,7 @@ __device__ __forceinline__ void attend_rows(const AttendP& p) {
 }
 }  // namespace rows
 
-// grid (any): a block a row; (2 m): a cluster of two a row
+// grid (any): a block a row; (2 m): a cluster of two; (4 m): four, which all run at once
 extern "C" __global__ void __launch_bounds__(rows::kThreads, 1) mla_attend_rows_fp8(const __grid_constant__ AttendP p) { LATENT(rows::attend_rows<1>(p)); }
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(rows::kThreads, 1) mla_attend_rows2_fp8(const __grid_constant__ AttendP p) { LATENT(rows::attend_rows<2>(p)); }
+extern "C" __global__ void __launch_bounds__(rows::kThreads, 1) mla_attend_rows4_fp8(const __grid_constant__ AttendP p) { LATENT(rows::attend_rows<4>(p)); }

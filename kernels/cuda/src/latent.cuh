@@ -39,6 +39,41 @@ __device__ __forceinline__ void push(void* p, u64* bar, int rank, float v) {
   asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(remote_of(p, rank)), "r"(__float_as_uint(v)), "r"(remote_of(bar, rank)) : "memory");
 }
 
+// Blocks of a row that are anywhere leave sums for each other in global memory. They
+// all run at once. What is not there yet is kAbsent, which no sum is; who takes a sum
+// leaves that in its place, for the next launch.
+constexpr uint32_t kAbsent = 0xffffffff;
+__device__ __forceinline__ void leave(float4* p, float4 v) {
+  asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(p), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+}
+__device__ __forceinline__ void clear(float4* p) {
+  const float v = __uint_as_float(kAbsent);
+  *p = make_float4(v, v, v, v);
+}
+__device__ __forceinline__ bool there(float4 v) { return __float_as_uint(v.x) != kAbsent && __float_as_uint(v.y) != kAbsent && __float_as_uint(v.z) != kAbsent && __float_as_uint(v.w) != kAbsent; }
+// await takes N values, stride apart, for each lane of a warp when all of them are
+// there. It gives up like mbar_wait.
+template <int N>
+__device__ __forceinline__ void await(float4 (&v)[N], const float4* p, int stride) {
+#pragma unroll 1
+  for (int i = 0; i < 1 << 20; i++) {
+    bool all = true;
+#pragma unroll
+    for (int j = 0; j < N; j++) asm volatile("ld.relaxed.gpu.global.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v[j].x), "=f"(v[j].y), "=f"(v[j].z), "=f"(v[j].w) : "l"(p + j * stride) : "memory");
+#pragma unroll
+    for (int j = 0; j < N; j++) all = all && there(v[j]);
+    if (__all_sync(~0u, all)) return;
+  }
+  __trap();
+}
+
+// tree adds values in pairs, then pairs of those.
+template <int N>
+__device__ __forceinline__ float tree(const float* v) {
+  if constexpr (N == 1) return *v;
+  else return tree<N / 2>(v) + tree<N / 2>(v + N / 2);
+}
+
 __device__ __forceinline__ float exp2_of(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));

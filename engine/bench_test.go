@@ -104,7 +104,7 @@ func BenchmarkBandwidth(b *testing.B) {
 			}
 			defer g.Close()
 			start := kernels.Now()
-			m, err := glm5.Load(ck, g, glm5.Options{MaxRows: 64, MaxSeqs: 1, Context: 2048, Pages: 32})
+			m, err := glm5.Load(b.Context(), ck, g, glm5.Options{MaxRows: 64, MaxSeqs: 1, Context: 2048, Pages: 32})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -47,7 +47,7 @@ func loadFrom(t testing.TB, ck *checkpoint.Checkpoint, tp, threads int, o glm5.O
 			t.Error(err)
 		}
 	})
-	m, err := glm5.Load(ck, g, o)
+	m, err := glm5.Load(t.Context(), ck, g, o)
 	if err != nil {
 		t.Fatal(err)
 	}

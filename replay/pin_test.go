@@ -35,7 +35,7 @@ func model(t testing.TB, tp int, o glm5.Options) *glm5.Model {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { g.Close() })
-	m, err := glm5.Load(ck, g, o)
+	m, err := glm5.Load(t.Context(), ck, g, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -60,7 +61,7 @@ func (l *loader) load(o glm5.Options, n int) (*glm5.Model, error) {
 	if l.g, err = ranks.New(devices, ranks.Options{}); err != nil {
 		return nil, err
 	}
-	return glm5.Load(l.ck, l.g, o)
+	return glm5.Load(context.Background(), l.ck, l.g, o)
 }
 
 func (l *loader) hash() string {

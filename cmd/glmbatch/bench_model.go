@@ -90,11 +90,14 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 	}
 	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", config.Layers, bytesText(b.weights), bytesText(int64(b.pool.pages)*kernels.PageTokens*b.pool.perToken))
 	start := time.Now()
-	if b.model, err = glm5.Load(ck, b.group, o); err == nil {
+	if b.model, err = glm5.Load(ctx, ck, b.group, o); err == nil {
 		err = b.pool.fill(b.model, b.rng)
 	}
 	if err == nil && f.whatIf != "" {
 		b.copied, err = replay.CastPoolOf(b.model, b.slots())
+	}
+	if stop := context.Cause(ctx); stop != nil {
+		return nil, withCode(exitInterrupted, fmt.Errorf("interrupted: %w", stop))
 	}
 	if errors.Is(err, kernels.ErrMemory) || errors.Is(err, kernels.ErrDevice) {
 		return nil, deviceError(err, "a smaller --kv-slots, --batch or --chunk, --kv-cache fp8")
@@ -104,9 +107,6 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 	}
 	b.loaded = time.Since(start)
 	fmt.Fprintf(log, "loaded in %.1f s\n", b.loaded.Seconds())
-	if err := context.Cause(ctx); err != nil {
-		return nil, withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
-	}
 	return b, b.openSpans()
 }
 

@@ -219,7 +219,7 @@ func TestSynthRuns(t *testing.T) {
 	}
 	defer g.Close()
 	const rows = 100
-	m, err := glm5.Load(ck, g, glm5.Options{MaxRows: rows, MaxLogits: rows, MaxSeqs: 1, Context: rows, Pages: 2})
+	m, err := glm5.Load(t.Context(), ck, g, glm5.Options{MaxRows: rows, MaxLogits: rows, MaxSeqs: 1, Context: rows, Pages: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

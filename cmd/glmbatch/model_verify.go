@@ -94,7 +94,10 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 	var reports []*verify.Report
 	failed := 0
 	for _, act := range acts {
-		r, err := verify.Run(ck, want, open, verify.Options{KVCache: kernels.Format(o.kvCache), Act: act, Dense: kernels.Format(o.dense), SplitInputs: o.split})
+		r, err := verify.Run(c.Context(), ck, want, open, verify.Options{KVCache: kernels.Format(o.kvCache), Act: act, Dense: kernels.Format(o.dense), SplitInputs: o.split})
+		if stop := c.Context().Err(); stop != nil {
+			return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", stop))
+		}
 		if err != nil {
 			return fmt.Errorf("verifying %s: %w", dir, err)
 		}

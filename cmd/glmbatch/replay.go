@@ -185,7 +185,7 @@ func runReplay(ctx context.Context, f *replayFlags, args []string, stdout, stder
 		if say.tty {
 			say.line("replaying %s, a step of %s …", file, c.Model)
 		}
-		if err := f.replay(c, o, stdout); err != nil {
+		if err := f.replay(ctx, c, o, stdout); err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 	}
@@ -224,7 +224,7 @@ func captureFiles(args []string) ([]string, error) {
 }
 
 // replay runs one capture.
-func (f *replayFlags) replay(c *replay.Capture, o replay.Options, stdout io.Writer) (err error) {
+func (f *replayFlags) replay(ctx context.Context, c *replay.Capture, o replay.Options, stdout io.Writer) (err error) {
 	ck, err := f.checkpoint(c)
 	if err != nil {
 		return withCode(exitInput, err)
@@ -234,7 +234,8 @@ func (f *replayFlags) replay(c *replay.Capture, o replay.Options, stdout io.Writ
 	if o.Hash, err = ck.Hash(); err != nil {
 		return withCode(exitInput, err)
 	}
-	r, err := replay.Run(c, l.load, o)
+	load := func(o glm5.Options, n int) (*glm5.Model, error) { return l.load(ctx, o, n) }
+	r, err := replay.Run(c, load, o)
 	switch {
 	case errors.Is(err, replay.ErrMismatch):
 		if f.format == "json" {
@@ -283,7 +284,7 @@ type modelLoader struct {
 	group  *ranks.Group
 }
 
-func (l *modelLoader) load(o glm5.Options, n int) (*glm5.Model, error) {
+func (l *modelLoader) load(ctx context.Context, o glm5.Options, n int) (*glm5.Model, error) {
 	if err := l.close(); err != nil {
 		return nil, err
 	}
@@ -292,7 +293,7 @@ func (l *modelLoader) load(o glm5.Options, n int) (*glm5.Model, error) {
 		return nil, err
 	}
 	l.group = g
-	return glm5.Load(l.ck, g, o)
+	return glm5.Load(ctx, l.ck, g, o)
 }
 
 func (l *modelLoader) close() error {

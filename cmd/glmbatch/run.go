@@ -139,8 +139,11 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	}
 	job := &pipeline.Job{Plan: plan, Text: m.text, Recorder: recorder, Folder: folder, Counts: &pipeline.Counts{}}
 	var tokens atomic.Int64
-	if job.Engine, err = m.load(r, recorder, folder, manifest, &tokens); err != nil {
-		return job.End(err)
+	if job.Engine, err = m.load(ctx, r, recorder, folder, manifest, &tokens); err != nil {
+		if err = job.End(err); errors.Is(err, pipeline.ErrInterrupted) {
+			err = r.outcome(job.Counts, err)
+		}
+		return err
 	}
 	m.describeDevice(manifest.Device)
 	if manifest.Rounding = m.rounding(); len(manifest.Rounding) > 0 {

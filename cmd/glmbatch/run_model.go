@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -131,17 +132,20 @@ func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 
 // load takes the weights to the ranks and makes the engine, which counts the
 // tokens of its steps in done.
-func (m *openedModel) load(r *runFlags, rec *pipeline.Recorder, folder *pipeline.Folder, manifest *pipeline.Manifest, done *atomic.Int64) (*engine.Engine, error) {
+func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recorder, folder *pipeline.Folder, manifest *pipeline.Manifest, done *atomic.Int64) (*engine.Engine, error) {
 	g, err := r.device.open(r.tp)
 	if err != nil {
 		return nil, err
 	}
 	m.group = g
-	model, err := glm5.Load(m.ck, g, r.modelOptions(m))
-	if err != nil {
-		if errors.Is(err, kernels.ErrMemory) || errors.Is(err, kernels.ErrDevice) {
-			return nil, deviceError(err, lessForRun)
-		}
+	model, err := glm5.Load(ctx, m.ck, g, r.modelOptions(m))
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return nil, pipeline.ErrInterrupted
+	case errors.Is(err, kernels.ErrMemory), errors.Is(err, kernels.ErrDevice):
+		return nil, deviceError(err, lessForRun)
+	default:
 		return nil, withCode(exitInput, err)
 	}
 	m.rounded = model.Rounding()

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -44,6 +48,26 @@ func TestProgressFigures(t *testing.T) {
 	c.Rows.Store(1100)
 	if got := p.left(); got != 0 {
 		t.Errorf("left %s with all rows done", got)
+	}
+}
+
+// A job that is interrupted before its model is there says so, and so does a check.
+func TestInterruptedWhileLoading(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	out := t.TempDir()
+	for _, args := range [][]string{
+		{"run", "--demo", "--device", "cpu", "--out", out},
+		{"model", "verify", "demo", filepath.Join("..", "..", "engine", "verify", "testdata", "demo.safetensors"), "--device", "cpu"},
+	} {
+		var errs strings.Builder
+		if code := run(ctx, args, io.Discard, &errs); code != exitInterrupted || !strings.Contains(errs.String(), "interrupted") {
+			t.Errorf("%v: exit code %d, %s", args, code, errs.String())
+		}
+	}
+	manifest, err := os.ReadFile(filepath.Join(out, "_manifest.json"))
+	if err != nil || !strings.Contains(string(manifest), `"status": "interrupted"`) {
+		t.Errorf("%s, %v", manifest, err)
 	}
 }
 

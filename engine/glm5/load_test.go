@@ -2,6 +2,7 @@ package glm5_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"maps"
 	"strings"
@@ -17,6 +18,11 @@ import (
 
 // loadWith loads the demo with some of its files changed.
 func loadWith(t *testing.T, tp int, memory int64, o glm5.Options, edit func(files map[string][]byte)) error {
+	t.Helper()
+	return loadUntil(t, t.Context(), tp, memory, o, edit)
+}
+
+func loadUntil(t *testing.T, ctx context.Context, tp int, memory int64, o glm5.Options, edit func(files map[string][]byte)) error {
 	t.Helper()
 	files := maps.Clone(demo.Files())
 	if edit != nil {
@@ -35,7 +41,7 @@ func loadWith(t *testing.T, tp int, memory int64, o glm5.Options, edit func(file
 		t.Fatal(err)
 	}
 	defer g.Close()
-	_, err = glm5.Load(ck, g, o)
+	_, err = glm5.Load(ctx, ck, g, o)
 	return err
 }
 
@@ -106,6 +112,28 @@ func TestLoadOutOfMemory(t *testing.T) {
 		}
 		if err := loadWith(t, 1, memory, c.o, c.edit); !errors.Is(err, kernels.ErrMemory) {
 			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// looked is a context that ends after some looks at it.
+type looked struct {
+	context.Context
+	left int
+}
+
+func (l *looked) Err() error {
+	if l.left--; l.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestLoadEnds: a model of many layers need not be there first.
+func TestLoadEnds(t *testing.T) {
+	for _, layers := range []int{0, 3} {
+		if err := loadUntil(t, &looked{t.Context(), layers}, 2, 0, glm5.Options{}, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("after %d layers: %v", layers, err)
 		}
 	}
 }

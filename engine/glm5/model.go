@@ -1,6 +1,7 @@
 package glm5
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"unsafe"
@@ -38,8 +39,9 @@ type Model struct {
 
 // Load reads a checkpoint's config and weights and takes each rank's share to
 // it. The group stays the caller's, who closes it after the model's last step;
-// the checkpoint may be closed when Load returns.
-func Load(ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) {
+// the checkpoint may be closed when Load returns. When ctx ends, Load ends with its
+// error before the next layer.
+func Load(ctx context.Context, ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) {
 	c, err := ParseConfig(ck.Config())
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
@@ -60,7 +62,7 @@ func Load(ck *checkpoint.Checkpoint, g *ranks.Group, o Options) (*Model, error) 
 	m := &Model{Config: c, o: o, g: g}
 	m.prepare(g.Ranks())
 	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, dense: o.Dense, shards: o.Shards}
-	if m.w, err = l.weights(o); err != nil {
+	if m.w, err = l.weights(ctx, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
 	}
 	m.rounding = l.rounded.sum()

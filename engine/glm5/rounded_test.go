@@ -83,7 +83,7 @@ func TestDenseWeights(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer g.Close()
-		m, err := Load(ck, g, Options{Dense: dense, Context: 256})
+		m, err := Load(t.Context(), ck, g, Options{Dense: dense, Context: 256})
 		if err != nil {
 			t.Fatal(err)
 		}

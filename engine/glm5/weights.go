@@ -1,6 +1,7 @@
 package glm5
 
 import (
+	"context"
 	"fmt"
 
 	"glmbatch/kernels"
@@ -78,7 +79,7 @@ func (t *try) packed(load func() (packed, error)) (p packed) {
 	return p
 }
 
-func (l *loader) weights(o Options) (*loaded, error) {
+func (l *loader) weights(ctx context.Context, o Options) (*loaded, error) {
 	w := &loaded{}
 	var t try
 	l.layers = o.layers(l.c)
@@ -94,6 +95,9 @@ func (l *loader) weights(o Options) (*loaded, error) {
 		return nil, fmt.Errorf("loading weights: %w", t.err)
 	}
 	for i := range l.layers {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		d, err := l.layer(i)
 		if err != nil {
 			return nil, fmt.Errorf("loading layer %d: %w", i, err)

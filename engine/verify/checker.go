@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -20,9 +21,12 @@ type checker struct {
 
 // all compares every prompt. trails, if not nil, gets the choices that were
 // made: of each prompt, and of its text for the prediction layer.
-func (k *checker) all(r *Report, trails *[][]trail) error {
+func (k *checker) all(ctx context.Context, r *Report, trails *[][]trail) error {
 	r.Ranks = k.m.Group().Ranks()
 	for i := range k.want.Prompts() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		p := Prompt{Prompt: i, HiddenLayer: -1}
 		made, err := k.prompt(i, &p, r)
 		if err != nil {

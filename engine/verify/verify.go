@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,9 +25,9 @@ type Options struct {
 var tolerances = map[kernels.Format]float64{kernels.F32: 2e-3, kernels.BF16: 3e-2}
 
 // Run compares ck with a reference, prompt by prompt. open makes the ranks that
-// it runs on, which Run closes. An error is that it could not run; what differs
-// is in the report.
-func Run(ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, error), o Options) (*Report, error) {
+// it runs on, which Run closes. An error is that it could not run, or that ctx ended;
+// what differs is in the report.
+func Run(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, error), o Options) (*Report, error) {
 	if o.KVCache == "" {
 		o.KVCache = kernels.F32
 	}
@@ -40,18 +41,18 @@ func Run(ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, e
 		if r.Reference == "logits" {
 			exact.Act = glm5.W4A16
 		}
-		if err := with(ck, want, open, exact, func(k *checker) error { return k.all(newReport(want, exact), &plain) }); err != nil {
+		if err := with(ctx, ck, want, open, exact, func(k *checker) error { return k.all(ctx, newReport(want, exact), &plain) }); err != nil {
 			return nil, err
 		}
 	}
-	return r, with(ck, want, open, o, func(k *checker) error {
+	return r, with(ctx, ck, want, open, o, func(k *checker) error {
 		k.plain = plain
-		return k.all(r, nil)
+		return k.all(ctx, r, nil)
 	})
 }
 
 // with loads ck on ranks of its own for as long as do takes.
-func with(ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, error), o Options, do func(*checker) error) error {
+func with(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, error), o Options, do func(*checker) error) error {
 	c, err := glm5.ParseConfig(ck.Config())
 	if err != nil {
 		return fmt.Errorf("%s: %w", ck.Name, err)
@@ -64,7 +65,7 @@ func with(ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, 
 	if err != nil {
 		return err
 	}
-	m, err := glm5.Load(ck, g, glm5.Options{
+	m, err := glm5.Load(ctx, ck, g, glm5.Options{
 		KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, SplitInputs: o.SplitInputs, MTP: want.Has(0, "mtp_logits") && c.MTPLayers > 0,
 		MaxRows: longest, MaxLogits: longest, MaxSeqs: 1, Context: longest, Pages: longest/kernels.PageTokens + 1,
 	})

@@ -32,7 +32,7 @@ func opener(tp int) func() (*ranks.Group, error) {
 // difference further, 0: not.
 func check(t *testing.T, ck *checkpoint.Checkpoint, want *Expected, tp int, o Options, most float64) *Report {
 	t.Helper()
-	r, err := Run(ck, want, opener(tp), o)
+	r, err := Run(t.Context(), ck, want, opener(tp), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestSyntheticCheckpoints(t *testing.T) {
 			}
 			// What caches round away is small where no choice has tipped over.
 			for f, most := range map[kernels.Format]float64{kernels.BF16: 0.1, kernels.FP8: 1} {
-				r, err := Run(ck, want, opener(2), Options{KVCache: f})
+				r, err := Run(t.Context(), ck, want, opener(2), Options{KVCache: f})
 				if err != nil {
 					t.Errorf("cache %s: %v", f, err)
 					continue
@@ -222,7 +222,7 @@ func TestDamageIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Run(ck, want, opener(1), Options{})
+	r, err := Run(t.Context(), ck, want, opener(1), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestDamageIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(ck, bad, opener(1), Options{}); err == nil {
+	if _, err := Run(t.Context(), ck, bad, opener(1), Options{}); err == nil {
 		t.Error("a token that the vocabulary lacks is accepted")
 	}
 }

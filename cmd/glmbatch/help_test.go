@@ -63,13 +63,19 @@ func TestOneLine(t *testing.T) {
 	}
 }
 
-func TestMistypedCommands(t *testing.T) {
+func TestMistyped(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"reprot"}, "did you mean report?"},
 		{[]string{"model", "inspct"}, "did you mean inspect?"},
+		{[]string{"run", "--tp", "x"}, `invalid argument "x" for "--tp" flag: it is not a whole number (see 'glmbatch run --help')`},
+		{[]string{"run", "--tp", "99999999999999999999"}, "--tp\" flag: it is too large (see"},
+		{[]string{"run", "--temperature", "warm"}, "--temperature\" flag: it is not a number (see"},
+		{[]string{"run", "--quiet=maybe"}, "--quiet\" flag: it is not true or false (see"},
+		{[]string{"run", "--step-timeout", "5"}, `missing unit in duration "5" (see`},
+		{[]string{"diff", "a"}, "glmbatch diff takes two timelines, not 1 (see"},
 		{[]string{"frobnicate"}, `has no command "frobnicate" (see`},
 	} {
 		code, _, errs := glmbatch(c.args...)

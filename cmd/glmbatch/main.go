@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -54,6 +55,25 @@ func oneLine(s string) string {
 	return b.String()
 }
 
+// plainFlag is what is wrong with a flag's value, without the function that found it.
+func plainFlag(err error) string {
+	s := err.Error()
+	var n *strconv.NumError
+	if !errors.As(err, &n) {
+		return s
+	}
+	why := "it is not a number"
+	switch {
+	case errors.Is(n, strconv.ErrRange):
+		why = "it is too large"
+	case n.Func == "ParseBool":
+		why = "it is not true or false"
+	case n.Func != "ParseFloat":
+		why = "it is not a whole number"
+	}
+	return strings.Replace(s, n.Error(), why, 1)
+}
+
 const exitHelp = `
 Exit codes:
   0   all done
@@ -83,7 +103,7 @@ func newRootCommand() *cobra.Command {
 	}
 	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return withCode(exitInput, fmt.Errorf("%w (see '%s --help')", err, c.CommandPath()))
+		return withCode(exitInput, fmt.Errorf("%s (see '%s --help')", plainFlag(err), c.CommandPath()))
 	})
 	root.AddCommand(
 		newImportCommand(),

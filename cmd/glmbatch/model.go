@@ -72,7 +72,7 @@ func unwritten(out string, err error) error {
 func exactArgs(n int, names string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {
-			return withCode(exitInput, fmt.Errorf("%s takes %s, got %d arguments (see '%s --help')", c.CommandPath(), names, len(args), c.CommandPath()))
+			return withCode(exitInput, fmt.Errorf("%s takes %s, not %d (see '%s --help')", c.CommandPath(), names, len(args), c.CommandPath()))
 		}
 		return nil
 	}

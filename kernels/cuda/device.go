@@ -75,6 +75,7 @@ const (
 	scratchPanels // activations as warpgroups read them
 	scratchComm
 	scratchRows // panels, see panels.go
+	scratchMany // those of more rows
 	scratches
 )
 

@@ -33,7 +33,7 @@ var entries = map[string]string{
 	"experts_down": "experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_all",
 	"fp4mma":       "pack_fp4a4 quant_fp4 gemm_fp4a4_8 gemm_fp4a4_32 moe_up_fp4a4_8 moe_up_fp4a4_32 moe_down_fp4a4_8 moe_down_fp4a4_32 combine_fp4a4",
 	"fp4tensor":    "pack_fp4t fp4_tensor_16 fp4_tensor_32",
-	"wide":         "wide_split_bf16_64 wide_split_bf16_128 wide_split_fp4_64 wide_split_fp4_128 wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16_4 few_bf16_32_4 few_bf16_64_4 few_fp4_16_4 few_fp4_32_4 few_fp4_64_4 few_bf16_16_6 few_bf16_32_6 few_bf16_64_6 few_fp4_16_6 few_fp4_32_6 few_fp4_64_6 few_sum",
+	"wide":         "wide_split_bf16 wide_split_fp4 wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16_4 few_bf16_32_4 few_bf16_64_4 few_fp4_16_4 few_fp4_32_4 few_fp4_64_4 few_bf16_16_6 few_bf16_32_6 few_bf16_64_6 few_fp4_16_6 few_fp4_32_6 few_fp4_64_6 few_sum",
 	"team":         "team_bf16 team_fp8",
 	"heads":        "heads_bf16 heads_gate_bf16",
 	"wide_moe":     "moe_split_fp4 wide_up_fp4 wide_down_fp4",

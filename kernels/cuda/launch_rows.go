@@ -25,7 +25,7 @@ func embedRows(d *device, c *kernels.Call, at uintptr) error {
 func rmsNorm(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
 	a := rowsP{x: d.ptr(c.Args[0]), w: d.ptr(c.Args[1]), y: d.ptr(c.Args[2]), at: at, m: x.M, k: x.K, ldx: ld(c.Args[0], x.K), ldy: ld(c.Args[2], x.K), eps: c.Scalars[0]}
-	a.cache = d.leave(a.y, a.m, a.k, a.ldy)
+	a.cache = d.leaveMany(a.y, a.m, a.k, a.ldy)
 	return d.rows(opNorm, uint32(x.M), &a)
 }
 
@@ -40,7 +40,7 @@ func addNorm(d *device, c *kernels.Call, at uintptr) error {
 		return fmt.Errorf("%w: rows of %d values, at most 8192", kernels.ErrKernel, c.Dims.N)
 	}
 	a := addNormParams(d, c, at)
-	a.cache = d.leave(a.y, a.m, a.n, a.ldy)
+	a.cache = d.leaveMany(a.y, a.m, a.n, a.ldy)
 	return d.do("add_norm", [3]uint32{uint32(a.m), 1, 1}, 768, 0, unsafe.Pointer(&a))
 }
 

@@ -50,7 +50,7 @@ func (d *device) team(a *gemmP, w *weight, blocks int32) (bool, error) {
 	p.panels = d.slot(at)
 	if !ok {
 		s := wideP{x: a.x, panels: d.leave(a.x, a.m, a.k, a.ldx), m: a.m, k: a.k, ldx: a.ldx, heads: 1}
-		if err := d.do("wide_split_bf16_64", [3]uint32{1056, 1, 1}, 256, 0, unsafe.Pointer(&s)); err != nil {
+		if err := d.do("wide_split_bf16", [3]uint32{1056, 1, 1}, 256, 0, unsafe.Pointer(&s)); err != nil {
 			return true, err
 		}
 		p.panels = s.panels

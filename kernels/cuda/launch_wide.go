@@ -59,18 +59,37 @@ func (d *device) wide(a *gemmP, w *weight, blocks int32) (bool, error) {
 		extra = 1
 	}
 	p.stages = many.stages
-	p.panelHead = int64(many.tiles) * int64(many.tokens) * int64(p.k) * 4
+	if at, ok := d.left(&p, f); ok {
+		p.panels = at
+	} else if err := d.splitRows(&p, f); err != nil {
+		return true, err
+	}
+	grid := [3]uint32{ceil(p.n, 128) + extra, many.tiles, uint32(p.heads)}
+	return true, d.do(fmt.Sprintf("wide_%s_%d", f, many.tokens), grid, 384, uint32(many.shared), unsafe.Pointer(&p))
+}
+
+// splitRows makes the panels of a product's rows, if the call before has not.
+func (d *device) splitRows(p *wideP, format string) error {
+	p.panelHead = panelsOf(p.m, p.k)
 	p.panels = d.work(scratchPanels, p.panelHead*int64(p.heads))
-	split := p.split(d.turn, fmt.Sprintf("wide_split_%s_%d", f, many.tokens))
+	split := p.split(d.turn, "wide_split_"+format)
 	if !split.follows(d.split) {
-		if err := d.do(split.kernel, [3]uint32{1056, uint32(p.heads), 1}, 256, 0, unsafe.Pointer(&p)); err != nil {
-			return true, err
+		if err := d.do(split.kernel, [3]uint32{1056, uint32(p.heads), 1}, 256, 0, unsafe.Pointer(p)); err != nil {
+			return err
 		}
 		d.split = split
 	}
 	d.split.turn, d.split.lost = d.turn, split.lost
-	grid := [3]uint32{ceil(p.n, 128) + extra, many.tiles, uint32(p.heads)}
-	return true, d.do(fmt.Sprintf("wide_%s_%d", f, many.tokens), grid, 384, uint32(many.shared), unsafe.Pointer(&p))
+	return nil
+}
+
+// left finds a product's rows among the panels that a norm has left.
+func (d *device) left(p *wideP, format string) (uintptr, bool) {
+	row, ok := d.panels.within(p.x, p.m, p.k, p.ldx)
+	if !ok || format != "bf16" || p.heads > 1 {
+		return 0, false
+	}
+	return d.work(scratchMany, panelsOf(d.panels.many.m, p.k)) + uintptr(row)*uintptr(p.k)*4, true
 }
 
 // split is what panels a call makes, for the next call may want the same.

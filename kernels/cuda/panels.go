@@ -12,10 +12,12 @@ const (
 	panelRows    = 256
 	panelColumns = 8192
 	panelBytes   = panelRows * panelColumns * 4
+	panelTile    = 64 // rows of a panel
 )
 
 type panels struct {
 	slots [panelSlots]panel
+	many  panel // of more rows than slots have
 	clock int
 }
 
@@ -54,15 +56,43 @@ func (p *panels) take(x uintptr, m, k, ld int32) int {
 // forget drops rows that are written.
 func (p *panels) forget(lo, hi uintptr) {
 	for i := range p.slots {
-		if s := &p.slots[i]; s.lo < hi && lo < s.hi {
-			*s = panel{}
-		}
+		p.slots[i].forget(lo, hi)
 	}
+	p.many.forget(lo, hi)
+}
+
+func (p *panel) forget(lo, hi uintptr) {
+	if p.lo < hi && lo < p.hi {
+		*p = panel{}
+	}
+}
+
+// within finds rows among those of many: the first's index there, a whole number of
+// tiles.
+func (p *panels) within(x uintptr, m, k, ld int32) (row int32, ok bool) {
+	s := &p.many
+	if s.m == 0 || s.k != k || s.ld != ld || x < s.lo || (x-s.lo)%(panelTile*4*uintptr(ld)) != 0 {
+		return 0, false
+	}
+	row = int32((x - s.lo) / (4 * uintptr(ld)))
+	return row, row+m <= s.m
 }
 
 // slot is the address of a slot.
 func (d *device) slot(i int) uintptr {
 	return d.work(scratchRows, panelSlots*panelBytes) + uintptr(i)*panelBytes
+}
+
+// panelsOf is the bytes of many rows' panels, of whole pairs of tiles.
+func panelsOf(m, k int32) int64 { return int64(ceil(m, 2*panelTile)) * 2 * panelTile * int64(k) * 4 }
+
+// leaveMany is leave for any number of rows.
+func (d *device) leaveMany(y uintptr, m, k, ld int32) uintptr {
+	if !d.warpgroups || m <= panelRows || k%64 != 0 || k > panelColumns {
+		return d.leave(y, m, k, ld)
+	}
+	d.panels.many = panel{lo: y, hi: y + (uintptr(m-1)*uintptr(ld)+uintptr(k))*4, m: m, k: k, ld: ld}
+	return d.work(scratchMany, panelsOf(m, k))
 }
 
 // leave returns where the panels of y go, which a kernel writes; 0: nobody wants them.

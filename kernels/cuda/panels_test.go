@@ -38,6 +38,27 @@ func TestPanels(t *testing.T) {
 	}
 }
 
+// Parts of many rows are found where they begin with a tile.
+func TestPanelsWithin(t *testing.T) {
+	var p panels
+	p.many = panel{lo: 4096, hi: 4096 + (299*256+128)*4, m: 300, k: 128, ld: 256}
+	for _, c := range []struct {
+		first, m, k, ld int32
+		ok              bool
+	}{{0, 300, 128, 256, true}, {0, 17, 128, 256, true}, {128, 172, 128, 256, true}, {128, 173, 128, 256, false}, {100, 64, 128, 256, false}, {0, 300, 64, 256, false}, {0, 300, 128, 128, false}} {
+		if row, ok := p.within(4096+uintptr(c.first*256*4), c.m, c.k, c.ld); ok != c.ok || ok && row != c.first {
+			t.Errorf("%+v: row %d, %v", c, row, ok)
+		}
+	}
+	if _, ok := p.within(0, 300, 128, 256); ok {
+		t.Error("found rows before the first")
+	}
+	p.forget(4096+299*256*4, 8192<<10)
+	if _, ok := p.within(4096, 300, 128, 256); ok {
+		t.Error("found what was written over")
+	}
+}
+
 // What norms and sums over ranks leave as panels are the rows, in two BF16 parts.
 func TestPanelsAreTheRows(t *testing.T) {
 	if err := driver.Status(); err != nil {
@@ -47,13 +68,15 @@ func TestPanelsAreTheRows(t *testing.T) {
 	if !held[0].(*device).warpgroups {
 		t.Skip("the GPU has no use for panels")
 	}
-	const m, n = 70, 6144
+	const n = 6144
 	for _, c := range []struct {
 		kernel kernels.Name
+		m      int
 		ranks  int
 		way    Collective
-	}{{"rms_norm", 1, ""}, {"add_norm", 1, ""}, {"all_reduce_norm", 2, OneShot}, {"all_reduce_norm", 2, TwoShot}} {
-		t.Run(fmt.Sprintf("%s/%s", c.kernel, c.way), func(t *testing.T) {
+	}{{"rms_norm", 70, 1, ""}, {"add_norm", 70, 1, ""}, {"rms_norm", 300, 1, ""}, {"add_norm", 300, 1, ""}, {"all_reduce_norm", 70, 2, OneShot}, {"all_reduce_norm", 70, 2, TwoShot}} {
+		t.Run(fmt.Sprintf("%s/%d%s", c.kernel, c.m, c.way), func(t *testing.T) {
+			m := c.m
 			ds, err := Open(c.ranks, Options{Collective: c.way, like: held})
 			if err != nil {
 				t.Fatal(err)
@@ -64,16 +87,16 @@ func TestPanelsAreTheRows(t *testing.T) {
 			}
 			defer g.Close()
 			rng := rand.New(rand.NewPCG(1, 2))
-			call := kernels.Call{Kernel: c.kernel, Dims: kernels.Dims{M: m, N: n, Ranks: int32(c.ranks)}}
+			call := kernels.Call{Kernel: c.kernel, Dims: kernels.Dims{M: int32(m), N: n, Ranks: int32(c.ranks)}}
 			if c.kernel == "rms_norm" {
-				call.Dims = kernels.Dims{M: m, K: n}
+				call.Dims = kernels.Dims{M: int32(m), K: n}
 			}
 			for range kernels.Lookup(c.kernel).Args {
 				b := make([]byte, 0, 4*m*n)
 				for range m * n {
 					b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(rng.NormFloat64())))
 				}
-				buf, err := g.Alloc(4*m*n, kernels.Sharded)
+				buf, err := g.Alloc(int64(4*m*n), kernels.Sharded)
 				if err == nil {
 					err = g.Upload(buf, b)
 				}
@@ -103,12 +126,16 @@ func checkPanels(t *testing.T, d *device, y kernels.Buffer, m, n int, rows []byt
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	slot, ok := d.panels.find(d.ptr(y), int32(m), int32(n), int32(n))
+	from := d.slot(slot)
+	if m > panelRows {
+		from, ok = d.left(&wideP{x: d.ptr(y), m: int32(m), k: int32(n), ldx: int32(n), heads: 1}, "bf16")
+	}
 	if err := d.use(); err != nil || !ok {
 		t.Fatalf("rank %d has left no panels, %v", d.rank, err)
 	}
 	const panel = 64 * 128
 	got := make([]byte, (m+63)/64*n/64*2*panel)
-	if err := driver.ToHost(got, d.slot(slot), d.stream); err != nil {
+	if err := driver.ToHost(got, from, d.stream); err != nil {
 		t.Fatal(err)
 	}
 	if err := driver.Sync(d.stream); err != nil {

@@ -9,7 +9,7 @@ struct WideP {
   const void* w;
   const float* x;
   float* sums;         // few_*: what parts leave
-  const char* panels;  // wide_*: of x, as wide_split leaves them
+  const char* panels;  // wide_*: of x, as wide_split and norms leave them
   float* y;
   u64* at;
   int m, n, k, ldx, ldy;
@@ -51,17 +51,18 @@ struct W4 {
 
 __device__ __forceinline__ float scale_of(const WideP& p, int row) { return p.global_up != 0 && row >= p.n / 2 ? p.global_up : p.global; }
 
-// x[m, k] as panels of NT tokens: [heads][tiles of NT][k/64][hi, lo]. A thread 8 columns
-// of a row; rows past m are zeros. grid (any, heads)
-template <int NT, bool FP4>
+// x[m, k] as panels: [heads][tiles of 64][k/64][hi, lo]. A thread 8 columns of a row;
+// rows past m are zeros. grid (any, heads)
+constexpr int kTile = 64, kPanel = kTile * 128;  // rows and bytes
+template <bool FP4>
 __device__ __forceinline__ void wide_split(const WideP& p) {
   begin();
   ready(p.at);
-  int kt = p.k / 64, all = (p.m + NT - 1) / NT * NT * kt * 8;  // a multiple of 32
+  int kt = p.k / 64, all = (p.m + kTile - 1) / kTile * kTile * kt * 8;  // a multiple of 32
   const float* x = p.x + (size_t)blockIdx.y * p.xhead;
   char* out = const_cast<char*>(p.panels) + (size_t)blockIdx.y * p.panelhead;
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < all; i += gridDim.x * blockDim.x) {
-    int m = i / (kt * 8), c = i % (kt * 8), row = m % NT;
+    int m = i / (kt * 8), c = i % (kt * 8), row = m % kTile;
     float4 u = {0, 0, 0, 0}, v = u;
     if (m < p.m) {
       const float* s = x + (size_t)m * p.ldx + (FP4 ? (c & ~3) * 8 + (c & 3) * 4 : c * 8);
@@ -76,9 +77,9 @@ __device__ __forceinline__ void wide_split(const WideP& p) {
       Chunk q = chunk_of(u, v);
       hi = make_uint4(q.a.hi, q.b.hi, q.c.hi, q.d.hi), lo = make_uint4(q.a.lo, q.b.lo, q.c.lo, q.d.lo);
     }
-    char* at = out + ((size_t)(m / NT) * kt + (c >> 3)) * (NT * 256) + panel_at(row, c & 7);
+    char* at = out + ((size_t)(m / kTile) * kt + (c >> 3)) * (2 * kPanel) + panel_at(row, c & 7);
     *reinterpret_cast<uint4*>(at) = hi;
-    *reinterpret_cast<uint4*>(at + NT * 128) = lo;
+    *reinterpret_cast<uint4*>(at + kPanel) = lo;
   }
   // The call ends with its product.
 }
@@ -108,13 +109,20 @@ __device__ __forceinline__ void wide(const WideP& p) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (warp == WG * 4 && lane == 0) {
       const char *w = static_cast<const char*>(p.w) + head * p.whead, *x = p.panels + head * p.panelhead + (size_t)blockIdx.y * kt * kPanels;
+      constexpr int T = NT / kTile;
       int first = blockIdx.x * WG * 4, last = (p.n + 15) / 16 - 1;
       auto weights = [&](int i, uint32_t to, uint32_t bar) {
         mbar_expect(bar, kPanels + kWeights);
 #pragma unroll
         for (int j = 0; j < WG * 4; j++) copy_bulk(to + kPanels + j * kUnit, w + ((size_t)min(first + j, last) * kt + i) * kUnit, kUnit, bar);
       };
-      auto panels = [&](int i, uint32_t to, uint32_t bar) { copy_bulk(to, x + (size_t)i * kPanels, kPanels, bar); };
+      auto panels = [&](int i, uint32_t to, uint32_t bar) {  // the high parts of all tokens, then the low ones
+#pragma unroll
+        for (int j = 0; j < T; j++) {
+          const char* from = x + ((size_t)j * kt + i) * (2 * kPanel);
+          copy_bulk(to + j * kPanel, from, kPanel, bar), copy_bulk(to + (T + j) * kPanel, from + kPanel, kPanel, bar);
+        }
+      };
       uint32_t at = shared_of(ring);
       for (int i = 0; i < S && i < kt; i++) weights(i, at + i * kStage, full + i * 8);
       ready(nullptr);
@@ -389,17 +397,15 @@ extern "C" __global__ void __launch_bounds__(256) few_sum(const __grid_constant_
   finish(p.at);
 }
 
-#define SPLIT(name, nt, fp4) \
-  extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ WideP p) { HOPPER((wide_split<nt, fp4>(p));) }
+#define SPLIT(name, fp4) \
+  extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ WideP p) { HOPPER(wide_split<fp4>(p);) }
 #define WIDE(name, w, nt) \
   extern "C" __global__ void __launch_bounds__(384, 1) name(const __grid_constant__ WideP p) { HOPPER((wide<w, nt, 2>(p));) }
 #define FEW(name, w, nt)                                                                                                        \
   extern "C" __global__ void __launch_bounds__(768, 1) name##_6(const __grid_constant__ WideP p) { HOPPER((few<w, nt, 6, true>(p));) } \
   extern "C" __global__ void __launch_bounds__(512, 1) name##_4(const __grid_constant__ WideP p) { HOPPER((few<w, nt, 4, false>(p));) }
-SPLIT(wide_split_bf16_64, 64, false)
-SPLIT(wide_split_bf16_128, 128, false)
-SPLIT(wide_split_fp4_64, 64, true)
-SPLIT(wide_split_fp4_128, 128, true)
+SPLIT(wide_split_bf16, false)
+SPLIT(wide_split_fp4, true)
 WIDE(wide_bf16_64, W16, 64)
 WIDE(wide_bf16_128, W16, 128)
 WIDE(wide_fp4_64, W4, 64)

@@ -111,7 +111,7 @@ __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int item
       return i < r.leaves && at < r.n ? slot_of(p, r.m, at) : -1;
     };
     int slot = find(0);
-    if (C == 2 && r.leaves == 0) stage_rows(p, s, r, 0, warp, lane);
+    if (C > 1 && r.leaves == 0) stage_rows(p, s, r, 0, warp, lane);
 #pragma unroll 1
     for (int i = 0; i < r.leaves; i++, k++) {
       int next = find(i + 1);

@@ -52,3 +52,13 @@ __device__ __forceinline__ void copy_once(uint32_t dst, const void* src, int byt
 // on; come does not wait. 0 is __syncthreads'.
 __device__ __forceinline__ void meet(int barrier, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
 __device__ __forceinline__ void come(int barrier, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+
+// expect_one and copy_one are mbar_expect and copy_bulk by one of a warp's lanes, which
+// all call them with the same. So the compiler knows that there is one copy to make: a
+// lane's own goes through a loop over lanes, at some 70 cycles each.
+__device__ __forceinline__ void expect_one(uint32_t bar, int bytes) {
+  asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, 0xffffffff;\n\t@p mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\n\t}" ::"r"(bar), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void copy_one(uint32_t dst, const void* src, int bytes, uint32_t bar) {
+  asm volatile("{\n\t.reg .pred p;\n\telect.sync _|p, 0xffffffff;\n\t@p cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];\n\t}" ::"r"(dst), "l"(src), "r"(bytes), "r"(bar) : "memory");
+}

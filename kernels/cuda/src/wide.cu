@@ -107,26 +107,29 @@ __device__ __forceinline__ void wide(const WideP& p) {
   __syncthreads();
   if (warp >= WG * 4) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
-    if (warp == WG * 4 && lane == 0) {
+    if (warp == WG * 4) {
       const char *w = static_cast<const char*>(p.w) + head * p.whead, *x = p.panels + head * p.panelhead + (size_t)blockIdx.y * kt * kPanels;
       constexpr int T = NT / kTile;
       int first = blockIdx.x * WG * 4, last = (p.n + 15) / 16 - 1;
       auto weights = [&](int i, uint32_t to, uint32_t bar) {
-        mbar_expect(bar, kPanels + kWeights);
+        expect_one(bar, kPanels + kWeights);
 #pragma unroll
-        for (int j = 0; j < WG * 4; j++) copy_bulk(to + kPanels + j * kUnit, w + ((size_t)min(first + j, last) * kt + i) * kUnit, kUnit, bar);
+        for (int j = 0; j < WG * 4; j++) copy_one(to + kPanels + j * kUnit, w + ((size_t)min(first + j, last) * kt + i) * kUnit, kUnit, bar);
       };
       auto panels = [&](int i, uint32_t to, uint32_t bar) {  // the high parts of all tokens, then the low ones
 #pragma unroll
         for (int j = 0; j < T; j++) {
           const char* from = x + ((size_t)j * kt + i) * (2 * kPanel);
-          copy_bulk(to + j * kPanel, from, kPanel, bar), copy_bulk(to + (T + j) * kPanel, from + kPanel, kPanel, bar);
+          copy_one(to + j * kPanel, from, kPanel, bar), copy_one(to + (T + j) * kPanel, from + kPanel, kPanel, bar);
         }
       };
       uint32_t at = shared_of(ring);
+#pragma unroll 1
       for (int i = 0; i < S && i < kt; i++) weights(i, at + i * kStage, full + i * 8);
       ready(nullptr);
+#pragma unroll 1
       for (int i = 0; i < S && i < kt; i++) panels(i, at + i * kStage, full + i * 8);
+#pragma unroll 1
       for (int i = S, s = 0, phase = 0; i < kt; i++) {
         mbar_wait(empty + s * 8, phase);
         weights(i, at + s * kStage, full + s * 8), panels(i, at + s * kStage, full + s * 8);

@@ -83,72 +83,57 @@ struct List {
     __syncthreads();
   }
 
-  // take makes it from an opening's choices: warp i lists the i'th of each lane's
-  // experts, of which a lane has per.
-  __device__ __forceinline__ void take(const MoeP& p, Opening& mem, int per, int tiles) {
-    int i = threadIdx.x >> 5, lane = threadIdx.x & 31, mine = 0, at = 0, rows = 0;
-    uint2 c = mem.choices.mine[lane];
-#pragma unroll
-    for (int j = 0; j < kOfLane; j++) {
-      int n = __popc(c.x & 0x01010101u << j) + __popc(c.y & 0x01010101u << j), groups = (n + 3) / 4;
-      mine += groups + (n > 0 ? 1 << 16 : 0);  // groups, and experts touched
-      if (j < i) at += groups;
-      if (j == i) rows = n;
-    }
-    int upto = mine;
-#pragma unroll
-    for (int o = 1; o < 32; o <<= 1) {
-      int v = __shfl_up_sync(~0u, upto, o);
-      if (lane >= o) upto += v;
-    }
-    int all = __shfl_sync(~0u, upto, 31);
-    share((all & 0xffff) * tiles);
+  // take makes it from an opening's choices: warp i lists the i'th of each lane's experts,
+  // of which a lane has per.
+  __device__ __forceinline__ void take(const MoeP& p, Opening& mem, int per, Divisor tiles, Divisor blocks) {
+    int i = threadIdx.x >> 5, lane = threadIdx.x & 31;
+    Census c(mem.choices, i);
+    int items = c.groups * tiles.d;
+    from = blocks(items * blockIdx.x), to = blocks(items * (blockIdx.x + 1));
+    int q0 = tiles(from), n = to > from ? tiles(to - 1) + 1 - q0 : 0, first = c.first - q0;
     if (i == 0 && lane == 0) {
       mem.range[0] = from, mem.range[1] = to;
-      if (p.at && blockIdx.x == 0) atomicMin(p.at, globaltimer()), p.at[2] = all >> 16;
+      if (p.at && blockIdx.x == 0) atomicMin(p.at, globaltimer()), p.at[2] = c.touched;
     }
-    int g0 = from / tiles, g1 = to > from ? (to - 1) / tiles + 1 : g0;
-    at += ((upto - mine) & 0xffff) - g0;
-    if (!rows || at >= g1 - g0 || at + (rows + 3) / 4 <= 0) return;
-    uint2 before = mem.choices.before[lane];
-    int r = 0;
-#pragma unroll 1
-    for (int m = 0; m < p.m; m++, c.x = __funnelshift_r(c.x, c.y, 8), c.y >>= 8, before.x = __funnelshift_r(before.x, before.y, 8), before.y >>= 8) {
-      if (!(c.x >> i & 1)) continue;
-      int q = at + r / 4;
-      if (q >= 0 && q < g1 - g0) {
-        pair[q * 4 + r % 4] = m * p.topk + (before.x & 255) + __popc(c.x & ((1u << i) - 1));
-        if (r % 4 == 0) expert[q] = lane * per + i, count[q] = min(4, rows - r);
-      }
-      r++;
-    }
+    if (c.rows == 0 || first >= n || first + (c.rows + 3) / 4 <= 0) return;
+    c.each(mem.choices, i, [&](int r, int m, int place) {
+      int q = first + r / 4;
+      if (q < 0 || q >= n) return;
+      pair[q * 4 + r % 4] = m * p.topk + place;
+      if (r % 4 == 0) expert[q] = lane * per + i, count[q] = min(4, c.rows - r);
+    });
   }
 };
 
 // open is what comes before the products where the launch has an opening. Eight warps
-// choose and make the list, the next eight do the shared expert's product.
+// choose and make the list, the next eight do the shared expert's product: not before the
+// others have chosen, for whom the multiprocessor is then free.
 __device__ __forceinline__ void open(const UpP& u, List& list, Opening& mem, int tiles) {
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0);
   bool write = blockIdx.x == 0;  // which has no more items than others
-  constexpr int kLister = kOpeningRows * 32, kOthers = kTeams * 32;
+  constexpr int kListers = kOpeningRows * 32, kShared = kWarps * 32, kOthers = kTeams * 32;
   if (warp < kOpeningRows) {
     Chooser c;
     c.fetch(u.opening.route);
+    Divisor by_tiles(tiles), by_blocks(gridDim.x);
     opened(u.opening);
     c.choose(u.opening.route, mem, warp, write);
-    meet(kChosenBarrier, kLister);
-    list.take(u.moe, mem, of_lane(u.opening.route), tiles);
-    come(kReadyBarrier, kLister + kWarps * 32);
-    meet(kListBarrier, kLister + kOthers);
+    meet(kChosenBarrier, kListers + kShared);
+    list.take(u.moe, mem, of_lane(u.opening.route), by_tiles, by_blocks);
+    come(kReadyBarrier, kListers + kShared);
+    meet(kListBarrier, kListers + kOthers);
   } else if (warp < kOpeningRows + kWarps) {
     SharedDown s;
-    if (u.opening.shared.w) s.fetch(u.opening.shared, warp - kOpeningRows);
+    bool any = u.opening.shared.w;
+    if (any) s.fetch(u.opening.shared, warp - kOpeningRows);
     opened(u.opening);
-    if (u.opening.shared.w) s.multiply(u.opening.shared, mem, warp - kOpeningRows, write);
-    meet(kReadyBarrier, kLister + kWarps * 32);
+    if (any) s.load(u.opening.shared, warp - kOpeningRows);
+    meet(kChosenBarrier, kListers + kShared);
+    if (any) s.multiply(u.opening.shared, mem, warp - kOpeningRows, write);
+    meet(kReadyBarrier, kListers + kShared);
   } else {
     opened(u.opening);
-    meet(kListBarrier, kLister + kOthers);
+    meet(kListBarrier, kListers + kOthers);
   }
   list.from = mem.range[0], list.to = mem.range[1];
   begin();

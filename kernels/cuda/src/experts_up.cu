@@ -20,7 +20,7 @@ __device__ __forceinline__ void open(const UpP& u, Opening& mem, char* xs, int x
     SharedDown s;
     if (u.opening.shared.w) s.fetch(u.opening.shared, warp - kWarps);
     opened(u.opening);
-    if (u.opening.shared.w) s.multiply(u.opening.shared, mem, warp - kWarps, write);
+    if (u.opening.shared.w) s.load(u.opening.shared, warp - kWarps), s.multiply(u.opening.shared, mem, warp - kWarps, write);
   }
   __syncthreads();
   begin();

@@ -33,6 +33,58 @@ struct alignas(16) Opening {
   int range[4];
 };
 
+// Census counts the groups of up to 4 rows with the same expert, by ascending expert:
+// all of them, and what concerns a lane, its i'th expert's.
+struct Census {
+  int groups, touched;  // touched: experts
+  int first, rows;      // the expert's first group; how many rows chose it
+
+  __device__ __forceinline__ Census(const Choices& c, int i) : rows(0) {
+    int lane = threadIdx.x & 31, all = 0, before = 0;
+    uint2 mine = c.mine[lane];
+#pragma unroll
+    for (int j = 0; j < kOfLane; j++) {
+      int n = __popc(mine.x & 0x01010101u << j) + __popc(mine.y & 0x01010101u << j);
+      if (j == i) before = all, rows = n;
+      all += (n + 3) / 4 + (n > 0 ? 1 << 16 : 0);
+    }
+    int upto = all;
+#pragma unroll
+    for (int o = 1; o < 32; o <<= 1) {
+      int v = __shfl_up_sync(~0u, upto, o);
+      if (lane >= o) upto += v;
+    }
+    first = (upto - all + before) & 0xffff;
+    all = __shfl_sync(~0u, upto, 31);
+    groups = all & 0xffff, touched = all >> 16;
+  }
+
+  // each calls f with each of the expert's rows: the how manieth of them it is, the row,
+  // and the expert's place among those that the row chose.
+  template <typename F>
+  __device__ __forceinline__ void each(const Choices& c, int i, F f) const {
+    uint2 mine = c.mine[threadIdx.x & 31], before = c.before[threadIdx.x & 31];
+#pragma unroll 1
+    for (int m = 0, r = 0; r < rows; m++) {
+      if (mine.x >> i & 1) f(r++, m, (before.x & 255) + __popc(mine.x & ((1u << i) - 1)));
+      mine.x = __funnelshift_r(mine.x, mine.y, 8), mine.y >>= 8;
+      before.x = __funnelshift_r(before.x, before.y, 8), before.y >>= 8;
+    }
+  }
+};
+
+// Divisor divides by d, known early; quotients are below 2^22.
+struct Divisor {
+  int d;
+  float inverse;
+
+  __device__ __forceinline__ explicit Divisor(int d) : d(d), inverse(1.0f / d) {}
+  __device__ __forceinline__ int operator()(int n) const {
+    int q = (int)(n * inverse), r = n - q * d;
+    return r < 0 ? q - 1 : r >= d ? q + 1 : q;
+  }
+};
+
 // opened waits for what came before the launch and stamps the opening's starts.
 __device__ __forceinline__ void opened(const OpeningP& p) {
   ready(p.route.at);
@@ -68,6 +120,7 @@ struct Chooser {
 // sums are product.cuh's in the same order.
 struct SharedDown {
   uint4 w[kOpeningTiles][kOpeningSteps];
+  float2 gate[kOpeningSteps][2], up[kOpeningSteps][2];
 
   __device__ __forceinline__ static int tile(int i) { return blockIdx.x * kOpeningTiles + i; }
   __device__ __forceinline__ void fetch(const ProductP& p, int warp) {
@@ -77,11 +130,10 @@ struct SharedDown {
 #pragma unroll
       for (int s = 0; s < kOpeningSteps; s++) w[i][s] = tile(i) < p.tiles ? __ldcs(from + (tile(i) * kWarps * kOpeningSteps + s) * 32) : uint4{0, 0, 0, 0};
   }
-  // multiply: write: the gated values go to global memory too.
-  __device__ __forceinline__ void multiply(const ProductP& p, Opening& mem, int warp, bool write) {
-    int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, col = warp * kOpeningSteps * 16 + t * 2;
-    const float* x = p.x + (size_t)min(g, p.m - 1) * p.ldx + col;
-    float2 gate[kOpeningSteps][2], up[kOpeningSteps][2];
+  // load asks for the lane's columns of its row.
+  __device__ __forceinline__ void load(const ProductP& p, int warp) {
+    int lane = threadIdx.x & 31;
+    const float* x = p.x + (size_t)min(lane >> 2, p.m - 1) * p.ldx + warp * kOpeningSteps * 16 + (lane & 3) * 2;
 #pragma unroll
     for (int s = 0; s < kOpeningSteps; s++)
 #pragma unroll
@@ -89,6 +141,10 @@ struct SharedDown {
         const float2* from = reinterpret_cast<const float2*>(x + s * 16 + h * 8);
         gate[s][h] = __ldcg(from), up[s][h] = __ldcg(from + p.k / 2);
       }
+  }
+  // multiply: write: the gated values go to global memory too.
+  __device__ __forceinline__ void multiply(const ProductP& p, Opening& mem, int warp, bool write) {
+    int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, col = warp * kOpeningSteps * 16 + t * 2;
     float acc[kOpeningTiles][4] = {};
 #pragma unroll
     for (int s = 0; s < kOpeningSteps; s++) {

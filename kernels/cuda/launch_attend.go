@@ -29,7 +29,7 @@ var latentWays = map[string]latentWay{
 // takes from the others of its row.
 const (
 	rowsReach  = 2048
-	rowsShared = 226928
+	rowsShared = 228976
 	rowsLeft   = 18432
 )
 

@@ -2,7 +2,7 @@
 // and rows of at most 2,048 positions, in the order of latent.cuh. A block has a row's
 // eight heads, then the next row's; or a cluster of two, or four blocks that are
 // anywhere, have one row, each its part of the positions. Four warps copy entries into
-// a ring of two leaves; four pairs of warps make scores and weights of a leaf, 32
+// a ring of two leaves; two teams of four warps make scores and weights of a leaf, 64
 // positions each; eight warps sum 64 latents each. All three work at once, on different
 // positions.
 #include "latent.cuh"
@@ -19,14 +19,15 @@ constexpr int kScoreWarps = 8, kSumWarps = 8, kFetchWarps = 4, kThreads = 32 * (
 constexpr int kBytes = kTile * kEntry;
 
 struct Weights {                // of 32 positions
-  uint4 part[4][2][32];         // B fragments, by the latents' scales and 16 positions: high parts, then low ones
+  float4 w[2][32];              // by 16 positions, as B fragments have them
+  float scaled[2][4][16];       // of the latents' scales, those positions in the same order, over the leaf's highest
   float down[4], top[8], sum[8][2];
 };
 struct Shared {
   char tile[kRing][kBytes];
   uint4 q[2][kSteps * 32];      // A fragments of two rows; [1] of two blocks a row: what the second sends
   Weights weights[kSlots];
-  float4 score[kSlots][2][32];
+  float4 parts[2][2][2][4][32];  // of scores, by team, its tiles, 16 positions each and 128 latents
   float tops[2][8][kScoreWarps], mosts[2][kScoreWarps][4];
   float down[2][8], most[kFetchWarps][8];
   u64 bars[kRing * 2 + kSlots * 2 + 5];
@@ -34,7 +35,7 @@ struct Shared {
 // Barriers, in bytes from the first: of tiles that are there or free, of weights that are there or free,
 // of queries that are there or free, and of what the second of two blocks sends.
 constexpr int kFullAt = 0, kEmpty = kRing * 8, kWeighed = kEmpty + kRing * 8, kSummed = kWeighed + kSlots * 8, kStaged = kSummed + kSlots * 8, kScored = kStaged + 16, kReceived = kScored + 16;
-static_assert(sizeof(Shared) <= 226928);  // as its launcher has it
+static_assert(sizeof(Shared) <= 228976);  // as its launcher has it
 struct Half {
   float sum[16][32 * kSumWarps];
   float high[8], weight[8];
@@ -101,7 +102,7 @@ __device__ __forceinline__ void stage_rows(const AttendP& p, Shared& s, const Pa
 
 template <int C>
 __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int items, int groups) {
-  int warp = (threadIdx.x >> 5) - kScoreWarps - kSumWarps, lane = threadIdx.x & 31, k = 0, turn = 0;
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0) - kScoreWarps - kSumWarps, lane = threadIdx.x & 31, k = 0, turn = 0;
   const uint32_t bars = shared_of(&s.bars);
   const int step = gridDim.x / C;
   for (int item = blockIdx.x / C; item < items; item += step, turn++) {
@@ -120,17 +121,23 @@ __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int item
         int at = (k & 1) * 4 + j;
         if (k >= 2) mbar_wait<true>(bars + kEmpty + at * 8, (k / 2 - 1) & 1);
         bool mine = lane >> 3 == j;
-        char* row = s.tile[at] + (warp * 8 + (lane & 7)) * kEntry;
+        char* row = s.tile[at] + warp * 8 * kEntry;
         int count = __popc(__ballot_sync(~0u, mine && slot >= 0));
         if (count < 8) {
           if (mine && slot < 0)
-            for (int c = 0; c < kEntry / 16; c++) *reinterpret_cast<uint4*>(row + c * 16) = make_uint4(0, 0, 0, 0);
+            for (int c = 0; c < kEntry / 16; c++) *reinterpret_cast<uint4*>(row + (lane & 7) * kEntry + c * 16) = make_uint4(0, 0, 0, 0);
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
           __syncwarp();
         }
         if (lane == 0) mbar_expect(bars + kFullAt + at * 8, count * kEntry);
         __syncwarp();
-        if (mine && slot >= 0) copy_bulk(shared_of(row), static_cast<const char*>(p.cache) + (size_t)slot * kEntry, kEntry, bars + kFullAt + at * 8);
+        // One lane copies: what all lanes have alike costs less.
+        int from[8];
+#pragma unroll
+        for (int x = 0; x < 8; x++) from[x] = __shfl_sync(~0u, slot, j * 8 + x);
+#pragma unroll
+        for (int x = 0; x < 8; x++)
+          if (from[x] >= 0) copy_one(shared_of(row) + x * kEntry, static_cast<const char*>(p.cache) + (size_t)from[x] * kEntry, kEntry, bars + kFullAt + at * 8);
       }
       slot = next;
       // Queries: of the first row while its first leaf is on its way, of the next row
@@ -142,39 +149,101 @@ __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int item
   }
 }
 
+// scaled_at is where the scale of position i of 16 goes.
+__device__ __forceinline__ int scaled_at(int i) {
+  int k = i >> 1 ^ i >> 3;  // place(k) is i, or one less
+  return (k >> 1) * 4 + (i & 1) * 2 + (k & 1);
+}
+
+// score_part is 32 positions' scores by the latents of block m, for eight heads, without
+// the latents' scales.
+__device__ __forceinline__ void score_part(float4 (&parts)[2][4][32], const uint4* q, const char* tile, int m, int lane) {
+  int g = lane >> 2, t = lane & 3;
+  const char* row = tile + place(g) * kEntry + t * 8 + m * 128;
+  q += m * 8 * 32;
+  float c[4][2][4];
+#pragma unroll
+  for (int n = 0; n < 4; n++)
+#pragma unroll
+    for (int i = 0; i < 4; i++) c[n][0][i] = c[n][1][i] = 0;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {
+    uint32_t x[4], y[4];
+    load_a(x, q, i * 2, lane), load_a(y, q, i * 2 + 1, lane);
+    uint2 v[4];
+#pragma unroll
+    for (int n = 0; n < 4; n++) v[n] = *reinterpret_cast<const uint2*>(row + group(n) * kEntry + i * 32);
+#pragma unroll
+    for (int n = 0; n < 4; n++) mma_f16(c[n][0], x, half_of(v[n].x), half_high(v[n].x));
+#pragma unroll
+    for (int n = 0; n < 4; n++) mma_f16(c[n][1], y, half_of(v[n].y), half_high(v[n].y));
+  }
+  auto sum = [&](int n, int i) { return (c[n][0][i] + c[n][1][i]) + (c[n][0][i + 2] + c[n][1][i + 2]); };
+#pragma unroll
+  for (int h = 0; h < 2; h++) parts[h][m][lane] = make_float4(sum(2 * h, 0), sum(2 * h, 1), sum(2 * h + 1, 0), sum(2 * h + 1, 1));
+}
+
+// A team has two tiles of a leaf, one after the other, a warp of it a block of latents.
+// Then each warp makes the weights of 16 positions.
 template <int C>
 __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int items, int groups) {
-  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, pair = warp >> 1, half = warp & 1, k = 0, turn = 0;
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, team = warp >> 2, m = warp & 3, half = m & 1, k = 0, turn = 0;
+  const int mine = m / 2 * 2 + team, first = half * 16 + place(2 * t), next = place(2 * t + 1) - place(2 * t);
   const float scale = p.scale * 1.44269504f;
+  const int scaled0 = scaled_at(g), scaled1 = scaled_at(g + 8);
   const uint32_t bars = shared_of(&s.bars);
   for (int item = blockIdx.x / C; item < items; item += gridDim.x / C, turn++) {
     Part r = part_of<C>(p, item, groups);
-    int b = turn & 1, left = r.n - r.lo - pair * kTile - half * 16 - place(2 * t);  // positions from the lane's on
-    const int next = place(2 * t + 1) - place(2 * t);
+    int b = turn & 1, left = r.n - r.lo - mine * kTile - first;  // positions from the lane's on
     mbar_wait(bars + kStaged + b * 8, turn / 2 & 1);
     float down = s.down[b][g];
     const uint4* q = s.q[b];
 #pragma unroll 1
     for (int i = 0; i < r.leaves; i++, k++, left -= kLeaf) {
-      int at = (k & 1) * 4 + pair;
-      const char* tile = s.tile[at];
-      float v[4][2], w[2][2];
-      mbar_wait(bars + kFullAt + at * 8, k / 2 & 1);
-      scores<1>(v, q, tile, half, down, lane);
-      // Each warp has the other's half of the sums for 16 positions.
-      s.score[pair][half][lane] = half ? make_float4(v[0][0], v[0][1], v[1][0], v[1][1]) : make_float4(v[2][0], v[2][1], v[3][0], v[3][1]);
-      asm volatile("barrier.sync %0, 64;" ::"r"(pair + 1) : "memory");
-      float4 x = s.score[pair][half ^ 1][lane];
-      const char* row = tile + (half * 16 + place(2 * t)) * kEntry + kLatent;
-      float4 sc[2][2];
+      int ring = (k & 1) * 4, parity = k & 1;
+#pragma unroll 1
+      for (int j = 0; j < 2; j++) {
+        int at = ring + j * 2 + team;
+        mbar_wait(bars + kFullAt + at * 8, k / 2 & 1);
+        score_part(s.parts[team][j], q, s.tile[at], m, lane);
+      }
+      const char* tile = s.tile[ring + mine];
+      // A lane has two positions' scales of block t.
+      const float* own = reinterpret_cast<const float*>(tile + (half * 16 + g) * kEntry + kLatent) + t;
+      float sc[2] = {own[0], own[8 * kEntry / 4]}, c[2][2][4], w[2][2];
+      float most = fmaxf(sc[0], sc[1]);
+      most = fmaxf(most, __shfl_xor_sync(~0u, most, 4));
+      most = fmaxf(most, __shfl_xor_sync(~0u, most, 8));
+      most = fmaxf(most, __shfl_xor_sync(~0u, most, 16));
+      if (g == 0) s.mosts[parity][warp][t] = most;
 #pragma unroll
       for (int u = 0; u < 2; u++)
 #pragma unroll
-        for (int i = 0; i < 2; i++) sc[u][i] = *reinterpret_cast<const float4*>(row + (u + i * next) * kEntry);
+        for (int i = 0; i < 4; i++) c[u][0][i] = c[u][1][i] = 0;
+#pragma unroll
+      for (int j = 0; j < kRope / 16; j++) {
+        uint32_t a[4];
+        load_a(a, q, kLatent / 16 + j, lane);
+#pragma unroll
+        for (int u = 0; u < 2; u++) {
+          uint2 v = *reinterpret_cast<const uint2*>(tile + (half * 16 + place(g) + u) * kEntry + kLatent + 16 + j * 32 + t * 8);
+          mma(c[u][j & 1], a, v.x, v.y);
+        }
+      }
+      asm volatile("barrier.sync %0, 128;" ::"r"(team + 1) : "memory");
+      float4 x[4];
+#pragma unroll
+      for (int j = 0; j < 4; j++) x[j] = s.parts[team][m >> 1][half][j][lane];
 #pragma unroll
       for (int u = 0; u < 2; u++)
 #pragma unroll
-        for (int i = 0; i < 2; i++) w[u][i] = ((half ? v[2 + u][i] : v[u][i]) + (u ? i ? x.w : x.z : i ? x.y : x.x)) * scale;
+        for (int i = 0; i < 2; i++) {
+          float4 f = *reinterpret_cast<const float4*>(tile + (first + i * next + u) * kEntry + kLatent);
+          auto of = [&](int j) { return u ? i ? x[j].w : x[j].z : i ? x[j].y : x[j].x; };
+          float lower = fmaf(f.y * down, of(1), fmaf(f.x * down, of(0), 0)), upper = fmaf(f.w * down, of(3), fmaf(f.z * down, of(2), 0));
+          upper += (c[u][0][i] + c[u][1][i]) + (c[u][0][i + 2] + c[u][1][i + 2]);
+          w[u][i] = (lower + upper) * scale;
+        }
       if (left < 4)  // a few positions are not there
 #pragma unroll
         for (int u = 0; u < 2; u++)
@@ -184,19 +253,7 @@ __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int item
       float top = fmaxf(fmaxf(w[0][0], w[0][1]), fmaxf(w[1][0], w[1][1]));
       top = fmaxf(top, __shfl_xor_sync(~0u, top, 1));
       top = fmaxf(top, __shfl_xor_sync(~0u, top, 2));
-      int parity = k & 1;
       if (t == 0) s.tops[parity][g][warp] = top;
-      float most = 0;  // of column block t
-      {
-        float m[4];
-        m[0] = fmaxf(fmaxf(sc[0][0].x, sc[0][1].x), fmaxf(sc[1][0].x, sc[1][1].x)), m[1] = fmaxf(fmaxf(sc[0][0].y, sc[0][1].y), fmaxf(sc[1][0].y, sc[1][1].y));
-        m[2] = fmaxf(fmaxf(sc[0][0].z, sc[0][1].z), fmaxf(sc[1][0].z, sc[1][1].z)), m[3] = fmaxf(fmaxf(sc[0][0].w, sc[0][1].w), fmaxf(sc[1][0].w, sc[1][1].w));
-        // Lane t of four ends with block t.
-        float a = t & 1 ? m[0] : m[1], c = t & 1 ? m[2] : m[3];
-        a = fmaxf(t & 1 ? m[1] : m[0], __shfl_xor_sync(~0u, a, 1)), c = fmaxf(t & 1 ? m[3] : m[2], __shfl_xor_sync(~0u, c, 1));
-        most = fmaxf(t & 2 ? c : a, __shfl_xor_sync(~0u, t & 2 ? a : c, 2));
-      }
-      if (g == 0) s.mosts[parity][warp][t] = most;
       asm volatile("barrier.sync 9, 256;" ::: "memory");
       float2 both = *reinterpret_cast<const float2*>(&s.tops[parity][g][2 * t]);
       top = fmaxf(both.x, both.y), most = s.mosts[parity][g][t];
@@ -212,20 +269,15 @@ __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int item
       float sum = (w[0][0] + w[0][1]) + (w[1][0] + w[1][1]);
       sum += __shfl_xor_sync(~0u, sum, 1);
       sum += __shfl_xor_sync(~0u, sum, 2);
-      Weights& o = s.weights[pair];
-      if (k >= 1) mbar_wait(bars + kSummed + pair * 8, (k - 1) & 1);
-#pragma unroll
-      for (int d = 0; d < 4; d++) {
-        float f = __shfl_sync(~0u, up, d);
-        auto of = [&](const float4& v) { return (d == 0 ? v.x : d == 1 ? v.y : d == 2 ? v.z : v.w) * f; };
-        Split y = split_f16(w[0][0] * of(sc[0][0]), w[0][1] * of(sc[0][1])), z = split_f16(w[1][0] * of(sc[1][0]), w[1][1] * of(sc[1][1]));
-        o.part[d][half][lane] = make_uint4(y.hi, z.hi, y.lo, z.lo);
-      }
+      Weights& o = s.weights[mine];
+      if (k >= 1) mbar_wait(bars + kSummed + mine * 8, (k - 1) & 1);
+      o.w[half][lane] = make_float4(w[0][0], w[0][1], w[1][0], w[1][1]);
+      o.scaled[half][t][scaled0] = sc[0] * up, o.scaled[half][t][scaled1] = sc[1] * up;
       if (t == 0) o.sum[g][half] = sum;
       if (half == 0 && t == 0) o.top[g] = top;
       if (half == 0 && g == 0) o.down[t] = power(e - 13);
       __syncwarp();
-      if (lane == 0) mbar_arrive(bars + kWeighed + pair * 8);
+      if (lane == 0) mbar_arrive(bars + kWeighed + mine * 8);
     }
     __syncwarp();
     if (lane == 0) mbar_arrive(bars + kScored + b * 8);
@@ -274,7 +326,7 @@ template <int C>
 __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items, int groups) {
   int warp = __shfl_sync(~0u, (threadIdx.x >> 5) - kScoreWarps, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, k = 0;
   const int next = (place(2 * t + 1) - place(2 * t)) * kEntry;
-  const char *rows = s.tile[0] + place(2 * t) * kEntry + warp * 64 + g * 8, *parts = reinterpret_cast<const char*>(s.weights[0].part[warp >> 1][0] + lane);
+  const char *rows = s.tile[0] + place(2 * t) * kEntry + warp * 64 + g * 8, *parts = reinterpret_cast<const char*>(s.weights[0].w[0] + lane), *scaled = reinterpret_cast<const char*>(s.weights[0].scaled[0][warp >> 1] + t * 4);
   const uint32_t bars = shared_of(&s.bars);
   for (int item = blockIdx.x / C; item < items; item += gridDim.x / C) {
     Part r = part_of<C>(p, item, groups);
@@ -293,7 +345,8 @@ __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items,
         mbar_wait(bars + kWeighed + j * 8, k & 1);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          uint4 q = *reinterpret_cast<const uint4*>(parts + j * sizeof(Weights) + h * 512);
+          float4 w = *reinterpret_cast<const float4*>(parts + j * sizeof(Weights) + h * 512), f = *reinterpret_cast<const float4*>(scaled + j * sizeof(Weights) + h * 256);
+          Split u = split_f16(w.x * f.x, w.y * f.y), v = split_f16(w.z * f.z, w.w * f.w);
           uint2 y[4];
 #pragma unroll
           for (int i = 0; i < 4; i++) y[i] = *reinterpret_cast<const uint2*>(leaf + j * kBytes + i % 2 * next + group(2 * h + i / 2) * kEntry);
@@ -301,10 +354,10 @@ __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items,
           for (int e = 0; e < 2; e++) {
             uint32_t m[4], n[4];
             latents(m, n, e ? y[0].y : y[0].x, e ? y[1].y : y[1].x, e ? y[2].y : y[2].x, e ? y[3].y : y[3].x);
-            mma_f16(reinterpret_cast<float(&)[4]>(l[e * 8]), m, q.z, q.w);
-            mma_f16(reinterpret_cast<float(&)[4]>(l[e * 8 + 4]), n, q.z, q.w);
-            mma_f16(reinterpret_cast<float(&)[4]>(x[e * 8]), m, q.x, q.y);
-            mma_f16(reinterpret_cast<float(&)[4]>(x[e * 8 + 4]), n, q.x, q.y);
+            mma_f16(reinterpret_cast<float(&)[4]>(l[e * 8]), m, u.lo, v.lo);
+            mma_f16(reinterpret_cast<float(&)[4]>(l[e * 8 + 4]), n, u.lo, v.lo);
+            mma_f16(reinterpret_cast<float(&)[4]>(x[e * 8]), m, u.hi, v.hi);
+            mma_f16(reinterpret_cast<float(&)[4]>(x[e * 8 + 4]), n, u.hi, v.hi);
           }
         }
         const Weights& o = s.weights[j];

@@ -88,8 +88,8 @@ func gates(s, c *kernels.Call) bool {
 // before it. A call that takes segments shares the first launch that has room behind
 // those that it depends on, or with the silu_mul that it can do itself; what writes
 // caches for one row takes longer than its norm, and shares one with a product. A call with
-// launches of its own comes right before the first call that needs it, or with a
-// product of the same rows.
+// launches of its own, and q_absorb, comes right before the first call that needs it, or
+// with a product of the same rows; index_topk, with the q_absorb that attention needs too.
 func bundles(calls []kernels.Call) [][]int {
 	var chain [][]int
 	var room []int                   // segments left in each launch
@@ -97,7 +97,7 @@ func bundles(calls []kernels.Call) [][]int {
 	first := make([]int, len(calls)) // launch that each call may share at the earliest
 	open := func(i, segments int) {
 		for n := first[i]; n < len(chain) && segments == 0; n++ {
-			if len(chain[n]) < teamCalls && teamed(&calls[chain[n][0]], &calls[i]) {
+			if len(chain[n]) < teamCalls && teamed(&calls[chain[n][0]], &calls[i]) || len(chain[n]) == 1 && beside(&calls[chain[n][0]], &calls[i]) {
 				at[i], chain[n] = n, append(chain[n], i)
 				return
 			}
@@ -118,7 +118,7 @@ func bundles(calls []kernels.Call) [][]int {
 			}
 		}
 		n := segmentsOf(&calls[i])
-		if n == 0 {
+		if n == 0 || calls[i].Kernel == "q_absorb_bf16" {
 			at[i] = -1
 			if l := first[i]; l < len(chain) && slices.ContainsFunc(chain[l], func(j int) bool {
 				return opens(&calls[j], &calls[i]) || j == chain[l][len(chain[l])-1] && gates(&calls[j], &calls[i])

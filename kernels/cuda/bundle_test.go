@@ -45,7 +45,7 @@ func TestBundlesKeepOrder(t *testing.T) {
 				at[i] = n
 				full += segmentsOf(&calls[i])
 			}
-			if full > maxSegments || len(which) > 1 && full < len(which) && !opened && !teamed(&calls[which[0]], &calls[which[1]]) && !gates(&calls[which[len(which)-2]], &calls[which[len(which)-1]]) {
+			if full > maxSegments || len(which) > 1 && full < len(which) && !opened && !beside(&calls[which[0]], &calls[which[1]]) && !teamed(&calls[which[0]], &calls[which[1]]) && !gates(&calls[which[len(which)-2]], &calls[which[len(which)-1]]) {
 				t.Fatalf("calls %v have %d segments", which, full)
 			}
 		}

@@ -49,6 +49,10 @@ type device struct {
 	bundle      []segment      // of the launch that is being put together
 	teams       []teamP        // of the launch that is being put together
 	teamWeights kernels.Format // theirs
+	beside      bool           // q_absorb and index_topk are launched together
+	absorb      *absorbP       // q_absorb, if it is left to index_topk's launch
+	behind      bool           // q_absorb's launch lets index_topk's start that has not to wait for it
+	fresh       fresh          // what the list wrote last
 	panels      panels         // of rows in the list that is being launched
 	of          []int          // the calls that it, or the next launch, is for
 	grouped     kernels.Buffer

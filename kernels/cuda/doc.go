@@ -29,10 +29,11 @@
 //     src/wide_moe.cu, src/wide_many.cu
 //   - attention: src/attend.cu; GLM-5's sizes: FP8 entries src/attend_few.cu, of many
 //     rows src/attend_rows.cu, BF16 entries src/attend_glm.cu
-//   - indexer: src/indexer.cu, src/indexer_glm.cu (GLM-5 on Hopper), src/topk.cu
+//   - indexer: src/indexer.cu, src/indexer_glm.cu (GLM-5 on Hopper); src/topk.cu,
+//     of more than 16,384 positions src/topk_cluster.cu
 //   - small calls of few rows that do not wait for each other share a launch:
 //     src/bundle.cu; the choice of the experts and the shared expert's down product
-//     share moe_up's: src/opening.cuh
+//     share moe_up's: src/opening.cuh; q_absorb shares index_topk's: src/absorb.cuh
 //   - 4-bit activations: 12.0 src/fp4mma.cu, 10.0 src/fp4tensor.cu; else they are
 //     rounded to 4 bits and go through the kernels above
 //   - exact products: src/exact.cu

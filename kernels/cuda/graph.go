@@ -236,7 +236,7 @@ func (d *device) check(c *kernels.Call) error {
 
 // each enqueues the calls on the stream, one after the other.
 func (d *device) each(calls []kernels.Call) error {
-	d.grouped, d.split, d.panels, d.launched = kernels.Buffer{}, split{}, panels{}, nil
+	d.grouped, d.split, d.panels, d.fresh, d.launched = kernels.Buffer{}, split{}, panels{}, fresh{}, nil
 	for i := range calls {
 		if err := d.together(calls, []int{i}); err != nil {
 			return err
@@ -247,8 +247,15 @@ func (d *device) each(calls []kernels.Call) error {
 
 // together enqueues calls that may share a launch.
 func (d *device) together(calls []kernels.Call, which []int) error {
-	d.of, d.bundle, d.teams = which, d.bundle[:0], d.teams[:0]
-	for _, i := range which {
+	d.of, d.bundle, d.teams, d.absorb, d.behind = which, d.bundle[:0], d.teams[:0], nil, false
+	d.beside = len(which) == 2 && beside(&calls[which[0]], &calls[which[1]])
+	d.fresh.launch()
+	for n, i := range which {
+		if d.beside && d.absorb == nil { // launched one by one, so far
+			d.of = which[n : n+1]
+		} else if d.beside {
+			d.of = which
+		}
 		if err := d.one(i, &calls[i]); err != nil {
 			return err
 		}
@@ -268,6 +275,7 @@ func (d *device) one(i int, c *kernels.Call) error {
 	for j, a := range kernels.Lookup(c.Kernel).Args {
 		if b := c.Args[j]; b.Index != 0 && a.Role != kernels.In && a.Role != kernels.Weight {
 			d.panels.forget(d.ptr(b), d.ptr(b)+uintptr(b.Len))
+			d.fresh.writes = append(d.fresh.writes, write{d.ptr(b), d.ptr(b) + uintptr(b.Len)})
 		}
 	}
 	if err := f(d, c, d.stamps.at(i)); err != nil {
@@ -281,7 +289,7 @@ func (d *device) one(i int, c *kernels.Call) error {
 func (d *device) capture(calls []kernels.Call) (*driver.Graph, error) {
 	d.lanesOf = make([]int8, len(calls))
 	g, err := driver.Capture(d.stream, func() error {
-		d.grouped, d.split, d.panels = kernels.Buffer{}, split{}, panels{}
+		d.grouped, d.split, d.panels, d.fresh = kernels.Buffer{}, split{}, panels{}, fresh{}
 		for _, which := range bundles(calls) {
 			for lane, i := range which {
 				d.lanesOf[i] = int8(lane)

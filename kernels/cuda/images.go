@@ -47,7 +47,8 @@ var entries = map[string]string{
 	"attend_rows":  "mla_attend_rows_fp8 mla_attend_rows2_fp8 mla_attend_rows4_fp8",
 	"indexer":      "index_logits_f32_1_4_0 index_logits_bf16_2_4_0 index_logits_bf16_4_4_1 index_logits_fp8_2_4_0 index_logits_fp8_4_4_1",
 	"indexer_glm":  "index_pages_bf16 index_pages_fp8 index_split_bf16 index_split_fp8 index_rows_bf16 index_rows_fp8",
-	"topk":         "index_topk_1_1024_8 index_topk_1_512_16 index_topk_1_1024_16 index_topk_8_512_32 index_topk_8_1024_32",
+	"topk":         "index_topk_1_1024_8 index_topk_1_512_16 index_topk_1_1024_16",
+	"topk_cluster": "index_topk_8_512_32 index_topk_8_1024_32",
 	"sample":       "feed sample",
 	"comm":         "reduce_norm reduce_rows gather_columns sum_parts barrier fault carry clock_read",
 }

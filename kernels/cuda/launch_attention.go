@@ -115,7 +115,10 @@ func (d *device) indexGLM(c *kernels.Call, f string, a *indexP) (err error) {
 		if a.span, err = d.indexSpan(x.M, pages, pages); err != nil {
 			return err
 		}
-		return d.do("index_pages_"+f, [3]uint32{ceil(pages, a.span), uint32(x.M), 1}, 512, indexPagesShared[f], unsafe.Pointer(a))
+		a.early = d.settled(c.Args[6])
+		err = d.do("index_pages_"+f, [3]uint32{ceil(pages, a.span), uint32(x.M), 1}, 512, indexPagesShared[f], unsafe.Pointer(a))
+		d.fresh.settle()
+		return err
 	}
 	rows, blocks := min(x.M, indexRows), ceil(x.N, 512)
 	a.split = d.work(scratchWork, int64(rows)*indexQueries)
@@ -133,31 +136,8 @@ func (d *device) indexGLM(c *kernels.Call, f string, a *indexP) (err error) {
 			return err
 		}
 	}
+	d.fresh.settle()
 	return nil
-}
-
-// topShape is how index_topk has a row: blocks, threads of each, scores of each
-// thread, and shared memory. many: for more rows than there are multiprocessors.
-type topShape struct {
-	blocks, threads, scores, shared int32
-	many                            bool
-}
-
-var topShapes = []topShape{{1, 512, 16, 10784, true}, {1, 1024, 8, 10784, false}, {1, 1024, 16, 10784, false}, {8, 512, 32, 109136, false}, {8, 1024, 32, 43616, false}}
-
-func indexTopK(d *device, c *kernels.Call, at uintptr) error {
-	x := c.Dims
-	a := topP{scores: d.ptr(c.Args[0]), pos: d.ptr(c.Args[1]), sel: d.ptr(c.Args[2]), at: at, topk: x.TopK, lds: ld(c.Args[0], x.N)}
-	sms, limit, err := d.chip()
-	if err != nil {
-		return err
-	}
-	for _, s := range topShapes {
-		if s.shared <= limit && a.lds <= s.blocks*s.threads*s.scores && (!s.many || x.M > sms) {
-			return d.do(fmt.Sprintf("index_topk_%d_%d_%d", s.blocks, s.threads, s.scores), [3]uint32{uint32(s.blocks), uint32(x.M), 1}, uint32(s.threads), uint32(s.shared), unsafe.Pointer(&a))
-		}
-	}
-	return fmt.Errorf("%w: rows of %d scores to choose from: at most %d", kernels.ErrKernel, x.N, 8*1024*32)
 }
 
 func kvCast(d *device, c *kernels.Call, at uintptr) error {

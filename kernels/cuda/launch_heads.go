@@ -20,7 +20,7 @@ type headsP struct {
 	rope, pos                            uintptr
 	nrope                                int32
 	act, actAt                           uintptr
-	ldact                                int32
+	ldact, late                          int32
 }
 
 // perHead launches products of few columns for each head, if they are for src/heads.cu.
@@ -41,6 +41,9 @@ func (d *device) perHead(a *gemmP, w *weight, blocks int32) (bool, error) {
 		grid[0]++
 	} else if a.heads > 1 && a.yhead == a.n {
 		p.panels = d.leave(a.y, a.m, a.heads*a.n, a.ldy)
+	}
+	if d.beside && a.rope != 0 {
+		p.late, d.behind = 1, true
 	}
 	name := "heads_bf16"
 	for i := range d.bundle {

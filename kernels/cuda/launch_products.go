@@ -30,6 +30,10 @@ func gemm(d *device, c *kernels.Call, at uintptr) error {
 	if int(a.heads) > w.count || w.rows != int(x.N) || w.cols != int(x.K) {
 		return fmt.Errorf("%w: %d heads of %dx%d with weights %dx%dx%d", kernels.ErrKernel, a.heads, x.N, x.K, w.count, w.rows, w.cols)
 	}
+	if d.beside && extra != 0 && x.M <= mergedRows {
+		d.absorbBeside(&a, w, min(d.settled(in), d.settled(c.Args[3])))
+		return nil
+	}
 	blocks := int32(1) // that share an output tile
 	if extra == 0 && (w.format == kernels.BF16 || w.format == kernels.FP8) {
 		blocks = clusterOf(int32(w.tiles)*a.heads, int32(w.kt))

@@ -102,12 +102,22 @@ type castP struct {
 type indexP struct {
 	q, hw, rope, cache, pages, seq, pos, scores, at, split uintptr
 	m, k, heads, nrope, span, pagesLd, ldq, ldhw, lds      int32
+	early                                                  int32
 	scale                                                  float32
+}
+
+type absorbP struct {
+	w, x, y, at, rope, pos                               uintptr
+	whead                                                int64
+	m, n, k, ldx, ldy, nrope, heads, tiles, xhead, yhead int32
+	early                                                int32
+	global                                               float32
 }
 
 type topP struct {
 	scores, pos, sel, at uintptr
-	topk, lds            int32
+	topk, lds, m, waits  int32
+	absorb               absorbP
 }
 
 type sampleP struct {

@@ -30,6 +30,7 @@ var passed = []struct {
 	file, name string
 	of         any
 }{
+	{"absorb.cuh", "AbsorbP", absorbP{}},
 	{"attend.cu", "CastP", castP{}},
 	{"attend.cuh", "AttendP", attendP{}},
 	{"broad.cu", "BroadP", broadP{}},
@@ -61,7 +62,7 @@ var passed = []struct {
 	{"sample.cu", "Sampled", kernels.Sampled{}},
 	{"sample.cu", "SampleP", sampleP{}},
 	{"team.cu", "TeamP", teamP{}},
-	{"topk.cu", "TopP", topP{}},
+	{"topk.cuh", "TopP", topP{}},
 	{"wide.cu", "WideP", wideP{}},
 	{"wide_moe.cuh", "WideMoeP", wideMoeP{}},
 }
@@ -206,11 +207,8 @@ func TestSizes(t *testing.T) {
 		{"sample.cu", "kPageTokens", kernels.PageTokens, 0},
 		{"sample.cu", "kSlices", sampleSlices, 0},
 		{"team.cu", "sizeof(TeamsP)", int64(unsafe.Sizeof([teamCalls]teamP{})), 0},
-		{"topk.cu", "sizeof(TopShared<1, 512, 16, false>)", int64(topShapes[0].shared), 0},
-		{"topk.cu", "sizeof(TopShared<1, 1024, 8, false>)", int64(topShapes[1].shared), 0},
-		{"topk.cu", "sizeof(TopShared<1, 1024, 16, false>)", int64(topShapes[2].shared), 0},
-		{"topk.cu", "sizeof(TopShared<8, 512, 32, true>)", int64(topShapes[3].shared), 0},
-		{"topk.cu", "sizeof(TopShared<8, 1024, 32, false>)", int64(topShapes[4].shared), 0},
+		{"topk_cluster.cu", "sizeof(TopShared<8, 512, 32, true>)", int64(topShapes[3].shared), 0},
+		{"topk_cluster.cu", "sizeof(TopShared<8, 1024, 32, false>)", int64(topShapes[4].shared), 0},
 		{"wide_many.cu", "sizeof(UpShared) + 1024", manyShared, 0},
 		{"wide_many.cu", "kUpThreads + 128", 384, 0},
 		{"wide_many.cu", "4 * (kSizes + 1)", 36, 0},

@@ -25,6 +25,7 @@ struct HeadsP {
   float* act;
   u64* act_at;
   int ldact;
+  int late;  // what comes next may count on all before this
 };
 
 constexpr int kHeadRows = 16, kHeadPanel = kHeadRows * 128, kHeadPitch = 68;
@@ -33,12 +34,13 @@ template <bool GATE>
 __device__ __forceinline__ void heads(const HeadsP& p) {
   extern __shared__ __align__(1024) char smem[];
   constexpr int R = GATE ? 2 : 4;  // chunks of 8 columns of a thread on their way
-  begin();
+  if (!p.late) begin();
   int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3;
   int group = blockIdx.x, m0 = blockIdx.y * kHeadRows, head = blockIdx.z, kt = p.k / 16;
   bool first = group == 0 && m0 == 0 && head == 0;
   if (!GATE && group * 64 == p.n) {
     ready(p.at, first);
+    if (p.late) begin();
     rotate(p, m0, kHeadRows);
     return finish(p.at);
   }
@@ -54,6 +56,7 @@ __device__ __forceinline__ void heads(const HeadsP& p) {
   }
   __syncthreads();
   ready(p.at, first);
+  if (p.late) begin();
   if (GATE && first && p.act_at && tid == 0) atomicMin(p.act_at, globaltimer());
   int chunks = p.k / 8, items = kHeadRows * chunks;
   const float* x = p.x + (size_t)head * p.xhead;

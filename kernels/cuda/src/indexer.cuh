@@ -16,6 +16,7 @@ struct IndexP {
   u64* at;
   char* split;       // [m] queries as panels, see indexer_glm.cu
   int m, k, heads, nrope, span, pages_ld, ldq, ldhw, lds;
+  int early;         // pos may be read before ready
   float scale;
 };
 

@@ -90,29 +90,33 @@ __device__ __forceinline__ void across(float (&sum)[N][2]) {
 // Heads of a row, 4·W threads a head: read, then rotated and put into a room.
 template <int F, int W>
 struct Heads {
-  float4 v[4 / W][2];
+  float4 v[4 / W][2], cs[4 / W][2];
   float w;
   int head, t, part;
 
   __device__ __forceinline__ int column(int b, int i) const { return (b * W + part) * 32 + t * 8 + i * 4; }
+  __device__ __forceinline__ void angles(const IndexP& p, int pos) {
+#pragma unroll
+    for (int b = 0; b < 4 / W; b++)
+#pragma unroll
+      for (int i = 0; i < 2; i++) cs[b][i] = column(b, i) < p.nrope ? *reinterpret_cast<const float4*>(p.rope + (size_t)pos * p.nrope + column(b, i)) : make_float4(1, 0, 1, 0);
+  }
   __device__ __forceinline__ void load(const IndexP& p, int m) {
     head = threadIdx.x / (4 * W), t = threadIdx.x & 3, part = threadIdx.x % (4 * W) >> 2;
     const float* q = p.q + (size_t)m * p.ldq + (size_t)head * p.k;
-    w = head < p.heads ? p.hw[(size_t)m * p.ldhw + head] * p.scale : 0;
+    w = head < p.heads ? p.hw[(size_t)m * p.ldhw + head] : 0;
 #pragma unroll
     for (int b = 0; b < 4 / W; b++)
 #pragma unroll
       for (int i = 0; i < 2; i++) v[b][i] = head < p.heads ? *reinterpret_cast<const float4*>(q + column(b, i)) : make_float4(0, 0, 0, 0);
   }
-  __device__ __forceinline__ void store(const IndexP& p, int pos, char* room, float* weights) {
-    const float* angles = p.rope + (size_t)pos * p.nrope;
+  __device__ __forceinline__ void store(char* room, float* weights, float scale) {
     float most = 0, up = 1, down = 1;
 #pragma unroll
     for (int b = 0; b < 4 / W; b++)
 #pragma unroll
       for (int i = 0; i < 2; i++) {
-        int at = column(b, i);
-        v[b][i] = turn(v[b][i], at < p.nrope ? *reinterpret_cast<const float4*>(angles + at) : make_float4(1, 0, 1, 0));
+        v[b][i] = turn(v[b][i], cs[b][i]);
         most = most_of(most, v[b][i]);
       }
     if (F == 2) {
@@ -125,7 +129,7 @@ struct Heads {
     for (int b = 0; b < 4 / W; b++)
 #pragma unroll
       for (int i = 0; i < 2; i++) put<F>(room, head, b * W + part, i, t, v[b][i], up);
-    if (threadIdx.x % (4 * W) == 0) weights[head] = w * down;
+    if (threadIdx.x % (4 * W) == 0) weights[head] = w * scale * down;
   }
 };
 
@@ -150,8 +154,8 @@ __device__ __forceinline__ void fragments(uint32_t (&keys)[8][4], const char* ro
           }
 #pragma unroll
       for (int j = 0; j < 4; j++) {
-        keys[2 * j][r] = half_of(v[j].x), keys[2 * j][r + 2] = half_of(v[j].x >> 16);
-        keys[2 * j + 1][r] = half_of(v[j].y), keys[2 * j + 1][r + 2] = half_of(v[j].y >> 16);
+        keys[2 * j][r] = half_of(v[j].x), keys[2 * j][r + 2] = half_high(v[j].x);
+        keys[2 * j + 1][r] = half_of(v[j].y), keys[2 * j + 1][r + 2] = half_high(v[j].y);
       }
     } else {
       uint4 v[4];
@@ -193,12 +197,15 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
     for (int i = 0; i < S; i++) mbar_init(shared_of(&s.full[group][i]), 1), id[i] = page_of(i);
     mbar_ready();
   }
+  int pos = p.early ? p.pos[m] : 0;
   ready(p.at);
   begin();  // what comes next may count on all before this
-  int n = p.pos[m] + 1;
-  int count = min(p.span, (n + kPage - 1) / kPage - first), turns = (count - group + W - 1) / W;
+  // Pages come last: what is asked for after them comes after them.
   Heads<F, W> heads;
   heads.load(p, m);
+  if (!p.early) pos = p.pos[m];
+  heads.angles(p, pos);
+  int n = pos + 1, count = min(p.span, (n + kPage - 1) / kPage - first), turns = (count - group + W - 1) / W;
   if (count <= 0) return finish(p.at);
   if (leads)
 #pragma unroll
@@ -206,7 +213,7 @@ __device__ __forceinline__ void index_pages(const IndexP& p) {
       if (i < turns) fetch(i, id[i]);
       id[i] = page_of(i + S);
     }
-  heads.store(p, n - 1, s.q, s.hw);
+  heads.store(s.q, s.hw, p.scale);
   written();
   __syncthreads();
   int g = lane >> 2, t = lane & 3, own = 16 * (warp & 3);
@@ -250,7 +257,7 @@ __device__ __forceinline__ void index_split(const IndexP& p) {
   ready(p.at);
   Heads<F, 2> heads;
   char* room = p.split + (size_t)blockIdx.x * kQueries;
-  heads.load(p, blockIdx.x), heads.store(p, p.pos[blockIdx.x], room, reinterpret_cast<float*>(room + kRoom));
+  heads.load(p, blockIdx.x), heads.angles(p, p.pos[blockIdx.x]), heads.store(room, reinterpret_cast<float*>(room + kRoom), p.scale);
 }
 // A block has 512 positions of p.span rows: two warpgroups keep the keys of 256 each
 // while rows are of one sequence; a thread of its own copies the queries. A product

@@ -1,115 +1,33 @@
-// The topk best scores of a row: positions ascending, ties to the lower. Rows no
-// longer than topk select everything.
-//
-// A row has one block, or a cluster of them; a thread has a run of positions.
-// First all scores are counted in bins between the least and the greatest; the bin
-// at which the count from above reaches topk is narrowed further, by the bits of
-// the values, until few enough are left to be compared with each other. That is
-// exact: bins keep the order. Blocks of a cluster send each other their ranges, their
-// counts and what is left; each then finds the same.
-#include "half.cuh"
-#include "wgmma.cuh"
+// Selection by one block a row. Bins are linear in the values, between about the
+// least and the greatest of a sample: how the rest falls changes no result, only how
+// often bins have to be narrowed. What bounds it is how many instructions a
+// multiprocessor gets through.
+#include "topk.cuh"
 
-struct TopP {
-  const float* scores;  // [m, lds]: a row's width
-  const int* pos;
-  int* sel;             // [m, topk]
-  u64* at;
-  int topk, lds;
-};
-
-constexpr int kBins = 2048, kRivals = 512;
-
-// order maps a float to an unsigned that sorts alike (NaN last); value undoes it.
-__device__ __forceinline__ uint32_t order(float f) {
-  uint32_t u = __float_as_uint(f);
-  if (f != f) return 0;
-  if (f == 0) u = 0;  // -0 ties with 0
-  return u & 0x80000000u ? ~u : u | 0x80000000u;
-}
-__device__ __forceinline__ float value(uint32_t key) { return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key); }
-
-template <int C, int T, int V, bool kStaged>
-struct TopShared {
-  alignas(16) float x[kStaged ? T * V : 4];
-  alignas(16) int bins[kBins];
-  alignas(16) uint32_t all[C > 1 ? C : 1][C > 1 ? kBins / 2 : 4];  // of the cluster's blocks, two counts a word
-  uint32_t joint[kRivals], chosen[kRivals / 32];                   // what is left, in the order of positions
-  uint32_t least[32], most[32];                                    // of warps
-  alignas(8) uint2 ranges[C];
-  int above[C], sums[32], found[3];
-  u64 loaded, gate[3];                                             // mbarriers: of x; of ranges, all, joint
-};
-
-// post sends words to where p, an address in this block's shared memory, is in block rank's.
-template <int N>
-__device__ __forceinline__ void post(const void* p, const u64* gate, int rank, const uint32_t (&v)[N]) {
-  uint32_t a = remote_of(p, rank), b = remote_of(gate, rank);
-  if constexpr (N == 1) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(a), "r"(v[0]), "r"(b) : "memory");
-  if constexpr (N == 2) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1,%2}, [%3];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(b) : "memory");
-  if constexpr (N == 4) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]), "r"(b) : "memory");
-}
-
-// prefix is the exclusive sum of v over the block's threads; total in all of them.
 template <int T>
-__device__ __forceinline__ int prefix(int v, int* sums, int& total) {
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, in = v;
-#pragma unroll
-  for (int o = 1; o < 32; o <<= 1) {
-    int u = __shfl_up_sync(~0u, in, o);
-    if (lane >= o) in += u;
-  }
-  if (lane == 31) sums[warp] = in;
-  __syncthreads();
-  int w = lane < T / 32 ? sums[lane] : 0;
-  total = __reduce_add_sync(~0u, w);
-  return __reduce_add_sync(~0u, lane < warp ? w : 0) + in - v;
-}
-
-// range leaves the least and the greatest key of the row's threads in lo, hi.
-template <int C, int T, typename S>
-__device__ __forceinline__ void range(S& s, uint32_t& lo, uint32_t& hi, int rank, int parity) {
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-  lo = __reduce_min_sync(~0u, lo), hi = __reduce_max_sync(~0u, hi);
-  if (lane == 0) s.least[warp] = lo, s.most[warp] = hi;
-  __syncthreads();
-  if (C == 1 || warp == 0) lo = __reduce_min_sync(~0u, lane < T / 32 ? s.least[lane] : ~0u), hi = __reduce_max_sync(~0u, lane < T / 32 ? s.most[lane] : 0);
-  if (C == 1) return;
-  if (threadIdx.x < C) post(&s.ranges[rank], &s.gate[0], threadIdx.x, {lo, hi});
-  mbar_wait(shared_of(&s.gate[0]), parity);
-  uint2 of = s.ranges[lane % C];
-  lo = __reduce_min_sync(~0u, of.x), hi = __reduce_max_sync(~0u, of.y);
-}
+struct RowShared {
+  alignas(16) int bins[kBins];  // then the selection
+  u64 joint[kRivals];           // what is left: (key, ~position)
+  int taken[kRivals];           // positions of those that are selected; of the others kNone
+  uint32_t least[T / 32], most[T / 32];
+  int sums[T / 32], rivals;
+  alignas(16) int found[4];
+};
+constexpr int kNone = 0x7fffffff;
 
 // find returns the bin at which the count from above reaches need, which becomes
 // what it lacks above that bin; size: what is in it.
-template <int C, int T, typename S>
-__device__ __forceinline__ int find(S& s, int& need, int& size, int rank, int parity) {
-  constexpr int kEach = kBins / T;
-  int count[kEach], sum = 0, last = kBins - (int)threadIdx.x * kEach - 1;  // thread t: from above
+template <int T>
+__device__ __forceinline__ int find(RowShared<T>& s, int& need, int& size) {
+  constexpr int E = kBins / T;  // bins of a thread: thread 0 has the uppermost
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, first = kBins - ((int)threadIdx.x + 1) * E, count[E], sum = 0;
   __syncthreads();
-  if (C > 1) {
-
-    for (int i = threadIdx.x; i < C * kBins / 8; i += T) {
-      const int4 *b = reinterpret_cast<const int4*>(s.bins) + i % (kBins / 8) * 2, u = b[0], v = b[1];
-      post(&s.all[rank][i % (kBins / 8) * 4], &s.gate[1], i / (kBins / 8), {(uint32_t)(u.x | u.y << 16), (uint32_t)(u.z | u.w << 16), (uint32_t)(v.x | v.y << 16), (uint32_t)(v.z | v.w << 16)});
-    }
-    mbar_wait(shared_of(&s.gate[1]), parity);
 #pragma unroll
-    for (int i = 0; i < kEach; i += 2) {
-      count[i] = count[(i + 1) % kEach] = 0;
-#pragma unroll
-      for (int r = 0; r < C; r++) {
-        uint32_t two = s.all[r][(last - i) / 2];
-        count[i] += two >> 16, count[(i + 1) % kEach] += two & 0xffff;
-      }
-      sum += count[i] + count[(i + 1) % kEach];
-    }
-  } else {
-#pragma unroll
-    for (int i = 0; i < kEach; i++) count[i] = s.bins[last - i], sum += count[i];
+  for (int i = 0; i < E; i += 2) {
+    int2 two = *reinterpret_cast<const int2*>(s.bins + first + i);
+    count[i] = two.x, count[i + 1] = two.y, sum += two.x + two.y;
   }
-  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, all = __reduce_add_sync(~0u, sum);
+  int all = __reduce_add_sync(~0u, sum);
   if (lane == 0) s.sums[warp] = all;
   __syncthreads();
   int above = __reduce_add_sync(~0u, lane < warp ? s.sums[lane] : 0);
@@ -122,209 +40,231 @@ __device__ __forceinline__ int find(S& s, int& need, int& size, int rank, int pa
     }
     above += in - sum;
 #pragma unroll
-    for (int i = 0; i < kEach; i++) {
-      if (above < need && need <= above + count[i]) s.found[0] = last - i, s.found[1] = above, s.found[2] = count[i];
+    for (int i = E - 1; i >= 0; i--) {
+      if (above < need && need <= above + count[i]) s.found[0] = first + i, s.found[1] = above, s.found[2] = count[i];
       above += count[i];
     }
   }
   __syncthreads();
-  need -= s.found[1], size = s.found[2];
-  return s.found[0];
+  int4 f = *reinterpret_cast<const int4*>(s.found);
+  need -= f.y, size = f.z;
+  return f.x;
 }
 
-// C blocks a row, T threads a block, V scores a thread: a row has at most C·T·V.
-template <int C, int T, int V, bool kStaged>
-__device__ __forceinline__ void top(const TopP& p) {
-  extern __shared__ __align__(128) char smem[];
-  TopShared<C, T, V, kStaged>& s = *reinterpret_cast<TopShared<C, T, V, kStaged>*>(smem);
-  begin();
-  int tid = threadIdx.x, lane = tid & 31, rank = C == 1 ? 0 : blockIdx.x, m = blockIdx.y;
-  if (tid == 0) {
-    mbar_init(shared_of(&s.loaded), 1);
-    for (int i = 0; i < 3; i++) mbar_init(shared_of(&s.gate[i]), 1);
-    if (C > 1) mbar_expect(shared_of(&s.gate[0]), C * 8), mbar_expect(shared_of(&s.gate[1]), C * kBins * 2);
-    mbar_ready();
-  }
-  if (C > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-  for (int i = tid; i < kBins; i += T) s.bins[i] = 0;
-  warm(p.pos + m);
-  constexpr int kOwn = T * V;  // scores of a block
-  int first = rank * kOwn, wide = max(0, min(kOwn, p.lds - first)), lo = first + tid * V;
-  const float* x = p.scores + (size_t)m * p.lds + first;
-  if (kStaged) __syncthreads();
-  ready(p.at);
-  // This thread's scores; those past the row's end are whatever they are.
-  const int turn = kStaged ? (lane * (V / 4) / 8) & (V / 4 - 1) : 0;  // in what order it has its fours, for the banks' sake
-  float v[V];
-  bool aligned = reinterpret_cast<uintptr_t>(x) % 16 == 0 && wide % 4 == 0;
-  if (kStaged) {
-    if (aligned) {
-      if (tid == 0) {
-        mbar_expect(shared_of(&s.loaded), wide * 4);
-        for (int i = 0; i < wide; i += 2048) copy_bulk(shared_of(s.x + i), x + i, min(2048, wide - i) * 4, shared_of(&s.loaded));
-      }
-      mbar_wait(shared_of(&s.loaded), 0);
-    } else {
-      for (int i = tid; i < wide; i += T) s.x[i] = x[i];
-      __syncthreads();
-    }
+// places returns where each run's first of the scores that mask has goes, in the order
+// of positions: run r of a warp has bits 4r to 4r+3.
+template <int T, int R>
+__device__ __forceinline__ void places(int (&place)[R], uint32_t mask, int* sums) {
+  int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  uint32_t count = 0;  // a byte a run
 #pragma unroll
-    for (int i = 0; i < V; i += 4) {
-      float4 f = *reinterpret_cast<const float4*>(s.x + tid * V + (i ^ 4 * turn));
-      v[i] = f.x, v[i + 1] = f.y, v[i + 2] = f.z, v[i + 3] = f.w;
-    }
-  } else {
-    int own = max(0, min(V, wide - tid * V));
+  for (int r = 0; r < R; r++) count |= __popc(mask >> 4 * r & 15) << 8 * r;
+  uint32_t in = count;
+#pragma unroll
+  for (int o = 1; o < 32; o <<= 1) {
+    uint32_t u = __shfl_up_sync(~0u, in, o);
+    if (lane >= o) in += u;
+  }
+  uint32_t all = __shfl_sync(~0u, in, 31), before = in - count;
+  int sum = 0;
+#pragma unroll
+  for (int r = 0; r < R; r++) place[r] = sum + (before >> 8 * r & 255), sum += all >> 8 * r & 255;
+  if (lane == 0) sums[warp] = sum;
+  __syncthreads();
+  sum = __reduce_add_sync(~0u, lane < warp ? sums[lane] : 0);
+#pragma unroll
+  for (int r = 0; r < R; r++) place[r] += sum;
+}
+
+// T threads have V scores each: runs of four, which are a warp's next to each other.
+template <int T, int V, bool kBeside>
+__device__ __forceinline__ void top(const TopP& p) {
+  constexpr int R = V / 4;
+  begin();
+  __shared__ union {
+    RowShared<T> row;
+    float parts[kBeside ? T / 32 : 1][kAbsorbPart];
+  } shared;
+  if constexpr (kBeside)
+    if (blockIdx.y >= p.m) return absorb<T>(p.absorb, blockIdx.y - p.m, gridDim.y - p.m, shared.parts);
+  RowShared<T>& s = shared.row;
+  int tid = threadIdx.x, lane = tid & 31, warp = tid >> 5, m = blockIdx.y, first = warp * 32 * V, lo = first + lane * 4, n = 0;
+  auto position = [&](int i) { return lo + (i >> 2) * 128 + (i & 3); };  // of this thread's scores
+#pragma unroll
+  for (int i = 0; i < kBins / T; i++) s.bins[tid + i * T] = 0;
+  if (tid == 0) s.rivals = 0;
+  if (p.waits) n = p.pos[m] + 1;
+  const float* x = p.scores + (size_t)m * p.lds;
+  int* sel = p.sel + (size_t)m * p.topk;
+  __syncthreads();
+  wait(p, m == 0);
+  if (!p.waits) n = p.pos[m] + 1;
+  float v[V];
+  if (reinterpret_cast<uintptr_t>(x) % 16 == 0 && p.lds % 4 == 0) {
 #pragma unroll
     for (int i = 0; i < V; i += 4) {
       float4 f = {0, 0, 0, 0};
-      const float* y = x + tid * V + i;
-      if (aligned && i + 4 <= own) {
-        f = *reinterpret_cast<const float4*>(y);
-      } else {
-        if (i < own) f.x = y[0];
-        if (i + 1 < own) f.y = y[1];
-        if (i + 2 < own) f.z = y[2];
-        if (i + 3 < own) f.w = y[3];
-      }
+      if (position(i) < p.lds) f = __ldcg(reinterpret_cast<const float4*>(x + position(i)));
       v[i] = f.x, v[i + 1] = f.y, v[i + 2] = f.z, v[i + 3] = f.w;
     }
+  } else {
+#pragma unroll
+    for (int i = 0; i < V; i++) v[i] = position(i) < p.lds ? __ldcg(x + position(i)) : 0;
   }
-  if (C > 1) inboxes_open();
-  int n = p.pos[m] + 1;
-  int* sel = p.sel + (size_t)m * p.topk;
+  float least = INFINITY, most = -INFINITY;
+#pragma unroll
+  for (int i = 0; i < 4; i++) {  // all warps have the same sample
+    float f = __ldcg(x + min(n - 1, i * (n >> 2) + lane));
+    least = fminf(least, f), most = fmaxf(most, f);
+  }
   if (n <= p.topk) {
-    for (int i = rank * T + tid; i < p.topk; i += C * T) sel[i] = i < n ? i : -1;
-    return finish(p.at);
+#pragma unroll 1
+    for (int i = tid; i < p.topk; i += T) sel[i] = i < n ? i : -1;
+    return leave(p, m);
   }
-  auto key_of = [&](int i) {  // rarely more than one of a thread's
-    if (kStaged || V > 8) return order(kStaged ? s.x[tid * V + i] : x[tid * V + i]);
+  auto up = [](float f) {
+    uint32_t u = __float_as_uint(f);
+    return u ^ ((uint32_t)((int)u >> 31) | 0x80000000u);
+  };
+  auto down = [](uint32_t k) { return __uint_as_float(k ^ ((uint32_t)((int)~k >> 31) | 0x80000000u)); };
+  least = down(__reduce_min_sync(~0u, up(least))), most = down(__reduce_max_sync(~0u, up(most)));
+  // The bin is the low bits of a sum that is rounded to a whole number; NaN, and what is
+  // past the row's end, is in the lowest. With a scale of 0 all are in one.
+  constexpr float kZero = 8388608;
+  float scale = __fdividef(.8f * kBins, most - least), base = fmaf(-least, scale, kZero + .1f * kBins);
+  if (!(scale > 0 && scale < INFINITY && fabsf(base) < INFINITY)) scale = 0, base = kZero;
+  if (first + 32 * V > n)
+#pragma unroll
+    for (int i = 0; i < V; i++)
+      if (position(i) >= n) v[i] = NAN;
+  int bin[V];
+  const uint32_t bins = shared_of(s.bins) - (__float_as_uint(kZero) << 2);
+#pragma unroll
+  for (int i = 0; i < V; i++) {
+    bin[i] = __float_as_int(fminf(fmaxf(fmaf(v[i], scale, base), kZero), kZero + kBins - 1));
+    asm volatile("red.shared.add.u32 [%0], 1;" ::"r"(bins + (bin[i] << 2)) : "memory");
+  }
+  int need = p.topk, size, found = find<T>(s, need, size);
+  uint32_t above = 0, least_of = 0;  // bits: this thread's scores above the bin, and not below it
+#pragma unroll
+  for (int i = V - 1; i >= 0; i--) {
+    int less = found + __float_as_int(kZero) - bin[i];
+    above = __funnelshift_l(less, above, 1), least_of = __funnelshift_l(less - 1, least_of, 1);
+  }
+  uint32_t left = least_of & ~above;
+  if (found == 0) {
+    size -= T * V - n;
+#pragma unroll
+    for (int i = 0; i < V; i++)
+      if (position(i) >= n) left &= ~(1u << i);
+  }
+  auto key_of = [&](int i) {
     float f = v[0];
 #pragma unroll
-    for (int j = 1; j < V; j++)
-      if (j == i) f = v[j];
+    for (int j = 1; j < V; j++) f = j == i ? v[j] : f;
     return order(f);
   };
-  int mine = max(0, min(V, n - lo));
-  const uint32_t all = (1ull << mine) - 1;  // bits: this thread's scores
-  uint32_t present[V / 4];                                   // of each four
-#pragma unroll
-  for (int j = 0; j < V / 4; j++) present[j] = (1u << max(0, min(4, mine - 4 * (j ^ turn)))) - 1;
-  float least = INFINITY, most = -INFINITY, odd = 0;
-#pragma unroll
-  for (int i = 0; i < V; i++)
-    if (present[i / 4] >> i % 4 & 1) least = fminf(least, v[i]), most = fmaxf(most, v[i]), odd = fmaf(v[i], 0, odd);
-  uint32_t l = mine ? order(least) : ~0u, h = mine ? order(most) : 0;
-  if (odd != 0) l = 0, h = ~0u;  // not all are finite
-  range<C, T>(s, l, h, rank, 0);
-  uint32_t above = 0, left = all;
-  int need = p.topk, size = n, found = 0;
-  int finds = 0;
+  // Ever narrower by the bits of what is left: rarely.
   bool equal = false;
-  // Bins linear in the values, if there are values to be linear in: the low bits
-  // of a sum that is rounded to a whole number.
-  float base = value(l), width = value(h) - base, scale = (kBins - 1) / width;
-  if (l > 0x007fffffu && h < 0xff800000u && width > 0 && width < INFINITY && scale < INFINITY) {
-    int bin[V];
-#pragma unroll
-    for (int i = 0; i < V; i++) {
-      bin[i] = min(kBins - 1, (int)(__float_as_uint(fmaf(v[i] - base, scale, 8388608.0f)) - 0x4b000000u));
-      if (present[i / 4] >> i % 4 & 1) atomicAdd(&s.bins[bin[i]], 1);
-    }
-    found = find<C, T>(s, need, size, rank, finds++);
-    left = 0;
-#pragma unroll
-    for (int j = 0; j < V / 4; j++) {
-      uint32_t a = 0, b = 0;
-#pragma unroll
-      for (int i = 0; i < 4; i++) a |= (bin[4 * j + i] > found) << i, b |= (bin[4 * j + i] == found) << i;
-      above |= a << 4 * (j ^ turn), left |= b << 4 * (j ^ turn);
-    }
-    above &= all, left &= all;
-  }
-  // Ever narrower by the bits of what is left.
 #pragma unroll 1
-  for (int round = 1; size > need && (size > kRivals || finds == 0) && !equal; round++) {
-    l = ~0u, h = 0;
+  while (__builtin_expect(size > need && size > kRivals && !equal, 0)) {
+    uint32_t l = ~0u, h = 0;
+#pragma unroll 1
     for (uint32_t b = left; b; b &= b - 1) {
-      uint32_t u = key_of(__ffs(b) - 1);
-      l = min(l, u), h = max(h, u);
+      uint32_t key = key_of(__ffs(b) - 1);
+      l = min(l, key), h = max(h, key);
     }
-    if (C > 1) {  // all have read what the last round's messages were
-      if (tid == 0) {
-        mbar_expect(shared_of(&s.gate[0]), C * 8);
-        if (finds) mbar_expect(shared_of(&s.gate[1]), C * kBins * 2);
-      }
-      cluster_sync();
-    } else {
-      __syncthreads();
-    }
-    for (int i = tid; i < kBins; i += T) s.bins[i] = 0;
-    range<C, T>(s, l, h, rank, round & 1);
+    __syncwarp();
+    l = __reduce_min_sync(~0u, l), h = __reduce_max_sync(~0u, h);
+    if (lane == 0) s.least[warp] = l, s.most[warp] = h;
+#pragma unroll
+    for (int i = 0; i < kBins / T; i++) s.bins[tid + i * T] = 0;
+    __syncthreads();
+    l = __reduce_min_sync(~0u, lane < T / 32 ? s.least[lane] : ~0u), h = __reduce_max_sync(~0u, lane < T / 32 ? s.most[lane] : 0);
     equal = l == h;
     int shift = max(0, 21 - __clz(h - l));
+#pragma unroll 1
     for (uint32_t b = left; b; b &= b - 1) atomicAdd(&s.bins[(key_of(__ffs(b) - 1) - l) >> shift], 1);
-    found = find<C, T>(s, need, size, rank, finds++ & 1);
+    __syncwarp();
+    found = find<T>(s, need, size);
+#pragma unroll 1
     for (uint32_t b = left; b; b &= b - 1) {
-      int i = __ffs(b) - 1, at = (key_of(i) - l) >> shift;
-      if (at > found) above |= 1u << i;
-      if (at != found) left &= ~(1u << i);
+      int i = __ffs(b) - 1, mine = (key_of(i) - l) >> shift;
+      if (mine > found) above |= 1u << i;
+      if (mine != found) left &= ~(1u << i);
+    }
+    __syncwarp();
+  }
+  // Those above, and need of those left.
+  int place[R];
+  if (size == need) {
+    above |= left;
+  } else if (__builtin_expect(equal, 0)) {  // the first ones
+    places<T, R>(place, left, s.sums);
+#pragma unroll
+    for (int i = 0; i < V; i++)
+      if (left >> i & 1 && place[i >> 2]++ < need) above |= 1u << i;
+    __syncthreads();
+  } else {
+#pragma unroll 1
+    for (; __any_sync(~0u, left); left &= left - 1) {  // rarely more than one of a thread's
+      int i = __ffs(left) - 1;
+      if (left) s.joint[atomicAdd(&s.rivals, 1)] = (u64)key_of(i) << 32 | (uint32_t)~position(i);
+      __syncwarp();
     }
   }
-  // Those above, and need of those left: the first, if all of them or if they are equal.
-  bool first_ones = size == need || equal;
-  int sums;
-  uint32_t both = prefix<T>(__popc(above) | __popc(left) << 16, s.sums, sums);
-  int before = both & 0xffff, place = both >> 16;
-  if (C > 1) {
-    int count = lane < rank ? s.all[lane][found / 2] >> 16 * (found & 1) & 0xffff : 0;
-    place += __reduce_add_sync(~0u, count);
-    if (tid == 0) mbar_expect(shared_of(&s.gate[2]), 4 * C + (first_ones ? 0 : 4 * size));
-    if (tid < C) post(&s.above[rank], &s.gate[2], tid, {(uint32_t)sums & 0xffff});
-  }
-  if (!first_ones) {
-    int i = place;
-    for (uint32_t b = left; b; b &= b - 1, i++) {
-      uint32_t key = key_of(__ffs(b) - 1);
-      if (C == 1) s.joint[i] = key;
-      else
-        for (int r = 0; r < C; r++) post(&s.joint[i], &s.gate[2], r, {key});
-    }
-  }
-  if (C > 1) mbar_wait(shared_of(&s.gate[2]), 0);
-  else if (!first_ones) __syncthreads();
-  if (C > 1) before += __reduce_add_sync(~0u, lane < rank ? s.above[lane] : 0);
-  if (!first_ones) {
-    for (int i = tid; i < (size + 31 & ~31); i += T) {
-      uint32_t mine = i < size ? s.joint[i] : 0;
-      int better = i < size ? 0 : need;
-#pragma unroll 4
-      for (int j = 0; j < size; j++) better += s.joint[j] > mine || s.joint[j] == mine && j < i;
-      uint32_t word = __ballot_sync(~0u, better < need);
-      if (lane == 0) s.chosen[i / 32] = word;
+  places<T, R>(place, above, s.sums);
+  if (size > need && !equal) {
+#pragma unroll 1
+    for (int i = warp; i < size; i += T / 32) {
+      u64 own = s.joint[i];
+      int better = 0;
+#pragma unroll 1
+      for (int j = lane; j < size; j += 32) better += s.joint[j] > own;
+      __syncwarp();
+      better = __reduce_add_sync(~0u, better);
+      if (lane == 0) s.taken[i] = better < need ? (int)~(uint32_t)own : kNone;
     }
     __syncthreads();
-  }
-  int at = before + min(place, need);
-  if (first_ones) {
-    while (__popc(left) > max(0, need - place)) left &= ~(0x80000000u >> __clz(left));
-  } else {
-    at = before;
-    for (int i = 0; i < place / 32; i++) at += __popc(s.chosen[i]);
-    if (place % 32) at += __popc(s.chosen[place / 32] & ((1u << place % 32) - 1));
-    for (uint32_t b = left; b; b &= b - 1, place++)
-      if (!(s.chosen[place / 32] >> place % 32 & 1)) left ^= b & -b;
-  }
 #pragma unroll 1
-  for (uint32_t b = above | left; b; b &= b - 1) sel[at++] = lo + __ffs(b) - 1;
-  finish(p.at);
+    for (int i = 0; i < size; i += 32) {
+      int at = i + lane < size ? s.taken[i + lane] : kNone, before = __popc(__ballot_sync(~0u, at < first));
+#pragma unroll
+      for (int r = 0; r < R; r++) place[r] += before;
+#pragma unroll 1
+      for (uint32_t b = __ballot_sync(~0u, at >= first && at < first + 32 * V); b; b &= b - 1) {
+        int one = __shfl_sync(~0u, at, __ffs(b) - 1) - lo;
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+          if (one < 128 * r) place[r]++;
+          else if (one < 128 * r + 4) above |= 1u << (4 * r + one - 128 * r);
+        }
+      }
+    }
+  }
+  if (p.topk <= kBins) {  // by way of shared memory, so that whole lines are stored
+#pragma unroll
+    for (int i = 0; i < V; i++) {
+      uint32_t at = shared_of(s.bins) + place[i >> 2] * 4;
+      asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p st.shared.u32 [%0], %1;\n\t}" ::"r"(at), "r"(position(i)), "r"(above & 1u << i) : "memory");
+      place[i >> 2] += above >> i & 1;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kBins / T; i++)
+      if (tid + i * T < p.topk) sel[tid + i * T] = s.bins[tid + i * T];
+  } else {
+#pragma unroll
+    for (int i = 0; i < V; i++)
+      if (above >> i & 1) sel[place[i >> 2]++] = position(i);
+  }
+  leave(p, m);
 }
 
-// The name has blocks a row, threads a block, scores a thread.
-#define INDEX_TOPK(C, T, V, STAGED) \
-  extern "C" __global__ void __cluster_dims__(C, 1, 1) __launch_bounds__(T) index_topk_##C##_##T##_##V(const __grid_constant__ TopP p) { top<C, T, V, STAGED>(p); }
-INDEX_TOPK(1, 1024, 8, false)
-INDEX_TOPK(1, 512, 16, false)
-INDEX_TOPK(1, 1024, 16, false)
-INDEX_TOPK(8, 512, 32, true)
-INDEX_TOPK(8, 1024, 32, false)
+// The name has blocks a row, threads a block, scores a thread; BESIDE: whether there may be
+// blocks for another call.
+#define INDEX_TOPK(T, V, BESIDE) \
+  extern "C" __global__ void __launch_bounds__(T) index_topk_1_##T##_##V(const __grid_constant__ TopP p) { top<T, V, BESIDE>(p); }
+INDEX_TOPK(1024, 8, true)
+INDEX_TOPK(512, 16, false)
+INDEX_TOPK(1024, 16, true)

@@ -72,7 +72,7 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
 		Example: `  glmbatch bench --config tiny --tp 1 --batch 1,8 --context 512 --device cpu
   # one rank of eight of the full model, on one GPU
   glmbatch bench --config glm-5 --tp 8 --ranks 1 --synthetic --batch 1,8,64 --context 8192,131072
-  # a prompt of 8,192 tokens, in chunks of 2,048
+  # a prompt of 8,192 tokens, in chunks of 2,048 instead of at once
   glmbatch bench --config glm-5 --layers 8 --tp 8 --prefill 8192 --chunk 2048
   # nothing may grow with the pool: the same step in a small and in a large one
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-slots 16384
@@ -103,7 +103,7 @@ once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + 
 	s.IntSliceVar(&f.batches, "batch", []int{1}, "sequences of a decode step, some with commas between; 0: no decode")
 	s.IntSliceVar(&f.contexts, "context", nil, "positions of each sequence, some with commas between (default: 8192, or the model's)")
 	s.IntVar(&f.prefill, "prefill", 0, "also time the prefill of a prompt of so many tokens")
-	s.IntVar(&f.chunk, "chunk", 2048, "tokens of a prefill step")
+	s.IntVar(&f.chunk, "chunk", 8192, "tokens of a prefill step")
 	s.StringVar(&f.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
 	s.IntVar(&f.kvSlots, "kv-slots", 0, "tokens that the caches hold, 0: what the largest batch that fits needs")
 	s.StringVar(&f.whatIf, "what-if", "", "kv=cast-pool: also time decode with a copy of each layer's whole FP8 cache to BF16")

@@ -13,7 +13,7 @@ import (
 
 // hold keeps a device open for as long as a test that opens many takes: one that
 // stays open keeps the GPU's context and kernels.
-func hold(t *testing.T) []kernels.Device {
+func hold(t testing.TB) []kernels.Device {
 	t.Helper()
 	held, err := Open(1, Options{})
 	if err != nil {

@@ -11,21 +11,25 @@ import (
 	"glmbatch/kernels/kerneltest"
 )
 
-// The suite opens the device hundreds of times: one that stays open keeps the
-// GPU's context and kernels.
+func BenchmarkKernels(b *testing.B) {
+	if err := driver.Status(); err != nil {
+		b.Skip(err)
+	}
+	held := hold(b)
+	kerneltest.Benchmark(b, func(b testing.TB, ranks int) []kernels.Device {
+		ds, err := Open(ranks, Options{like: held})
+		if err != nil {
+			b.Fatal(err)
+		}
+		return ds
+	})
+}
+
 func TestDevice(t *testing.T) {
 	if err := driver.Status(); err != nil {
 		t.Skip(err)
 	}
-	held, err := Open(1, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := held[0].Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	held := hold(t)
 	kerneltest.Run(t, func(t testing.TB, ranks int) []kernels.Device {
 		ds, err := Open(ranks, Options{StepTimeout: time.Minute, like: held})
 		if err != nil {

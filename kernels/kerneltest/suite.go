@@ -46,8 +46,18 @@ func shrunk(d kernels.Dims) kernels.Dims {
 	return d
 }
 
-// shortFLOPs bounds the examples of short runs, those under the race detector say.
-const shortFLOPs = 4 << 20
+// shortFLOPs bounds the examples of short runs, those under a tool that watches every
+// access say. Sampling passes over a row many times, which its cost, the least work,
+// does not say: such a run has few rows of the short ones.
+const (
+	shortFLOPs  = 4 << 20
+	shortSample = 33 // rows
+)
+
+// long reports whether an example is too much for this run.
+func long(k *kernels.Kernel, d kernels.Dims) bool {
+	return testing.Short() && (k.Cost(d).FLOPs > shortFLOPs || k.Class == kernels.Sample && int(d.M)*int(d.N) > shortSample*2048)
+}
 
 func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
 	worst, exact := 0.0, 0.0
@@ -55,7 +65,7 @@ func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
 		t.Error("no examples")
 	}
 	for n, d := range k.Examples {
-		if testing.Short() && n > 0 && k.Cost(d).FLOPs > shortFLOPs {
+		if n > 0 && long(k, d) {
 			continue
 		}
 		b, e := opened(t, open(t, 1)), newExample(k, n, shrunk(d), 1, false)

@@ -195,13 +195,15 @@ struct Columns {
     const float4* from = reinterpret_cast<const float4*>(slice) + (lane & 3);
 #pragma unroll
     for (int i = 0; i < kUnits * 2; i++) {
-      Fp4X f = split_fp4(from[i * 8], from[i * 8 + 4]);
-#pragma unroll
-      for (int j = 0; j < 2; j++) {
-        uint32_t* to = &x[i / 2][i % 2 * 4 + j * 2];
-        to[0] = lane < 16 ? f.f[j].b0.hi : f.f[j].b0.lo, to[1] = lane < 16 ? f.f[j].b1.hi : f.f[j].b1.lo;
-      }
+      float4 u = from[i * 8], v = from[i * 8 + 4];
+      uint32_t* to = &x[i / 2][i % 2 * 4];
+      to[0] = term(u.x, v.x), to[1] = term(u.y, v.y), to[2] = term(u.z, v.z), to[3] = term(u.w, v.w);
     }
+  }
+  // term is what the lane has of a split: the upper terms or the lower ones.
+  __device__ __forceinline__ static uint32_t term(float a, float b) {
+    uint32_t hi = bf16x2(a, b), lo = bf16x2(a - lowf(hi), b - highf(hi));
+    return (threadIdx.x & 16) ? lo : hi;
   }
 
   // receive takes the columns of a new group from the ring, where two rows are a stage.
@@ -240,52 +242,58 @@ __device__ __forceinline__ void add_up(const MoeP& p, UpRing& ring, const List& 
   }
   __syncwarp();
   if (lane == 0) mbar_arrive(shared_of(&ring.added[b]));
-  float row[4] = {v.x, v.y, v.z, v.w};
-#pragma unroll
-  for (int c = 0; c < 4; c++)
-    if (c < list.count[q]) {
-      float s = row[c] * (lane < 16 ? global.x : global.y), up = __shfl_xor_sync(~0u, s, 16);
-      if (lane < 16) p.y[(size_t)list.pair[q * 4 + c] * p.n + tile * 16 + lane] = silu(s) * up;
-    }
+  int rows = list.count[q];
+#pragma unroll 1
+  for (int c = 0; c < rows; c++) {
+    float s = (c < 2 ? c ? v.y : v.x : c < 3 ? v.z : v.w) * (lane < 16 ? global.x : global.y), up = __shfl_xor_sync(~0u, s, 16);
+    if (lane < 16) p.y[(size_t)list.pair[q * 4 + c] * p.n + tile * 16 + lane] = silu(s) * up;
+  }
 }
 
-// multiply is what the other warps do.
+// multiply is what the other warps do. Each thing is there once: instructions come from
+// as far as weights do, and later than those.
 __device__ __forceinline__ void multiply(const MoeP& p, UpRing& ring, const List& list, Walk at, int team, int warp) {
   int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, q = 0, tile = 0;  // q, tile: of the item before
   Columns x;
-  for (; at.n < list.to - list.from; at.next(p.n / 16)) {
-    if (at.fresh) x.receive(ring, at, team, warp, list.count[at.q]);
-    float acc[2][1][4] = {};  // gate, up
+  bool more = list.from < list.to;
+#pragma unroll 1
+  for (;;) {
+    if (more) {
+      if (at.fresh) x.receive(ring, at, team, warp, list.count[at.q]);
+      float gate[4], up[4] = {};
+#pragma unroll 1
+      for (int i = 0; i < 2; i++) {
+        float acc[1][4] = {};
+        at.landed();
+        const char* unit = ring.stages[team][at.stage] + warp % kTeam * kSlice;
 #pragma unroll
-    for (int up = 0; up < 2; up++) {
-      at.landed();
-      const char* unit = ring.stages[team][at.stage] + warp % kTeam * kSlice;
+        for (int j = 0; j < kUnits; j++, unit += kFp4Unit) {
+          Fp4 u[1] = {{*fp4_codes(unit, lane), *fp4_scales(unit, lane)}};
+          add<1>(acc, u, x.x[j]);
+        }
+        __syncwarp();
+        if (lane == 0) mbar_arrive(at.empty + at.stage * 8);
+        at.step();
 #pragma unroll
-      for (int i = 0; i < kUnits; i++, unit += kFp4Unit) {
-        Fp4 u[1] = {{*fp4_codes(unit, lane), *fp4_scales(unit, lane)}};
-        add<1>(acc[up], u, x.x[i]);
+        for (int j = 0; j < 4; j++) gate[j] = up[j], up[j] = acc[0][j];
       }
-      __syncwarp();
-      if (lane == 0) mbar_arrive(at.empty + at.stage * 8);
-      at.step();
-    }
-    // Lanes with upper terms get the gate's sum, those with lower ones the up's.
-    float s[4];
+      // Lanes with upper terms get the gate's sum, those with lower ones the up's.
+      float s[4];
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-      float keep = t < 2 ? acc[0][0][j] : acc[1][0][j], give = t < 2 ? acc[1][0][j] : acc[0][0][j];
-      s[j] = keep + __shfl_xor_sync(~0u, give, 2);
+      for (int j = 0; j < 4; j++) s[j] = (t < 2 ? gate[j] : up[j]) + __shfl_xor_sync(~0u, t < 2 ? up[j] : gate[j], 2);
+      int b = at.n % kBuffers;
+      if (at.n >= kBuffers) mbar_wait(shared_of(&ring.added[b]), (at.n / kBuffers - 1) & 1);
+      float2* to = reinterpret_cast<float2*>(&ring.sums[b][warp][t / 2 * 16 + g]) + t % 2;
+      to[0] = {s[0], s[1]}, to[16] = {s[2], s[3]};
+      __syncwarp();
+      if (lane == 0) mbar_arrive(shared_of(&ring.there[b]));
     }
-    int b = at.n % kBuffers;
-    if (at.n >= kBuffers) mbar_wait(shared_of(&ring.added[b]), (at.n / kBuffers - 1) & 1);
-    float2* to = reinterpret_cast<float2*>(&ring.sums[b][warp][t / 2 * 16 + g]) + t % 2;
-    to[0] = {s[0], s[1]}, to[16] = {s[2], s[3]};
-    __syncwarp();
-    if (lane == 0) mbar_arrive(shared_of(&ring.there[b]));
     if (at.n > 0 && (at.n - 1) % kUpSlices == warp) add_up(p, ring, list, at.n - 1, q, tile);
+    if (!more) break;
     q = at.q, tile = at.tile;
+    at.next(p.n / 16);
+    more = at.n < list.to - list.from;
   }
-  if (at.n > 0 && (at.n - 1) % kUpSlices == warp) add_up(p, ring, list, at.n - 1, q, tile);
 }
 
 // y[pair, n] = silu(gate x) (up x).

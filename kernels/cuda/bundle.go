@@ -42,6 +42,7 @@ type segment struct {
 	cluster uint32 // blocks that work together: a power of two
 	shared  uint32 // memory of a block, bytes
 	many    bool   // a product of more than one row
+	steps   int32  // that a warp has of the k of such a product, if that is one block's and x is there; else 0
 	params  [segmentWords]uint64
 }
 
@@ -206,13 +207,20 @@ func (d *device) flush() error {
 	if len(d.bundle) == 0 {
 		return nil
 	}
+	sms, limit, err := d.chip()
+	if err != nil {
+		return err
+	}
 	var p bundleP
-	cluster, shared, until, name := uint32(1), uint32(0), uint32(0), "bundle_1"
+	cluster, shared, until, name, threads := uint32(1), uint32(0), uint32(0), "bundle_1", uint32(256)
+	if slices.ContainsFunc(d.bundle, func(s segment) bool { return s.many }) {
+		name = "bundle_8"
+	}
+	if held(d.bundle, uint32(sms), uint32(limit)) {
+		name, threads = "bundle_held", heldThreads
+	}
 	for _, s := range d.bundle {
 		cluster, shared = max(cluster, s.cluster), max(shared, s.shared)
-		if s.many {
-			name = "bundle_8"
-		}
 	}
 	for i := range p.until {
 		p.until[i] = 1<<31 - 1
@@ -223,5 +231,5 @@ func (d *device) flush() error {
 		p.op[i], p.until[i], p.blocks[i], p.params[i] = int32(s.op), int32(until), int32(s.blocks), s.params
 	}
 	d.bundle = d.bundle[:0]
-	return d.enqueue(name, &driver.Launch{Grid: [3]uint32{until, 1, 1}, Threads: 256, Cluster: cluster, Shared: shared, Params: unsafe.Pointer(&p)})
+	return d.enqueue(name, &driver.Launch{Grid: [3]uint32{until, 1, 1}, Threads: threads, Cluster: cluster, Shared: shared, Params: unsafe.Pointer(&p)})
 }

@@ -25,7 +25,7 @@ var images embed.FS
 var entries = map[string]string{
 	"pack":         "pack_bf16 pack_fp8 pack_fp4",
 	"gemm":         "gemm_bf16_2_1 gemm_bf16_2_2 gemm_bf16_2_4 gemm_bf16_2_8 gemm_bf16_4_1 gemm_bf16_4_2 gemm_bf16_4_4 gemm_bf16_4_8 gemm_bf16_8_1 gemm_bf16_8_2 gemm_bf16_8_4 gemm_bf16_8_8 gemm_fp8_2_1 gemm_fp8_2_2 gemm_fp8_2_4 gemm_fp8_2_8 gemm_fp8_8_1 gemm_fp8_8_2 gemm_fp8_8_4 gemm_fp8_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32",
-	"bundle":       "bundle_1 bundle_8",
+	"bundle":       "bundle_1 bundle_8 bundle_held",
 	"broad":        "broad_bf16 broad_fp8",
 	"moe":          "moe_group moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_bf16 moe_down_f32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
 	"experts_up":   "experts_up_fp4_1 experts_up_fp4_2",
@@ -57,7 +57,7 @@ var entries = map[string]string{
 const maxSharedOptin cu.DeviceAttribute = 97
 
 // largeShared are the kernels that may need more than 48 KiB of shared memory.
-const largeShared = "broad_bf16 broad_fp8 index_pages_bf16 index_pages_fp8 index_rows_bf16 index_rows_fp8 index_topk_8_512_32 mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_attend_glm_bf16 mla_attend_few_16 mla_attend_few_8 mla_attend_rows_fp8 mla_attend_rows2_fp8 mla_attend_rows4_fp8 experts_up_fp4_1 experts_up_fp4_2 experts_up_fp4_6144 experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_all " +
+const largeShared = "bundle_held broad_bf16 broad_fp8 index_pages_bf16 index_pages_fp8 index_rows_bf16 index_rows_fp8 index_topk_8_512_32 mla_attend_f32 mla_attend_bf16 mla_attend_fp8 mla_attend_glm_bf16 mla_attend_few_16 mla_attend_few_8 mla_attend_rows_fp8 mla_attend_rows2_fp8 mla_attend_rows4_fp8 experts_up_fp4_1 experts_up_fp4_2 experts_up_fp4_6144 experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_all " +
 	"wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16_4 few_bf16_32_4 few_bf16_64_4 few_fp4_16_4 few_fp4_32_4 few_fp4_64_4 few_bf16_16_6 few_bf16_32_6 few_bf16_64_6 few_fp4_16_6 few_fp4_32_6 few_fp4_64_6 wide_up_fp4 wide_down_fp4 wide_many_fp4 team_bf16 team_fp8 heads_bf16 heads_gate_bf16"
 
 // loadImages loads the kernels once for all ranks of the group on a GPU.

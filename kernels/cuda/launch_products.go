@@ -92,10 +92,51 @@ func (d *device) product(a *gemmP, w *weight, share int32) error {
 		shared += uint32(a.m * a.k * 4)
 	}
 	s := segment{op: o, blocks: uint32(p.tiles * share * p.heads), cluster: uint32(share), shared: shared, many: a.m > 1}
+	if s.many && share == 1 && p.act == 0 {
+		s.steps = int32(ceil(int32(w.kt), 8))
+	}
 	if err := d.segment(s, unsafe.Pointer(&p), unsafe.Sizeof(p)); err != nil || a.nrope == 0 {
 		return err
 	}
 	return d.rows(opRotary, uint32(a.m), &rowsP{x: a.x, y: a.y, rope: a.rope, pos: a.pos, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, nrope: a.nrope, heads: a.heads})
+}
+
+// As in src/held.cuh.
+const (
+	heldColumns = 256 // of a warp, at most
+	heldTiles   = 3   // of a block
+	heldThreads = 288
+	heldSteps   = 2   // of a warp, at least: its sums are where they were
+	heldBars    = 128 // bytes
+)
+
+// held makes a launch one of src/held.cuh: of several products, whose blocks are more than
+// two for each multiprocessor, and then at most one. A product alone, as o_proj is, gains
+// nothing by it: its blocks find room only when the kernel in front has ended.
+func held(launch []segment, sms, limit uint32) bool {
+	before, after := uint32(0), uint32(0)
+	memory := func(s *segment) uint32 { return heldBars + heldTiles*8*uint32(s.steps)*512 } // of a block
+	for i := range launch {
+		s := &launch[i]
+		columns := int32(16) // of a step
+		if s.op == opProductFP8 {
+			columns = 32
+		}
+		if s.steps < heldSteps || s.steps*columns > heldColumns || memory(s) > limit {
+			return false
+		}
+		p := (*productP)(unsafe.Pointer(&s.params))
+		before, after = before+s.blocks, after+ceil(p.tiles, heldTiles)*uint32(p.heads)
+	}
+	if len(launch) < 2 || before <= 2*sms || after > sms {
+		return false
+	}
+	for i := range launch {
+		s := &launch[i]
+		p := (*productP)(unsafe.Pointer(&s.params))
+		s.blocks, s.shared = ceil(p.tiles, heldTiles)*uint32(p.heads), memory(s)
+	}
+	return true
 }
 
 // clusterOf is how many blocks share an output tile's k, of steps of 512 bytes: so

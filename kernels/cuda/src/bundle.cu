@@ -1,6 +1,6 @@
 // A bundle: small calls that do not wait for each other, in one launch. Each has a
 // segment of the blocks, and its own stamps.
-#include "product.cuh"
+#include "held.cuh"
 #include "route.cuh"
 #include "rows.cuh"
 
@@ -40,3 +40,13 @@ __device__ __forceinline__ void bundle(const BundleP& b) {
 
 extern "C" __global__ void __launch_bounds__(256, 4) bundle_1(const __grid_constant__ BundleP b) { bundle<1>(b); }
 extern "C" __global__ void __launch_bounds__(256, 3) bundle_8(const __grid_constant__ BundleP b) { bundle<8>(b); }
+
+// Products alone, a few tiles a block.
+extern "C" __global__ void __maxnreg__(128) bundle_held(const __grid_constant__ BundleP b) {
+  extern __shared__ __align__(128) char smem[];
+  begin();
+  int s = 0, block = blockIdx.x;
+  while (blockIdx.x >= b.until[s]) block = blockIdx.x - b.until[s++];
+  if (b.op[s] == kProductBf16) held<Bf16Step>(b.p[s].product, block, smem);
+  else held<Fp8Step>(b.p[s].product, block, smem);
+}

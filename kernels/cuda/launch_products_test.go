@@ -1,0 +1,66 @@
+//go:build cuda
+
+package cuda
+
+import (
+	"testing"
+	"unsafe"
+
+	"glmbatch/kernels"
+)
+
+// Which launches of products of 8 rows have blocks that hold all their weights, with
+// GLM-5's shapes, on an H200 and on a GPU with little shared memory.
+func TestHeld(t *testing.T) {
+	type product struct {
+		n, k   int32
+		format kernels.Format
+	}
+	qb, wqb := product{2048, 2048, kernels.BF16}, product{4096, 2048, kernels.BF16}
+	for _, c := range []struct {
+		name     string
+		products []product
+		limit    uint32
+		want     bool
+		blocks   uint32
+	}{
+		{"q_b and wq_b", []product{qb, wqb}, 232448, true, 129},
+		{"little memory", []product{qb, wqb}, 101376, false, 384},
+		{"in 8 bits", []product{{2048, 2048, kernels.FP8}, {4096, 2048, kernels.FP8}}, 232448, true, 129},
+		{"all blocks run at once", []product{qb, qb}, 232448, false, 256},
+		{"too many tiles", []product{wqb, wqb}, 232448, false, 512},
+		{"o_proj alone", []product{{6144, 2048, kernels.BF16}}, 232448, false, 384},
+		{"blocks that share k", []product{{256, 6144, kernels.BF16}, {512, 6144, kernels.BF16}}, 232448, false, 256},
+	} {
+		d := device{group: &group{}}
+		for _, x := range c.products {
+			tiles, columns := int32(ceil(x.n, 16)), int32(16)
+			if x.format == kernels.FP8 {
+				columns = 32
+			}
+			steps := int32(ceil(x.k, columns))
+			w := &weight{format: x.format, tiles: int(tiles), kt: int(steps)}
+			if err := d.product(&gemmP{m: 8, n: x.n, k: x.k, heads: 1}, w, clusterOf(tiles, steps)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := held(d.bundle, 132, c.limit); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
+		blocks := uint32(0)
+		for i, s := range d.bundle {
+			blocks += s.blocks
+			p := (*productP)(unsafe.Pointer(&d.bundle[i].params))
+			bytes := uint32(p.k * 16 * 2 * heldTiles)
+			if s.op == opProductFP8 {
+				bytes /= 2
+			}
+			if c.want && s.shared < bytes {
+				t.Errorf("%s: %d bytes a block have no room for its weights of %d", c.name, s.shared, bytes)
+			}
+		}
+		if blocks != c.blocks {
+			t.Errorf("%s: %d blocks, want %d", c.name, blocks, c.blocks)
+		}
+	}
+}

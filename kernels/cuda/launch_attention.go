@@ -66,6 +66,7 @@ const (
 	indexRowsShared = 82944
 	indexQueries    = 2*64*128 + 128 // bytes of a row's
 	indexStart      = 4
+	indexLeast      = 2 // pages of a block: others' blocks find multiprocessors
 	indexRows       = 2048
 )
 
@@ -115,6 +116,7 @@ func (d *device) indexGLM(c *kernels.Call, f string, a *indexP) (err error) {
 		if a.span, err = d.indexSpan(x.M, pages, pages); err != nil {
 			return err
 		}
+		a.span = max(a.span, indexLeast) // its warpgroups take a page each at once
 		a.early = d.settled(c.Args[6])
 		err = d.do("index_pages_"+f, [3]uint32{ceil(pages, a.span), uint32(x.M), 1}, 512, indexPagesShared[f], unsafe.Pointer(a))
 		d.fresh.settle()

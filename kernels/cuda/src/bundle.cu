@@ -43,10 +43,10 @@ extern "C" __global__ void __launch_bounds__(256, 3) bundle_8(const __grid_const
 
 // Products alone, a few tiles a block.
 extern "C" __global__ void __maxnreg__(128) bundle_held(const __grid_constant__ BundleP b) {
-  extern __shared__ __align__(128) char smem[];
+  extern __shared__ __align__(128) char memory[];
   begin();
   int s = 0, block = blockIdx.x;
   while (blockIdx.x >= b.until[s]) block = blockIdx.x - b.until[s++];
-  if (b.op[s] == kProductBf16) held<Bf16Step>(b.p[s].product, block, smem);
-  else held<Fp8Step>(b.p[s].product, block, smem);
+  if (b.op[s] == kProductBf16) held<Bf16Step>(b.p[s].product, block, memory);
+  else held<Fp8Step>(b.p[s].product, block, memory);
 }

@@ -100,22 +100,39 @@ __device__ __forceinline__ void stage_rows(const AttendP& p, Shared& s, const Pa
   asm volatile("barrier.sync 8, 128;" ::: "memory");  // most is free again
 }
 
+// A lane looks one of a leaf's positions up, eight of each tile a warp: which it is, two
+// leaves ahead, and its slot, one leaf ahead; also of the next row.
 template <int C>
 __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int items, int groups) {
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0) - kScoreWarps - kSumWarps, lane = threadIdx.x & 31, k = 0, turn = 0;
   const uint32_t bars = shared_of(&s.bars);
-  const int step = gridDim.x / C;
-  for (int item = blockIdx.x / C; item < items; item += step, turn++) {
-    Part r = part_of<C>(p, item, groups);
-    auto find = [&](int i) {  // of a leaf's tiles, eight positions each
-      int at = r.lo + i * kLeaf + (lane >> 3) * kTile + warp * 8 + (lane & 7);
-      return i < r.leaves && at < r.n ? slot_of(p, r.m, at) : -1;
-    };
-    int slot = find(0);
+  const int step = gridDim.x / C, own = (lane >> 3) * kTile + warp * 8 + (lane & 7);
+  auto find = [&](const Part& r, int i) {
+    int at = r.lo + i * kLeaf + own;
+    return i < r.leaves && at < r.n ? p.sel ? p.sel[(size_t)r.m * p.topk + at] : at : -1;
+  };
+  auto slot_in = [&](const int* pages, int pos) { return pos < 0 ? -1 : pages[pos / kPage] * kPage + pos % kPage; };
+  auto pages_of = [&](const Part& r) { return p.pages + (size_t)p.seq[r.m] * p.pages_ld; };
+  Part r = {}, next = {};
+  int slot = -1, ahead = -1;  // of the leaf that is copied; the position in the one after it
+  const int* pages = nullptr;
+  int item = blockIdx.x / C;
+  if (item < items) {
+    r = part_of<C>(p, item, groups), pages = pages_of(r);
+    slot = find(r, 0), ahead = find(r, 1), slot = slot_in(pages, slot);
+  }
+  for (; item < items; item += step, turn++) {
+    const bool more = item + step < items;
+    const int* others = nullptr;  // the next row's pages
+    if (more) next = part_of<C>(p, item + step, groups), others = pages_of(next);
+    else next.leaves = 0;
     if (C > 1 && r.leaves == 0) stage_rows(p, s, r, 0, warp, lane);
 #pragma unroll 1
     for (int i = 0; i < r.leaves; i++, k++) {
-      int next = find(i + 1);
+      bool last = i + 1 == r.leaves;
+      if (last && i == 0) ahead = find(next, 0);
+      int then = slot_in(last ? others : pages, ahead), left = i + 2 - r.leaves;
+      ahead = left < 0 ? find(r, i + 2) : find(next, left);
 #pragma unroll 1
       for (int j = 0; j < 4; j++) {
         int at = (k & 1) * 4 + j;
@@ -129,9 +146,7 @@ __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int item
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
           __syncwarp();
         }
-        if (lane == 0) mbar_expect(bars + kFullAt + at * 8, count * kEntry);
-        __syncwarp();
-        // One lane copies: what all lanes have alike costs less.
+        expect_one(bars + kFullAt + at * 8, count * kEntry);
         int from[8];
 #pragma unroll
         for (int x = 0; x < 8; x++) from[x] = __shfl_sync(~0u, slot, j * 8 + x);
@@ -139,13 +154,14 @@ __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int item
         for (int x = 0; x < 8; x++)
           if (from[x] >= 0) copy_one(shared_of(row) + x * kEntry, static_cast<const char*>(p.cache) + (size_t)from[x] * kEntry, kEntry, bars + kFullAt + at * 8);
       }
-      slot = next;
+      slot = then;
       // Queries: of the first row while its first leaf is on its way, of the next row
       // when those of the one before have been used.
-      int some = turn == 0 && i == 0 ? 0 : 1, all = i == min(3, r.leaves - 1) && item + step < items ? 2 : 1;
+      int some = turn == 0 && i == 0 ? 0 : 1, all = i == min(3, r.leaves - 1) && more ? 2 : 1;
 #pragma unroll 1
-      for (; some < all; some++) stage_rows(p, s, part_of<C>(p, item + some * step, groups), turn + some, warp, lane);
+      for (; some < all; some++) stage_rows(p, s, some ? next : r, turn + some, warp, lane);
     }
+    r = next, pages = others;
   }
 }
 

@@ -65,6 +65,9 @@ func (d *device) wide(a *gemmP, w *weight, blocks int32) (bool, error) {
 		return true, err
 	}
 	grid := [3]uint32{ceil(p.n, 128) + extra, many.tiles, uint32(p.heads)}
+	if extra == 0 { // a block has its tiles one after the other
+		grid = [3]uint32{min(grid[0]*grid[1]*grid[2], uint32(sms)), 1, 1}
+	}
 	return true, d.do(fmt.Sprintf("wide_%s_%d", f, many.tokens), grid, 384, uint32(many.shared), unsafe.Pointer(&p))
 }
 

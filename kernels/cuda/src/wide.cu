@@ -84,8 +84,10 @@ __device__ __forceinline__ void wide_split(const WideP& p) {
   // The call ends with its product.
 }
 
-// Many rows: a block has 64 WG outputs of NT tokens and all of k. A warp fetches panels
-// and weights into a ring of p.stages. grid (outputs, tokens, heads)
+// Many rows: a block has 64 WG outputs of NT tokens and all of k, then the next such
+// tile, outputs first. A warp fetches panels and weights into a ring of p.stages: of the
+// next tile while sums are stored. With p.rope the last tile of outputs rotates, and a
+// block has one tile. grid (outputs, tokens, heads), or any
 template <typename W, int NT, int WG>
 __device__ __forceinline__ void wide(const WideP& p) {
   extern __shared__ __align__(1024) char smem[];
@@ -94,7 +96,7 @@ __device__ __forceinline__ void wide(const WideP& p) {
   char* ring = smem + (-(int)shared_of(smem) & 1023);
   uint32_t full = shared_of(ring + S * kStage), empty = full + S * 8;
   begin();
-  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3, kt = p.k / 64, head = blockIdx.z;
+  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3, kt = p.k / 64;
   if (p.rope && blockIdx.x == gridDim.x - 1) {
     ready(p.at);
     rotate(p, blockIdx.y * NT, NT);
@@ -105,35 +107,47 @@ __device__ __forceinline__ void wide(const WideP& p) {
     mbar_ready();
   }
   __syncthreads();
+  const int parts = (p.n + WG * 64 - 1) / (WG * 64) + (p.rope ? 1 : 0), rows = (p.m + NT - 1) / NT, tiles = parts * rows * p.heads;
+  const int from = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), step = gridDim.x * gridDim.y * gridDim.z;
   if (warp >= WG * 4) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (warp == WG * 4) {
-      const char *w = static_cast<const char*>(p.w) + head * p.whead, *x = p.panels + head * p.panelhead + (size_t)blockIdx.y * kt * kPanels;
+      const int last = (p.n + 15) / 16 - 1;
       constexpr int T = NT / kTile;
-      int first = blockIdx.x * WG * 4, last = (p.n + 15) / 16 - 1;
-      auto weights = [&](int i, uint32_t to, uint32_t bar) {
-        expect_one(bar, kPanels + kWeights);
-#pragma unroll
-        for (int j = 0; j < WG * 4; j++) copy_one(to + kPanels + j * kUnit, w + ((size_t)min(first + j, last) * kt + i) * kUnit, kUnit, bar);
-      };
-      auto panels = [&](int i, uint32_t to, uint32_t bar) {  // the high parts of all tokens, then the low ones
-#pragma unroll
-        for (int j = 0; j < T; j++) {
-          const char* from = x + ((size_t)j * kt + i) * (2 * kPanel);
-          copy_one(to + j * kPanel, from, kPanel, bar), copy_one(to + (T + j) * kPanel, from + kPanel, kPanel, bar);
-        }
-      };
       uint32_t at = shared_of(ring);
+      int s = 0, phase = 1, first = S;  // stages that are free from the start
 #pragma unroll 1
-      for (int i = 0; i < S && i < kt; i++) weights(i, at + i * kStage, full + i * 8);
-      ready(nullptr);
+      for (int tile = from; tile < tiles; tile += step) {
+        int head = tile / (parts * rows), part = tile % parts;
+        const char *w = static_cast<const char*>(p.w) + head * p.whead, *x = p.panels + head * p.panelhead + (size_t)(tile / parts % rows) * kt * kPanels;
+        auto weights = [&](int i, uint32_t to, uint32_t bar) {
+          expect_one(bar, kPanels + kWeights);
+#pragma unroll
+          for (int j = 0; j < WG * 4; j++) copy_one(to + kPanels + j * kUnit, w + ((size_t)min(part * WG * 4 + j, last) * kt + i) * kUnit, kUnit, bar);
+        };
+        auto panels = [&](int i, uint32_t to, uint32_t bar) {  // the high parts of all tokens, then the low ones
+#pragma unroll
+          for (int j = 0; j < T; j++) {
+            const char* from = x + ((size_t)j * kt + i) * (2 * kPanel);
+            copy_one(to + j * kPanel, from, kPanel, bar), copy_one(to + (T + j) * kPanel, from + kPanel, kPanel, bar);
+          }
+        };
+        int i = 0;
+        if (first) {  // weights before the rows are there
+          first = min(S, kt);
 #pragma unroll 1
-      for (int i = 0; i < S && i < kt; i++) panels(i, at + i * kStage, full + i * 8);
+          for (int j = 0; j < first; j++) weights(j, at + j * kStage, full + j * 8);
+          ready(nullptr);
 #pragma unroll 1
-      for (int i = S, s = 0, phase = 0; i < kt; i++) {
-        mbar_wait(empty + s * 8, phase);
-        weights(i, at + s * kStage, full + s * 8), panels(i, at + s * kStage, full + s * 8);
-        if (++s == S) s = 0, phase ^= 1;
+          for (; i < first; i++) panels(i, at + i * kStage, full + i * 8);
+          s = first == S ? 0 : first, phase = first == S ? 0 : 1, first = 0;
+        }
+#pragma unroll 1
+        for (; i < kt; i++) {
+          mbar_wait(empty + s * 8, phase);
+          weights(i, at + s * kStage, full + s * 8), panels(i, at + s * kStage, full + s * 8);
+          if (++s == S) s = 0, phase ^= 1;
+        }
       }
     }
     __syncwarp();
@@ -142,66 +156,71 @@ __device__ __forceinline__ void wide(const WideP& p) {
     ready(p.at);
     const char* weights = ring + kPanels + warp * kUnit;
     uint32_t at = shared_of(ring), a[2][2][4];  // fragments of half a unit, and of the other half
-    float acc[NT / 2], sum[NT / 2] = {}, total[NT / 2] = {};  // of a slice, of a block of slices, of blocks
-    int step = 0, slice = 0, s = 0, phase = 0, before = -1;
-    bool several = false;
-    mbar_wait(full, 0);
-    W::read(a[0], weights, 0, lane), W::read(a[1], weights, 1, lane);
-    for (int i = 0; i < kt; i++) {
-      Operand hi(at + s * kStage), lo = hi + (NT * 128 >> 4);
-      const int now = s;
-      if (++s == S) s = 0, phase ^= 1;
+    int s = 0, phase = 0;
+#pragma unroll 1
+    for (int tile = from; tile < tiles; tile += step) {
+      float acc[NT / 2], sum[NT / 2] = {}, total[NT / 2] = {};  // of a slice, of a block of slices, of blocks
+      int step = 0, slice = 0, before = -1;
+      bool several = false;
+      mbar_wait(full + s * 8, phase);
+      W::read(a[0], weights + s * kStage, 0, lane), W::read(a[1], weights + s * kStage, 1, lane);
+      for (int i = 0; i < kt; i++) {
+        Operand hi(at + s * kStage), lo = hi + (NT * 128 >> 4);
+        const int now = s;
+        if (++s == S) s = 0, phase ^= 1;
 #pragma unroll
-      for (int h = 0; h < 2; h++) {
-        wg_fence();
+        for (int h = 0; h < 2; h++) {
+          wg_fence();
 #pragma unroll
-        for (int j = 0; j < 2; j++) {
-          wgmma(acc, a[h][j], lo + (h * 2 + j) * 2, j ? 1 : step);
-          wgmma(acc, a[h][j], hi + (h * 2 + j) * 2, 1);
-        }
-        wg_commit();
-        step += 2;
-        if (step == p.per) {
-          wg_wait<0>();
-          add_to(sum, acc);
-          step = 0;
-          if (++slice == kWarps && p.blocks > 1) {
-            add_to(total, sum);
-            slice = 0, several = true;
+          for (int j = 0; j < 2; j++) {
+            wgmma(acc, a[h][j], lo + (h * 2 + j) * 2, j ? 1 : step);
+            wgmma(acc, a[h][j], hi + (h * 2 + j) * 2, 1);
+          }
+          wg_commit();
+          step += 2;
+          if (step == p.per) {
+            wg_wait<0>();
+            add_to(sum, acc);
+            step = 0;
+            if (++slice == kWarps && p.blocks > 1) {
+              add_to(total, sum);
+              slice = 0, several = true;
 #pragma unroll
-            for (int j = 0; j < NT / 2; j++) sum[j] = 0;
+              for (int j = 0; j < NT / 2; j++) sum[j] = 0;
+            }
+          }
+          // The other half's fragments of the next unit, for its products with these ones are done.
+          wg_wait<1>();
+          if (h == 0) {
+            if (i > 0) {
+              if (lane == 0) mbar_arrive(empty + before * 8);
+              W::read(a[1], weights + now * kStage, 1, lane);
+            }
+          } else if (i + 1 < kt) {
+            mbar_wait(full + s * 8, phase);
+            W::read(a[0], weights + s * kStage, 0, lane);
           }
         }
-        // The other half's fragments of the next unit, for its products with these ones are done.
-        wg_wait<1>();
-        if (h == 0) {
-          if (i > 0) {
-            if (lane == 0) mbar_arrive(empty + before * 8);
-            W::read(a[1], weights + now * kStage, 1, lane);
-          }
-        } else if (i + 1 < kt) {
-          mbar_wait(full + s * 8, phase);
-          W::read(a[0], weights + s * kStage, 0, lane);
-        }
+        before = now;
       }
-      before = now;
+      wg_wait<0>();
+      if (lane == 0) mbar_arrive(empty + before * 8);
+      if (step) add_to(sum, acc);
+#pragma unroll
+      for (int j = 0; j < NT / 2; j++) sum[j] = several ? total[j] + sum[j] : sum[j];
+      int r = (tile % parts * WG * 4 + warp) * 16 + g, m = tile / parts % rows * NT + t * 2;
+      float* y = p.y + (size_t)(tile / (parts * rows)) * p.yhead;
+      float s0 = scale_of(p, r), s1 = scale_of(p, r + 8);
+#pragma unroll
+      for (int j = 0; j < NT / 8; j++)
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+          if (m + j * 8 + i < p.m) {
+            float* at = y + (size_t)(m + j * 8 + i) * p.ldy + r;
+            if (r < p.n) at[0] = sum[j * 4 + i] * s0;
+            if (r + 8 < p.n) at[8] = sum[j * 4 + 2 + i] * s1;
+          }
     }
-    wg_wait<0>();
-    if (step) add_to(sum, acc);
-#pragma unroll
-    for (int j = 0; j < NT / 2; j++) sum[j] = several ? total[j] + sum[j] : sum[j];
-    int r = (blockIdx.x * WG * 4 + warp) * 16 + g, m = blockIdx.y * NT + t * 2;
-    float* y = p.y + (size_t)head * p.yhead;
-    float s0 = scale_of(p, r), s1 = scale_of(p, r + 8);
-#pragma unroll
-    for (int j = 0; j < NT / 8; j++)
-#pragma unroll
-      for (int i = 0; i < 2; i++)
-        if (m + j * 8 + i < p.m) {
-          float* at = y + (size_t)(m + j * 8 + i) * p.ldy + r;
-          if (r < p.n) at[0] = sum[j * 4 + i] * s0;
-          if (r + 8 < p.n) at[8] = sum[j * 4 + 2 + i] * s1;
-        }
   }
   finish(p.at);
 }

@@ -74,6 +74,8 @@ __device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh, int
         wgmma(upper, a[h][j], hi + (h * 2 + j) * 2, j || h ? 1 : step);
       }
       wg_commit();
+      if (h == 0 && i + 1 < kt) mbar_wait(full + s * 8, phase), written();
+      if (h == 1 && i + 1 < kt) load(s);
       if (h == 1 && ++step == p.per) {
         wg_wait<0>();
 #pragma unroll
@@ -88,11 +90,6 @@ __device__ __forceinline__ void up_products(const WideMoeP& p, UpShared& sh, int
         if (i > 0) {
           if (lane == 0) mbar_arrive(empty + before * 8);
           read(a[1], second);
-        }
-        if (i + 1 < kt) {
-          mbar_wait(full + s * 8, phase);
-          written();
-          load(s);
         }
       } else if (i + 1 < kt) {
         read(a[0], first);

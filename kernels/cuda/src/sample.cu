@@ -46,14 +46,40 @@ __device__ __forceinline__ uint32_t order(float f) {
 
 __device__ __forceinline__ u64 rank_of(float v, int i) { return (u64)order(v) << 32 | (0xffffffffu - i); }
 
+// over is what F makes of all threads' values, in every thread: of a warp's by lanes,
+// then of the warps'. In any order it must be the same. zero: what changes nothing.
+template <typename F>
+__device__ u64 over(u64 v, u64 zero, u64* s, F f) {
+  const int lane = threadIdx.x & 31;
+  for (int o = 16; o; o >>= 1) v = f(v, __shfl_xor_sync(~0u, v, o));
+  __syncthreads();
+  if (lane == 0) s[threadIdx.x >> 5] = v;
+  __syncthreads();
+  v = lane < (blockDim.x + 31) / 32 ? s[lane] : zero;
+  for (int o = 16; o; o >>= 1) v = f(v, __shfl_xor_sync(~0u, v, o));
+  return v;
+}
+__device__ u64 block_total(u64 v, u64* s) {
+  return over(v, 0, s, [](u64 a, u64 b) { return a + b; });
+}
+
 // The best of the block's ranks, as an index.
 __device__ int best_of(u64 best, u64* s) {
-  for (int o = 16; o; o >>= 1) best = max(best, __shfl_xor_sync(~0u, best, o));
+  return (int)(0xffffffffu - (uint32_t)over(best, 0, s, [](u64 a, u64 b) { return max(a, b); }));
+}
+
+// in_front is the sum of the values of the threads in front of this one.
+__device__ int in_front(int v, u64* s) {
+  const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+  int sum = v;
+  for (int o = 1; o < 32; o <<= 1) {
+    int u = __shfl_up_sync(~0u, sum, o);
+    if (lane >= o) sum += u;
+  }
   __syncthreads();
-  if ((threadIdx.x & 31) == 0) s[threadIdx.x >> 5] = best;
+  if (lane == 31) s[warp] = sum;
   __syncthreads();
-  for (int i = 0; i < (blockDim.x + 31) / 32; i++) best = max(best, s[i]);
-  return (int)(0xffffffffu - (uint32_t)best);
+  return sum - v + __reduce_add_sync(~0u, lane < warp ? (int)s[lane] : 0);
 }
 
 // The index of the largest value that comes after that of index last in the order
@@ -113,9 +139,14 @@ __device__ int argmax_of_cluster(const float* x, int n, int slice, u64* best, u6
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote_of(best + slice, 0)), "l"(rank), "r"(remote_of(inbox, 0)) : "memory");
   }
   if (slice) return 0;
-  receive(inbox);
-  u64 most = 0;
-  for (int i = 0; i < kSlices; i++) most = max(most, best[i]);
+  if (threadIdx.x < 32) {
+    receive(inbox);
+    u64 most = threadIdx.x < kSlices ? best[threadIdx.x] : 0;
+    for (int o = kSlices / 2; o; o >>= 1) most = max(most, __shfl_xor_sync(~0u, most, o));
+    if (threadIdx.x == 0) best[0] = most;
+  }
+  __syncthreads();
+  u64 most = best[0];
   return most ? (int)(0xffffffffu - (uint32_t)most) : argmax(x, n, nullptr, 0, s);
 }
 
@@ -130,6 +161,20 @@ struct Cut {
   u64 before;    // what stands above that key
 };
 
+// pour adds the lanes' values to their places in a table, those for one place at once:
+// of many values' leading bits most are alike.
+template <bool kMass>
+__device__ __forceinline__ void pour(u64* table, bool on, uint32_t place, u64 v) {
+  for (uint32_t left = __ballot_sync(~0u, on); left;) {
+    uint32_t at = __shfl_sync(~0u, place, __ffs(left) - 1), same = __ballot_sync(~0u, on && place == at);
+    u64 sum = kMass ? on && place == at ? v : 0 : __popc(same);
+    if (kMass)
+      for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+    if ((threadIdx.x & 31) == 0) atomicAdd(table + at, sum);
+    left &= ~same;
+  }
+}
+
 // descend finds the largest key k with what(keys >= k) >= want, where what sums
 // count (each 1) or mass. One block; table: 256 values.
 template <bool kMass>
@@ -139,9 +184,11 @@ __device__ Cut descend(const float* x, int n, uint32_t floor_key, float top, flo
   for (int shift = 24; shift >= 0; shift -= 8) {
     for (int i = threadIdx.x; i < 256; i += blockDim.x) table[i] = 0;
     __syncthreads();
-    for (int i = threadIdx.x; i < n; i += blockDim.x) {
-      uint32_t k = order(x[i]);
-      if (k >= floor_key && (shift == 24 || k >> (shift + 8) == prefix >> (shift + 8))) atomicAdd(&table[(k >> shift) & 255], kMass ? mass(x[i], top, inv) : 1ull);
+    for (int from = 0; from < n; from += blockDim.x) {
+      int i = from + threadIdx.x;
+      uint32_t k = i < n ? order(x[i]) : 0;
+      bool on = i < n && k >= floor_key && (shift == 24 || k >> (shift + 8) == prefix >> (shift + 8));
+      pour<kMass>(table, on, (k >> shift) & 255, kMass && on ? mass(x[i], top, inv) : 0);
     }
     __syncthreads();
     if (threadIdx.x == 0) {
@@ -154,16 +201,6 @@ __device__ Cut descend(const float* x, int n, uint32_t floor_key, float top, flo
     __syncthreads();
   }
   return *out;
-}
-
-__device__ u64 block_total(u64 v, u64* s) {
-  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
-  __syncthreads();
-  if ((threadIdx.x & 31) == 0) s[threadIdx.x >> 5] = v;
-  __syncthreads();
-  u64 t = 0;
-  for (int i = 0; i < (blockDim.x + 31) / 32; i++) t += s[i];
-  return t;
 }
 
 extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(1024) sample(const __grid_constant__ SampleP p) {
@@ -260,10 +297,7 @@ extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(102
     int equal = 0;
     for (int i = lo; i < hi; i++) equal += order(x[i]) == keep;
     equals[tid] = equal;
-    __syncthreads();
-    int before = 0;
-    for (int i = 0; i < tid; i++) before += equals[i];
-    for (int i = lo, rank = before; i < hi; i++) {
+    for (int i = lo, rank = in_front(equal, red); i < hi; i++) {
       uint32_t k = order(x[i]);
       if (k > keep || (k == keep && rank++ < ties)) v += mass(x[i], top, inv);
     }
@@ -299,15 +333,15 @@ extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(102
     __syncthreads();
     if ((tid & 31) == 0) dred[tid >> 5] = sum;
     __syncthreads();
-    sum = 0;
-    for (int i = 0; i < (int)(blockDim.x + 31) / 32; i++) sum += dred[i];
-    double norm = (double)hi + log(sum);
     for (int j = 0; j < wanted; j++) {
       int id = argmax(raw, n, ids, j, red);
       if (tid == 0) ids[j] = id;
       __syncthreads();
     }
     if (tid == 0) {
+      sum = 0;
+      for (int i = 0; i < (int)(blockDim.x + 31) / 32; i++) sum += dred[i];
+      double norm = (double)hi + log(sum);
       y->logprob = (float)((double)raw[token] - norm);
       for (int j = 0; j < kAlternatives; j++) {
         y->ids[j] = j < wanted ? ids[j] : -1;

@@ -216,7 +216,10 @@ func (d *device) flush() error {
 	if slices.ContainsFunc(d.bundle, func(s segment) bool { return s.many }) {
 		name = "bundle_8"
 	}
-	if held(d.bundle, uint32(sms), uint32(limit)) {
+	switch {
+	case brief(d.bundle):
+		name = "bundle_brief"
+	case held(d.bundle, uint32(sms), uint32(limit)):
 		name, threads = "bundle_held", heldThreads
 	}
 	for _, s := range d.bundle {

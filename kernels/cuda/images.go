@@ -25,7 +25,7 @@ var images embed.FS
 var entries = map[string]string{
 	"pack":         "pack_bf16 pack_fp8 pack_fp4",
 	"gemm":         "gemm_bf16_2_1 gemm_bf16_2_2 gemm_bf16_2_4 gemm_bf16_2_8 gemm_bf16_4_1 gemm_bf16_4_2 gemm_bf16_4_4 gemm_bf16_4_8 gemm_bf16_8_1 gemm_bf16_8_2 gemm_bf16_8_4 gemm_bf16_8_8 gemm_fp8_2_1 gemm_fp8_2_2 gemm_fp8_2_4 gemm_fp8_2_8 gemm_fp8_8_1 gemm_fp8_8_2 gemm_fp8_8_4 gemm_fp8_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32",
-	"bundle":       "bundle_1 bundle_8 bundle_held",
+	"bundle":       "bundle_1 bundle_8 bundle_brief bundle_held",
 	"broad":        "broad_bf16 broad_fp8",
 	"moe":          "moe_group moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_bf16 moe_down_f32 moe_down_bf16_8 moe_down_bf16_32 moe_combine",
 	"experts_up":   "experts_up_fp4_1 experts_up_fp4_2",

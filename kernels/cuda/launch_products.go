@@ -103,6 +103,8 @@ func (d *device) product(a *gemmP, w *weight, share int32) error {
 
 // As in src/held.cuh.
 const (
+	briefColumns = 128 // of a warp, at most, as in src/brief.cuh
+
 	heldColumns = 256 // of a warp, at most
 	heldTiles   = 3   // of a block
 	heldThreads = 288
@@ -110,25 +112,42 @@ const (
 	heldBars    = 128 // bytes
 )
 
-// held makes a launch one of src/held.cuh: of several products, whose blocks are more than
-// two for each multiprocessor, and then at most one. A product alone, as o_proj is, gains
-// nothing by it: its blocks find room only when the kernel in front has ended.
+// columns is how many a warp has of such a product's k.
+func (s *segment) columns() int32 {
+	if s.op == opProductFP8 {
+		return s.steps * 32
+	}
+	return s.steps * 16
+}
+
+// brief makes a launch one of src/brief.cuh if it has nothing but such products.
+func brief(launch []segment) bool {
+	for i := range launch {
+		if s := &launch[i]; s.steps < heldSteps || s.columns() > briefColumns {
+			return false
+		}
+	}
+	for i := range launch {
+		s := &launch[i]
+		s.shared = uint32(8 * (*productP)(unsafe.Pointer(&s.params)).ring)
+	}
+	return true
+}
+
+// held makes a launch one of src/held.cuh: of products whose blocks are more than two for
+// each multiprocessor, and then at most one.
 func held(launch []segment, sms, limit uint32) bool {
 	before, after := uint32(0), uint32(0)
 	memory := func(s *segment) uint32 { return heldBars + heldTiles*8*uint32(s.steps)*512 } // of a block
 	for i := range launch {
 		s := &launch[i]
-		columns := int32(16) // of a step
-		if s.op == opProductFP8 {
-			columns = 32
-		}
-		if s.steps < heldSteps || s.steps*columns > heldColumns || memory(s) > limit {
+		if s.steps < heldSteps || s.columns() > heldColumns || memory(s) > limit {
 			return false
 		}
 		p := (*productP)(unsafe.Pointer(&s.params))
 		before, after = before+s.blocks, after+ceil(p.tiles, heldTiles)*uint32(p.heads)
 	}
-	if len(launch) < 2 || before <= 2*sms || after > sms {
+	if before <= 2*sms || after > sms {
 		return false
 	}
 	for i := range launch {

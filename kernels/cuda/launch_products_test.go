@@ -12,8 +12,8 @@ import (
 	"glmbatch/kernels/kerneltest"
 )
 
-// Which launches of products of 8 rows have blocks that hold all their weights, with
-// GLM-5's shapes, on an H200 and on a GPU with little shared memory.
+// Which launches of products of 8 rows are brief, and which have blocks that hold all
+// their weights, with GLM-5's shapes, on an H200 and on a GPU with little shared memory.
 func TestHeld(t *testing.T) {
 	type product struct {
 		n, k   int32
@@ -32,20 +32,20 @@ func TestHeld(t *testing.T) {
 		{"in 8 bits", []product{{2048, 2048, kernels.FP8}, {4096, 2048, kernels.FP8}}, 232448, true, 129},
 		{"all blocks run at once", []product{qb, qb}, 232448, false, 256},
 		{"too many tiles", []product{wqb, wqb}, 232448, false, 512},
-		{"o_proj alone", []product{{6144, 2048, kernels.BF16}}, 232448, false, 384},
+		{"o_proj", []product{{6144, 2048, kernels.BF16}}, 232448, true, 128},
 		{"blocks that share k", []product{{256, 6144, kernels.BF16}, {512, 6144, kernels.BF16}}, 232448, false, 256},
 	} {
 		d := device{group: &group{}}
 		for _, x := range c.products {
-			tiles, columns := int32(ceil(x.n, 16)), int32(16)
-			if x.format == kernels.FP8 {
-				columns = 32
-			}
-			steps := int32(ceil(x.k, columns))
+			tiles := int32(ceil(x.n, 16))
+			steps := int32(ceil(x.k, columnsOf(x.format)))
 			w := &weight{format: x.format, tiles: int(tiles), kt: int(steps)}
 			if err := d.product(&gemmP{m: 8, n: x.n, k: x.k, heads: 1}, w, clusterOf(tiles, steps)); err != nil {
 				t.Fatal(err)
 			}
+		}
+		if brief(d.bundle) {
+			t.Errorf("%s: brief", c.name)
 		}
 		if got := held(d.bundle, 132, c.limit); got != c.want {
 			t.Errorf("%s: %t, want %t", c.name, got, c.want)
@@ -66,6 +66,42 @@ func TestHeld(t *testing.T) {
 			t.Errorf("%s: %d blocks, want %d", c.name, blocks, c.blocks)
 		}
 	}
+}
+
+// Slices of k of 128 columns are brief, those of more are not, nor is half a slice of sums.
+func TestBrief(t *testing.T) {
+	for _, c := range []struct {
+		k      int32
+		format kernels.Format
+		want   bool
+	}{
+		{512, kernels.BF16, true}, // v_up
+		{1024, kernels.BF16, true},
+		{1040, kernels.BF16, false},
+		{128, kernels.BF16, false},
+		{1024, kernels.FP8, true},
+		{1056, kernels.FP8, false},
+	} {
+		d, columns := device{group: &group{}}, columnsOf(c.format)
+		steps := int32(ceil(c.k, columns))
+		w := &weight{format: c.format, tiles: 16, kt: int(steps)}
+		if err := d.product(&gemmP{m: 8, n: 256, k: c.k, heads: 8}, w, 1); err != nil {
+			t.Fatal(err)
+		}
+		if got := brief(d.bundle); got != c.want {
+			t.Errorf("%d columns in %s: %t, want %t", c.k, c.format, got, c.want)
+		}
+		if s := &d.bundle[0]; c.want && s.shared < uint32(8*s.steps*512) {
+			t.Errorf("%d columns in %s: %d bytes have no room for the weights", c.k, c.format, s.shared)
+		}
+	}
+}
+
+func columnsOf(f kernels.Format) int32 {
+	if f == kernels.FP8 {
+		return 32
+	}
+	return 16
 }
 
 // Products that share launches have the bits that they have alone.

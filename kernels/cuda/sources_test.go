@@ -165,6 +165,7 @@ func TestSizes(t *testing.T) {
 		{"broad.cu", "kWidth", broadWidth, 0},
 		{"broad.cu", "kSlots", broadSlots, 0},
 		{"broad.cu", "kInbox", broadInbox, 0},
+		{"brief.cuh", "kBriefColumns * 16", briefColumns, 0},
 		{"bundle.cu", "kSegments", maxSegments, 0},
 		{"held.cuh", "kHeldColumns * 16", heldColumns, 0},
 		{"held.cuh", "kHeldTiles", heldTiles, 0},

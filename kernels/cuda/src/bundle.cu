@@ -1,6 +1,6 @@
 // A bundle: small calls that do not wait for each other, in one launch. Each has a
 // segment of the blocks, and its own stamps.
-#include "held.cuh"
+#include "brief.cuh"
 #include "route.cuh"
 #include "rows.cuh"
 
@@ -49,4 +49,14 @@ extern "C" __global__ void __maxnreg__(128) bundle_held(const __grid_constant__ 
   while (blockIdx.x >= b.until[s]) block = blockIdx.x - b.until[s++];
   if (b.op[s] == kProductBf16) held<Bf16Step>(b.p[s].product, block, memory);
   else held<Fp8Step>(b.p[s].product, block, memory);
+}
+
+// Products alone, with short slices of k.
+extern "C" __global__ void __launch_bounds__(256, 3) bundle_brief(const __grid_constant__ BundleP b) {
+  extern __shared__ __align__(128) char memory[];
+  begin();
+  int s = 0, block = blockIdx.x;
+  while (blockIdx.x >= b.until[s]) block = blockIdx.x - b.until[s++];
+  if (b.op[s] == kProductBf16) brief<Bf16Step>(b.p[s].product, block, memory);
+  else brief<Fp8Step>(b.p[s].product, block, memory);
 }

@@ -9,7 +9,7 @@ constexpr int kHeldTiles = 3;
 constexpr int kHeldThreads = (kWarps + 1) * 32;
 constexpr int kHeldColumns = 16;  // fragments of x that a lane has, and its slice of k at most
 constexpr int kHeldTurn = 4;      // that it works on at a time
-constexpr int kHeldAhead = 2;     // quarters of k on their way at a time
+constexpr int kHeldAhead = 1;     // quarters of k on their way at a time: the kernels in front still need the memory system
 constexpr int kHeldBars = 128;    // bytes
 
 // A lane has four values of each 16 of its row of x, from 4 place_of(t) on. fragment

@@ -63,7 +63,9 @@ __device__ __forceinline__ void team(const TeamsP& ps) {
       uint32_t bar = full + i % ST * 8;
       if (lane == 0) mbar_expect(bar, slot);
       __syncwarp();
-      if (lane < p.tiles) copy_bulk(base + i % ST * slot + kPair * (kX + lane * kW), w + (size_t)i * (kPair * kW), kPair * kW, bar);
+      uint32_t to = base + i % ST * slot + kPair * (kX + lane * kW);
+      const char* from = w + (size_t)i * (kPair * kW);
+      if (lane < p.tiles) gridDim.y == 1 ? copy_once(to, from, kPair * kW, bar) : copy_bulk(to, from, kPair * kW, bar);
     };
     auto rows = [&](int i) {
       if (lane == 0) copy_bulk(base + i % ST * slot, x + (size_t)i * (kPair * kX), kPair * kX, full + i % ST * 8);

@@ -21,7 +21,8 @@
 // ones; all of it was compiled, and what an H200 takes was run. Every GPU has all of
 // the table. A row's bits are the same on each path of a line:
 //
-//   - dense products: at most 8 rows src/product.cuh and, of very many outputs,
+//   - dense products: at most 8 rows src/product.cuh, of more than one row also
+//     src/held.cuh and, of few columns, src/brief.cuh, and of very many outputs
 //     src/broad.cu; more src/gemm.cu, on 9.0 by warpgroups: up to 256 rows src/team.cu
 //     and, of few columns, src/heads.cu; src/wide.cu
 //   - experts: src/experts_up.cu, for a K of 6,144 on 9.0 src/experts_ring.cu, and

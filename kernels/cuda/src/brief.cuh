@@ -1,5 +1,6 @@
 // Products of 2 to 8 rows whose slices of k are short, as v_up's are: x goes straight into
-// registers, so that they leave shared memory to the weights of what comes next. See product.cuh, whose bits these are; a tile's k is one block's.
+// registers, and shared memory is left to the weights of what comes next. See
+// product.cuh, whose bits these are; a tile's k is one block's.
 #pragma once
 #include "held.cuh"
 

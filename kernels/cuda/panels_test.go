@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -157,5 +158,87 @@ func checkPanels(t *testing.T, d *device, y kernels.Buffer, m, n int, rows []byt
 				t.Fatalf("rank %d, row %d, column %d, part %d: %#x, want %#x", d.rank, row, col, part, have, want)
 			}
 		}
+	}
+}
+
+// A product reads what a norm has left as panels, all rows or some, with the bits that
+// it has from the rows.
+func TestPanelsAreRead(t *testing.T) {
+	if err := driver.Status(); err != nil {
+		t.Skip(err)
+	}
+	ds, err := Open(1, Options{like: hold(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := ranks.New(ds, ranks.Options{Lock: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	const m, n, k, first, some = 600, 2000, 2048, 128, 400 // tiles of 128 rows, and of 64
+	rng := rand.New(rand.NewPCG(1, 2))
+	noise := func(values, size int) []byte { // of float32 or BF16
+		b := make([]byte, 0, values*size)
+		for range values {
+			u := math.Float32bits(float32(rng.NormFloat64()))
+			if size == 2 {
+				b = binary.LittleEndian.AppendUint16(b, uint16(u>>16))
+			} else {
+				b = binary.LittleEndian.AppendUint32(b, u)
+			}
+		}
+		return b
+	}
+	weights := noise(n*k, 2)
+	buffer := func(b []byte, size int) kernels.Buffer {
+		buf, err := g.Alloc(int64(size), kernels.Sharded)
+		if err == nil && b != nil {
+			err = g.Upload(buf, b)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return buf
+	}
+	w, err := g.Load(kernels.Sharded, func(int) kernels.Weights {
+		return kernels.Weights{Name: "w", Format: kernels.BF16, Count: 1, Rows: n, Cols: k, Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+			return kernels.Matrix{Data: weights, Global: 1}, nil
+		}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, norm, y := buffer(noise(m*k, 4), 4*m*k), buffer(noise(k, 4), 4*k), buffer(nil, 4*m*k)
+	product := func(y kernels.Buffer, m int) (kernels.Call, kernels.Buffer) {
+		out := buffer(nil, 4*m*n)
+		return kernels.Call{Kernel: "gemm_bf16", Dims: kernels.Dims{M: int32(m), N: n, K: k}, Args: []kernels.Buffer{w, y, out}}, out
+	}
+	part := y
+	part.Offset, part.Len = part.Offset+4*first*k, 4*some*k
+	all, a := product(y, m)
+	few, b := product(part, some)
+	alone, c := product(y, m)
+	for _, calls := range [][]kernels.Call{
+		{{Kernel: "rms_norm", Dims: kernels.Dims{M: m, K: k}, Args: []kernels.Buffer{x, norm, y}, Scalars: [4]float32{1e-5}}, all, few},
+		{alone},
+	} {
+		if err := g.Run(calls, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	values := func(out kernels.Buffer) []byte {
+		b := make([]byte, out.Len)
+		if err := g.Download(0, b, out); err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	want := values(c)
+	if !bytes.Equal(values(a), want) {
+		t.Error("all rows have other bits by panels")
+	}
+	if !bytes.Equal(values(b), want[4*first*n:4*(first+some)*n]) {
+		t.Error("some rows have other bits by panels")
 	}
 }

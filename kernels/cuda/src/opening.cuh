@@ -12,6 +12,7 @@ struct OpeningP {
   ProductP shared;  // w null: none; its x is yet to be gated
 };
 
+// UpP is what moe_up of few rows is given.
 struct UpP {
   MoeP moe;
   OpeningP opening;
@@ -26,11 +27,12 @@ struct Choices {
   uint2 mine[32], before[32];  // of each lane
 };
 
+// Opening is what a block needs in shared memory for it.
 struct alignas(16) Opening {
   Choices choices;
   RouteMemory rows[kOpeningRows];
   float sums[kWarps][kOpeningTiles][16 * 9];
-  int range[4];
+  int range[2];  // of the block's items of moe_up: from, to
 };
 
 // Census counts the groups of up to 4 rows with the same expert, by ascending expert:
@@ -123,6 +125,7 @@ struct SharedDown {
   float2 gate[kOpeningSteps][2], up[kOpeningSteps][2];
 
   __device__ __forceinline__ static int tile(int i) { return blockIdx.x * kOpeningTiles + i; }
+  // fetch asks for the weights.
   __device__ __forceinline__ void fetch(const ProductP& p, int warp) {
     const uint4* from = static_cast<const uint4*>(p.w) + warp * kOpeningSteps * 32 + (threadIdx.x & 31);
 #pragma unroll

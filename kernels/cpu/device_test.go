@@ -27,6 +27,11 @@ func TestKernels(t *testing.T) { kerneltest.Run(t, open) }
 // TestThreads holds that the number of threads shows in no bit.
 func TestThreads(t *testing.T) { kerneltest.SameBits(t, threads(1), threads(5)) }
 
+// TestMixture holds that a list has the bits of its calls.
+func TestMixture(t *testing.T) {
+	kerneltest.Mixture(t, open, kernels.Dims{N: 256, K: 128, Groups: 16, TopK: 4}, [4]float32{1, 1, 1, 1}, 1, 8)
+}
+
 func BenchmarkKernels(b *testing.B) { kerneltest.Benchmark(b, open) }
 
 // TestTable holds that the device has every kernel of the table and no other.

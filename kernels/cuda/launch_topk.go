@@ -59,16 +59,21 @@ func (d *device) absorbBeside(a *gemmP, w *weight, early int32) {
 
 func indexTopK(d *device, c *kernels.Call, at uintptr) error {
 	x := c.Dims
-	a := topP{scores: d.ptr(c.Args[0]), pos: d.ptr(c.Args[1]), sel: d.ptr(c.Args[2]), at: at, topk: x.TopK, lds: ld(c.Args[0], x.N), m: x.M, waits: d.settled(c.Args[1])}
+	a := topP{scores: d.ptr(c.Args[0]), pos: d.ptr(c.Args[1]), sel: d.ptr(c.Args[2]), at: at, topk: x.TopK, lds: ld(c.Args[0], x.N), m: x.M}
 	sms, limit, err := d.chip()
 	if err != nil {
 		return err
 	}
 	if d.behind {
 		d.fresh.settle()
-		if d.settled(c.Args[0]) == 1 && d.settled(c.Args[1]) == 1 {
-			a.waits = waitsAtLast
-		}
+	}
+	switch {
+	case d.settled(c.Args[1]) == 0:
+		a.waits = waitsFirst
+	case d.behind && d.settled(c.Args[0]) == 1:
+		a.waits = waitsAtLast
+	default:
+		a.waits = readsPos
 	}
 	for _, s := range topShapes {
 		if s.shared > limit || a.lds > s.blocks*s.threads*s.scores || s.few && x.M <= sms && a.waits != waitsAtLast {

@@ -145,14 +145,14 @@ __device__ __forceinline__ void top(const TopP& p) {
     asm volatile("red.shared.add.u32 [%0], 1;" ::"r"(bins + (bin[i] << 2)) : "memory");
   }
   int need = p.topk, size, found = find<T>(s, need, size);
-  uint32_t above = 0, least_of = 0;  // bits: this thread's scores above the bin, and not below it
+  uint32_t above = 0, not_below = 0;  // bits: this thread's scores above the bin, and not below it
 #pragma unroll
   for (int i = V - 1; i >= 0; i--) {
     int less = found + __float_as_int(kZero) - bin[i];
-    above = __funnelshift_l(less, above, 1), least_of = __funnelshift_l(less - 1, least_of, 1);
+    above = __funnelshift_l(less, above, 1), not_below = __funnelshift_l(less - 1, not_below, 1);
   }
-  uint32_t left = least_of & ~above;
-  if (found == 0) {
+  uint32_t left = not_below & ~above;
+  if (found == 0) {  // without what is past the row's end
     size -= T * V - n;
 #pragma unroll
     for (int i = 0; i < V; i++)

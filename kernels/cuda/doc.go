@@ -39,7 +39,8 @@
 //     rounded to 4 bits and go through the kernels above
 //   - exact products: src/exact.cu
 //   - routing, rows, sampling, collectives: src/route.cu, src/rows.cu, src/sample.cu,
-//     src/comm.cu; weights are packed at load by src/pack.cu
+//     src/comm.cu; copies, stamps and the clock, src/host.cu; weights are packed at load by
+//     src/pack.cu
 //
 // # Times
 //

@@ -50,7 +50,8 @@ var entries = map[string]string{
 	"topk":         "index_topk_1_1024_8 index_topk_1_512_16 index_topk_1_1024_16",
 	"topk_cluster": "index_topk_8_512_32 index_topk_8_1024_32",
 	"sample":       "feed sample",
-	"comm":         "reduce_norm reduce_rows gather_columns sum_parts barrier fault carry clock_read",
+	"comm":         "reduce_norm reduce_rows gather_columns sum_parts barrier",
+	"host":         "fault carry clock_read",
 }
 
 // maxSharedOptin is CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, which cu lacks.

@@ -84,7 +84,7 @@ func (d *device) copyIn(ptr uintptr, src []byte) error {
 }
 
 // carried is how many bytes kernels copy faster than copies do. carriedWords is as
-// in src/comm.cu.
+// in src/host.cu.
 const (
 	carried      = 64 << 10
 	carriedWords = 4

@@ -20,14 +20,16 @@ import (
 //   - a kernel's time. A kernel that is launched before those that it waits for have
 //     ended counts from their end to its own: CUPTI does not see when it could begin,
 //     and takes what the stamps call the gap before it as the kernel's. Others count
-//     from their start. The bound is for calls that had the GPU to themselves.
+//     from their start. CUPTI knows launches only, so calls that share one are compared
+//     together, by the name of the one that ends last. The bound is for launches that had
+//     the GPU to themselves.
 //   - a step's time on the GPU: from the first begin to the last end.
 //   - the clocks: CUPTI puts the GPU's on the host's by readings of its own.
 type stampCheck struct {
 	CUPTI   uint32       `json:"cupti_version"`
 	Steps   int          `json:"steps"`
 	Kernel  difference   `json:"kernel"` // of all
-	Alone   difference   `json:"alone"`  // of calls that had the GPU to themselves
+	Alone   difference   `json:"alone"`  // of launches that had the GPU to themselves
 	Kernels []kernelDiff `json:"kernels"`
 	Classes []kernelDiff `json:"classes"`
 	Step    difference   `json:"step"`       // ns
@@ -73,7 +75,7 @@ type kernelDiff struct {
 const (
 	stampKernelNS = 2000
 	stampStep     = .01
-	stampNear     = 16 // calls of the list that may run beside one
+	stampNear     = 16 // launches of the list that may run beside one
 	stampWarmup   = 3  // steps under CUPTI before: the graph is made in the second
 )
 
@@ -102,22 +104,21 @@ func (s *stampSteps) add(calls []kernels.Call, spans []kernels.Span, seen []cuda
 	if len(seen) != len(calls) || len(spans) != len(calls) {
 		return fmt.Errorf("%d calls, %d with stamps, %d seen by CUPTI", len(calls), len(spans), len(seen))
 	}
+	list := launchesOf(spans, seen)
 	var from, to, cFrom, cTo int64
 	any := false
-	for i := range calls {
-		p, sp := seen[i], spans[i]
-		if p.Kernels == 0 {
+	for l, x := range list {
+		if x.kernels == 0 {
 			continue
 		}
-		stamped := sp.End - sp.Start
-		if p.After >= 0 {
-			stamped = sp.End - spans[p.After].End
+		stamped := x.to - x.from
+		if x.after >= 0 {
+			stamped = x.to - list[x.after].to
 		}
-		class := ""
-		if k := kernels.Lookup(calls[i].Kernel); k != nil {
+		class, name := "", string(calls[x.last].Kernel)
+		if k := kernels.Lookup(calls[x.last].Kernel); k != nil {
 			class = string(k.Class)
 		}
-		name := string(calls[i].Kernel)
 		for _, m := range []struct {
 			of  map[string]*compared
 			key string
@@ -125,17 +126,17 @@ func (s *stampSteps) add(calls []kernels.Call, spans []kernels.Span, seen []cuda
 			if m.of[m.key] == nil {
 				m.of[m.key] = &compared{}
 			}
-			m.of[m.key].add(stamped, p.End-p.Ready)
+			m.of[m.key].add(stamped, x.end-x.ready)
 		}
 		s.classOf[name] = class
-		s.all.add(stamped, p.End-p.Ready)
-		if !shares(seen, i) {
-			s.alone.add(stamped, p.End-p.Ready)
+		s.all.add(stamped, x.end-x.ready)
+		if !shares(list, l) {
+			s.alone.add(stamped, x.end-x.ready)
 		}
 		if !any {
-			from, cFrom, any = sp.Start, p.Ready, true
+			from, cFrom, any = x.from, x.ready, true
 		}
-		from, to, cFrom, cTo = min(from, sp.Start), max(to, sp.End), min(cFrom, p.Ready), max(cTo, p.End)
+		from, to, cFrom, cTo = min(from, x.from), max(to, x.to), min(cFrom, x.ready), max(cTo, x.end)
 	}
 	if !any {
 		return errors.New("CUPTI saw no kernel of the step")
@@ -166,13 +167,45 @@ func (s *stampSteps) check() *stampCheck {
 
 func medianOf(ns []int64) int64 { return timesOf(ns).Median }
 
-// shares says whether another call was on the GPU while call i was, on another lane.
+// stampLaunch is the calls that share a launch: their stamps, and what CUPTI saw.
+type stampLaunch struct {
+	kernels, last, after int   // last: the call that ends last; after: a launch, as of [cuda.ProfiledCall]
+	from, to             int64 // by stamps
+	ready, end           int64 // for CUPTI
+}
+
+// launchesOf brings together the calls of each launch.
+func launchesOf(spans []kernels.Span, seen []cuda.ProfiledCall) []stampLaunch {
+	var out []stampLaunch
+	for i, p := range seen {
+		for len(out) <= p.Launch {
+			out = append(out, stampLaunch{after: -1})
+		}
+		x, sp := &out[p.Launch], spans[i]
+		if p.Kernels == 0 {
+			x.to = max(x.to, sp.End)
+			continue
+		}
+		if x.kernels == 0 {
+			x.last, x.after, x.from, x.ready = i, p.After, sp.Start, p.Ready
+		}
+		x.kernels += p.Kernels
+		if sp.End > x.to {
+			x.last = i
+		}
+		x.from, x.to = min(x.from, sp.Start), max(x.to, sp.End)
+		x.ready, x.end = min(x.ready, p.Ready), max(x.end, p.End)
+	}
+	return out
+}
+
+// shares says whether another launch was on the GPU while launch l was, on another lane.
 // Then the blocks of one may wait until those of the other make room, which is after
 // CUPTI's start and before the first stamp.
-func shares(seen []cuda.ProfiledCall, i int) bool {
+func shares(list []stampLaunch, l int) bool {
 	for _, by := range []int{-1, 1} { // neighbours in the list are neighbours in time
-		for j, far := i+by, 0; j >= 0 && j < len(seen) && far < stampNear; j, far = j+by, far+1 {
-			if seen[j].Kernels > 0 && seen[j].Ready < seen[i].End && seen[j].End > seen[i].Ready {
+		for j, far := l+by, 0; j >= 0 && j < len(list) && far < stampNear; j, far = j+by, far+1 {
+			if list[j].kernels > 0 && list[j].ready < list[l].end && list[j].end > list[l].ready {
 				return true
 			}
 		}

@@ -15,9 +15,9 @@ func TestStampCheck(t *testing.T) {
 	seen := func(late int64) []cuda.ProfiledCall {
 		return []cuda.ProfiledCall{
 			{Kernels: 1, Start: 5_000_900, Ready: 5_000_900, After: -1, End: 5_003_100},
-			{Kernels: 2, Start: 5_002_000, Ready: 5_003_100, After: 0, End: 5_009_000},
-			{After: 1},
-			{Kernels: 1, Start: 5_008_000, Ready: 5_009_000, After: 1, End: 5_020_000 + late},
+			{Kernels: 2, Start: 5_002_000, Launch: 1, Ready: 5_003_100, After: 0, End: 5_009_000},
+			{Launch: 2, After: 1},
+			{Kernels: 1, Start: 5_008_000, Launch: 3, Ready: 5_009_000, After: 1, End: 5_020_000 + late},
 		}
 	}
 	s := newStampSteps()
@@ -53,19 +53,46 @@ func TestStampCheck(t *testing.T) {
 	}
 }
 
-// Calls of other lanes that run meanwhile share the GPU; one that ends as another
+// Calls that share a launch are one kernel for CUPTI: the first may begin and the last
+// end as it does, whatever those between do, and what comes behind waits for all.
+func TestStampsOfSharedLaunches(t *testing.T) {
+	calls := []kernels.Call{{Kernel: "gemm_bf16"}, {Kernel: "moe_route"}, {Kernel: "silu_mul"}, {Kernel: "moe_up_fp4"}, {Kernel: "moe_down_fp4"}}
+	spans := []kernels.Span{{Start: 0, End: 5000}, {Start: 6000, End: 8000}, {Start: 6100, End: 7000}, {Start: 9000, End: 40000}, {Start: 41000, End: 60000}}
+	seen := func(late int64) []cuda.ProfiledCall {
+		up := cuda.ProfiledCall{Kernels: 1, Start: 4000, Launch: 1, Ready: 5000, After: 0, End: 40000 + late}
+		return []cuda.ProfiledCall{{Kernels: 1, After: -1, End: 5000}, up, up, up,
+			{Kernels: 1, Start: 39000, Launch: 2, Ready: 40000 + late, After: 1, End: 60000}}
+	}
+	s := newStampSteps()
+	if err := s.add(calls, spans, seen(0)); err != nil {
+		t.Fatal(err)
+	}
+	if c := s.check(); c.Alone.N != 3 || c.Alone.Worst != 0 || len(c.Kernels) != 3 || !c.holds() {
+		t.Errorf("%+v", c)
+	}
+	for range 2 {
+		if err := s.add(calls, spans, seen(2500)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := s.check(); c.holds() {
+		t.Errorf("moe_up ends 2.5 us later for CUPTI, and passes: %+v", c)
+	}
+}
+
+// Launches of other lanes that run meanwhile share the GPU; one that ends as another
 // begins does not.
 func TestShares(t *testing.T) {
-	seen := []cuda.ProfiledCall{
-		{Kernels: 1, Ready: 0, End: 100},
-		{Kernels: 1, Ready: 100, End: 200},
-		{Kernels: 0, Ready: 200, End: 200},
-		{Kernels: 1, Ready: 150, End: 250},
-		{Kernels: 1, Ready: 250, End: 260},
+	list := []stampLaunch{
+		{kernels: 1, ready: 0, end: 100},
+		{kernels: 1, ready: 100, end: 200},
+		{kernels: 0, ready: 200, end: 200},
+		{kernels: 1, ready: 150, end: 250},
+		{kernels: 1, ready: 250, end: 260},
 	}
 	for i, want := range map[int]bool{0: false, 1: true, 3: true, 4: false} {
-		if got := shares(seen, i); got != want {
-			t.Errorf("call %d: %v", i, got)
+		if got := shares(list, i); got != want {
+			t.Errorf("launch %d: %v", i, got)
 		}
 	}
 }

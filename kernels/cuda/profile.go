@@ -26,8 +26,9 @@ type Profiler struct {
 type ProfiledCall struct {
 	Kernels    int   // launched for it; 0: it had no rows
 	Start, End int64 // of the first, of the last
-	Ready      int64 // Start, or the end of the last call that it waits for if that came later
-	After      int   // that call; -1: it was launched when all of them had ended
+	Launch     int   // which launch of the step: calls may share one, and have its times
+	Ready      int64 // Start, or the end of the last launch that it waits for if that came later
+	After      int   // that launch; -1: it was launched when all of them had ended
 }
 
 // LoadProfiler loads CUPTI from path; "": from where it usually is.
@@ -164,22 +165,30 @@ func attribute(list []launched, seen []cupti.Kernel, chain [][]int) ([]ProfiledC
 			c.End = max(c.End, k.End)
 		}
 	}
-	last := -1 // of the calls of earlier launches, the one that ended last
-	for _, which := range chain {
-		next := last
+	last, ended := -1, int64(0) // the launch that ended last, so far
+	for l, which := range chain {
+		first, next, ends := -1, last, ended
+		for _, i := range which {
+			if out[i].Kernels > 0 && (first < 0 || out[i].Start < out[first].Start) {
+				first = i
+			}
+		}
 		for _, i := range which {
 			c := &out[i]
-			c.Ready, c.After = c.Start, -1
-			if last >= 0 && out[last].End > c.Ready {
-				c.Ready, c.After = out[last].End, last
+			c.Launch, c.After = l, -1
+			if first >= 0 {
+				c.Ready = out[first].Start
+			}
+			if last >= 0 && ended > c.Ready {
+				c.Ready, c.After = ended, last
 			}
 			if c.Kernels == 0 {
 				c.End = c.Ready
-			} else if next < 0 || c.End > out[next].End {
-				next = i
+			} else if next < 0 || c.End > ends {
+				next, ends = l, c.End
 			}
 		}
-		last = next
+		last, ended = next, ends
 	}
 	return out, nil
 }

@@ -11,7 +11,7 @@ type Profiler struct{}
 type ProfiledCall struct {
 	Kernels           int
 	Start, End, Ready int64
-	After             int
+	Launch, After     int
 }
 
 // LoadProfiler fails: this binary has no CUDA device.

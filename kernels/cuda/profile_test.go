@@ -25,9 +25,23 @@ func TestAttribute(t *testing.T) {
 	}
 	want := []ProfiledCall{
 		{Kernels: 1, Start: 10, Ready: 10, After: -1, End: 30},
-		{Kernels: 2, Start: 20, Ready: 30, After: 0, End: 100},
-		{Ready: 100, After: 1, End: 100},
-		{Kernels: 1, Start: 90, Ready: 100, After: 1, End: 130},
+		{Kernels: 2, Start: 20, Launch: 1, Ready: 30, After: 0, End: 100},
+		{Launch: 2, Ready: 100, After: 1, End: 100},
+		{Kernels: 1, Start: 90, Launch: 3, Ready: 100, After: 1, End: 130},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	shared := []launched{{[]int{0}, "embed"}, {[]int{2}, "moe_group"}, {[]int{1, 2}, "moe_up"}, {[]int{3}, "sample"}}
+	got, err = attribute(shared, seen, [][]int{{0}, {1, 2}, {3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want = []ProfiledCall{
+		{Kernels: 1, Start: 10, Ready: 10, After: -1, End: 30},
+		{Kernels: 1, Start: 45, Launch: 1, Ready: 30, After: 0, End: 100},
+		{Kernels: 2, Start: 20, Launch: 1, Ready: 30, After: 0, End: 100},
+		{Kernels: 1, Start: 90, Launch: 2, Ready: 100, After: 1, End: 130},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

@@ -92,7 +92,7 @@ func (d *device) left(p *wideP, format string) (uintptr, bool) {
 	if !ok || format != "bf16" || p.heads > 1 {
 		return 0, false
 	}
-	return d.work(scratchMany, panelsOf(d.panels.many.m, p.k)) + uintptr(row)*uintptr(p.k)*4, true
+	return d.manyPanels(d.panels.many.m, p.k) + uintptr(row)*uintptr(p.k)*4, true
 }
 
 // split is what panels a call makes, for the next call may want the same.

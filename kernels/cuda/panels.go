@@ -2,6 +2,8 @@
 
 package cuda
 
+import "unsafe"
+
 // Rows that products of warpgroups read are left as panels too by what makes them:
 // src/panels.cuh. They are found by the rows' address for as long as nothing else
 // writes there; launches are in the order of the stream.
@@ -91,9 +93,19 @@ func (d *device) leaveMany(y uintptr, m, k, ld int32) uintptr {
 	if !d.warpgroups || m <= panelRows || k%64 != 0 || k > panelColumns {
 		return d.leave(y, m, k, ld)
 	}
+	at := d.manyPanels(m, k)
+	for i := range d.bundle { // a norm of the same launch leaves its own there
+		if s := &d.bundle[i]; s.op == opNorm && (*rowsP)(unsafe.Pointer(&s.params)).cache == at {
+			return 0
+		}
+	}
 	d.panels.many = panel{lo: y, hi: y + (uintptr(m-1)*uintptr(ld)+uintptr(k))*4, m: m, k: k, ld: ld}
-	return d.work(scratchMany, panelsOf(m, k))
+	return at
 }
+
+// manyPanels is where the panels of many rows are, with room for a tile more: products
+// of 128 rows at a time that begin with any tile read so far.
+func (d *device) manyPanels(m, k int32) uintptr { return d.work(scratchMany, panelsOf(m+panelTile, k)) }
 
 // leave returns where the panels of y go, which a kernel writes; 0: nobody wants them.
 func (d *device) leave(y uintptr, m, k, ld int32) uintptr {

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+	"unsafe"
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
@@ -57,6 +58,42 @@ func TestPanelsWithin(t *testing.T) {
 	p.forget(4096+299*256*4, 8192<<10)
 	if _, ok := p.within(4096, 300, 128, 256); ok {
 		t.Error("found what was written over")
+	}
+}
+
+// Norms that share a launch do not leave their panels in one place.
+func TestPanelsOfOneLaunch(t *testing.T) {
+	d := device{warpgroups: true}
+	d.scratch[scratchMany].ptr = 4096
+	norm := func(y uintptr) uintptr {
+		a := rowsP{cache: d.leaveMany(y, 300, 128, 128)}
+		if err := d.segment(segment{op: opNorm, blocks: 300}, unsafe.Pointer(&a), unsafe.Sizeof(a)); err != nil {
+			t.Fatal(err)
+		}
+		return a.cache
+	}
+	found := func(y uintptr) bool { _, ok := d.panels.within(y, 300, 128, 128); return ok }
+	if norm(1<<20) != 4096 || norm(1<<21) != 0 || !found(1<<20) || found(1<<21) {
+		t.Errorf("%+v", d.panels.many)
+	}
+	d.bundle = d.bundle[:0] // launched
+	if norm(1<<21) != 4096 || found(1<<20) || !found(1<<21) {
+		t.Errorf("%+v in the next launch", d.panels.many)
+	}
+}
+
+// Products of 128 rows at a time that begin with any tile read no further than there is
+// room.
+func TestPanelsHaveRoom(t *testing.T) {
+	const k = 128
+	for m := int32(panelRows + 1); m < 1000; m++ {
+		d := device{warpgroups: true}
+		d.leaveMany(1<<20, m, k, k)
+		for row := int32(0); row < m; row += panelTile {
+			if end := row + int32(ceil(m-row, 128))*128; int64(end)*k*4 > d.scratch[scratchMany].need {
+				t.Fatalf("%d rows from %d on: up to %d rows are read, there is room for %d bytes", m, row, end, d.scratch[scratchMany].need)
+			}
+		}
 	}
 }
 

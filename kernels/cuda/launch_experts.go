@@ -200,7 +200,7 @@ func (d *device) upExperts(a moeP, experts kernels.Buffer) error {
 		}
 		a.tokens = 4
 		grid := min(blocks, a.most()*a.n/16)
-		a.slots = a.spread(grid)
+		a.slots = (a.spread(grid) + 1) / 2 * 2 // so that what is behind the list is at a multiple of 16 bytes
 		if shared := a.inRing(); shared > 0 && d.warpgroups {
 			if done, err := launch("experts_up_fp4_6144", grid, ringThreads, shared); done {
 				return true, err

@@ -11,7 +11,7 @@ import (
 
 // topShape is how index_topk has a row: blocks, threads of each, scores of each
 // thread, and shared memory. few: of threads, for more rows than there are
-// multiprocessors or beside other blocks.
+// multiprocessors or beside another launch; it has no blocks for q_absorb.
 type topShape struct {
 	blocks, threads, scores, shared int32
 	few                             bool
@@ -76,7 +76,7 @@ func indexTopK(d *device, c *kernels.Call, at uintptr) error {
 		a.waits = readsPos
 	}
 	for _, s := range topShapes {
-		if s.shared > limit || a.lds > s.blocks*s.threads*s.scores || s.few && x.M <= sms && a.waits != waitsAtLast {
+		if s.shared > limit || a.lds > s.blocks*s.threads*s.scores || s.few && (d.absorb != nil || x.M <= sms && a.waits != waitsAtLast) {
 			continue
 		}
 		rows := uint32(x.M)

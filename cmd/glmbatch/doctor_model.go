@@ -16,7 +16,7 @@ type modelFit struct {
 	TP         int    `json:"tp"`
 	Parameters int64  `json:"parameters"`
 	Weights    int64  `json:"weight_bytes"` // on each rank
-	Working    int64  `json:"step_bytes"`   // roughly, on each rank, in steps of 512 rows
+	Working    int64  `json:"step_bytes"`   // roughly, on each rank, in steps of the usual size
 	KVCache    string `json:"kv_cache"`
 	Token      int64  `json:"cache_bytes_per_token"` // on each rank
 	Context    int    `json:"max_position_embeddings"`
@@ -30,15 +30,13 @@ type modelFit struct {
 	way string // out of the fault; "": the usual ones
 }
 
-const usualRows = 512 // of a step, if nothing else is said
-
 // fit compares what the model needs with what the device has.
 func fit(f *doctorFlags, d *diagnosis) (*modelFit, error) {
 	c, need, missing, err := f.memory()
 	if err != nil {
 		return nil, err
 	}
-	m := &modelFit{Name: f.model + f.config, TP: f.tp, Parameters: need.params, Weights: need.weights, Working: workingMemory(&c, usualRows, f.tp),
+	m := &modelFit{Name: f.model + f.config, TP: f.tp, Parameters: need.params, Weights: need.weights, Working: workingMemory(&c, usualRows(d.Device), f.tp),
 		KVCache: f.kvCache, Token: cacheToken(&c, kernels.Format(f.kvCache)), Context: c.MaxPositions}
 	if err := c.CheckTP(f.tp); err != nil {
 		m.Fault, m.way = strings.ReplaceAll(err.Error(), "\n", "; "), "give another --tp"

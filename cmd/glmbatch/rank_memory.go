@@ -56,6 +56,15 @@ func memoryPlanned(c *glm5.Config, tp int) rankMemory {
 // together is the weights of n ranks that keep one copy of what is the same.
 func (m *rankMemory) together(n int) int64 { return m.whole + int64(n)*(m.weights-m.whole) }
 
+// usualRows is the most tokens of a step if nothing else is said: a GPU's products are
+// at their best with more.
+func usualRows(device string) int {
+	if device == "cuda" {
+		return 2048
+	}
+	return 512
+}
+
 // workingMemory is roughly what a step works in on each rank: its rows' buffers,
 // the indexer's scores, and kernels' scratch.
 func workingMemory(c *glm5.Config, rows, tp int) int64 {

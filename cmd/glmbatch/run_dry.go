@@ -25,7 +25,7 @@ func dryRun(w io.Writer, r *runFlags, plan *pipeline.Plan, m *openedModel) error
 	}
 	budget, seqs := int64(r.maxBatchTokens), int64(r.maxSeqs)
 	if budget == 0 {
-		budget = 512
+		budget = int64(usualRows(r.device.resolved()))
 	}
 	if seqs == 0 {
 		seqs = defaultSeqs

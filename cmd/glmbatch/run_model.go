@@ -124,6 +124,9 @@ func (m *openedModel) context(r *runFlags) int {
 func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), Dense: kernels.Format(r.dense), MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
 		Tokens: min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
+	if o.MaxRows == 0 {
+		o.MaxRows = usualRows(r.device.resolved())
+	}
 	if r.kvTokens > 0 {
 		o.Pages = (r.kvTokens + kernels.PageTokens - 1) / kernels.PageTokens
 	}

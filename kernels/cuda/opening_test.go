@@ -10,8 +10,8 @@ import (
 	"glmbatch/kernels/kerneltest"
 )
 
-// A mixture of experts at the shape of one of GLM-5's eight ranks, where moe_up does
-// with few rows what comes before it.
+// A mixture of experts at the shape of one of GLM-5's eight ranks, but for a quarter of the
+// experts, where moe_up does with few rows what comes before it.
 func TestOpening(t *testing.T) {
 	if err := driver.Status(); err != nil {
 		t.Skip(err)

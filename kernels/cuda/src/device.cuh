@@ -26,9 +26,9 @@ __device__ __forceinline__ u64 globaltimer() {
 // begin lets the next kernel of the stream start its weight loads. ready waits
 // until the kernels before have finished and flushed. Before it a kernel writes
 // nothing and reads only what no kernel of the list writes (weights, page tables and
-// which of them is a row's), or what launch_experts.go found to be there already. Its
-// first block stamps the call's start: from there on the call has the GPU, and what it
-// did early was in others' time.
+// which of them is a row's), or what the launchers found to be there already (fresh.go,
+// launch_experts.go). Its first block stamps the call's start: from there on the call
+// has the GPU, and what it did early was in others' time.
 __device__ __forceinline__ void begin() { asm volatile("griddepcontrol.launch_dependents;"); }
 __device__ __forceinline__ void ready(u64* at, bool first) {
   asm volatile("griddepcontrol.wait;" ::: "memory");

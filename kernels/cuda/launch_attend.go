@@ -3,11 +3,14 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
+
+	"gorgonia.org/cu"
 )
 
 // latentWay is how a kernel for entries of 512 latents and 64 rotary values is
@@ -99,8 +102,11 @@ func (d *device) absent(bytes int64) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := driver.Set(t, 0xff, bytes, d.stream); err != nil {
+		return 0, errors.Join(fmt.Errorf("%w: set memory: %w", kernels.ErrDevice, err), cu.MemFree(cu.DevicePtr(t)))
+	}
 	d.tables[k] = t
-	return t, driver.Set(t, 0xff, bytes, d.stream)
+	return t, nil
 }
 
 // attendRows bounds the rows whose splits are in scratch memory at once; attendTile

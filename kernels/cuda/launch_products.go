@@ -3,11 +3,14 @@
 package cuda
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
+
+	"gorgonia.org/cu"
 )
 
 // gemm covers every product with one weight a head: gemm, q_absorb, v_up.
@@ -215,6 +218,9 @@ func (d *device) zeros(n int32) (uintptr, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := driver.Set(t, 0, int64(n)*4, d.stream); err != nil {
+		return 0, errors.Join(fmt.Errorf("%w: clear memory: %w", kernels.ErrDevice, err), cu.MemFree(cu.DevicePtr(t)))
+	}
 	d.tables[k] = t
-	return t, driver.Set(t, 0, int64(n)*4, d.stream)
+	return t, nil
 }

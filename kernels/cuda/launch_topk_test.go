@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"glmbatch/kernels"
@@ -49,6 +50,8 @@ func TestSelectionInLists(t *testing.T) {
 func testSelection(t *testing.T, held []kernels.Device, f kernels.Format, m int32) {
 	const layers, pages, heads, key, rope, latent, nope, topk = 4, 5, 32, 128, 64, 512, 192, 100
 	width := int32(pages * kernels.PageTokens)
+	runtime.LockOSThread() // the GPU's context is the thread's
+	defer runtime.UnlockOSThread()
 	ds, err := Open(1, Options{like: held})
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ func TestOpening(t *testing.T) {
 		routing [4]float32
 	}{
 		{"glm-5", kernels.Dims{N: 6144, K: 256, Groups: 64, TopK: 8}, [4]float32{2.5, 1, 1, 1}},
+		{"all experts", kernels.Dims{N: 6144, K: 64, Groups: 256, TopK: 8}, [4]float32{2.5, 1, 1, 1}},
 		{"groups", kernels.Dims{N: 6144, K: 256, Groups: 48, TopK: 6}, [4]float32{1, 6, 3, 0}},
 		{"narrow", kernels.Dims{N: 256, K: 128, Groups: 16, TopK: 4}, [4]float32{1, 1, 1, 1}},
 	} {

@@ -27,20 +27,27 @@ func hold(t testing.TB) []kernels.Device {
 	return held
 }
 
-// The products and attention at the shapes of one of GLM-5's eight ranks: a row's
-// bits do not depend on how many rows there are.
-func TestBatchBits(t *testing.T) {
-	if err := driver.Status(); err != nil {
-		t.Skip(err)
-	}
+// likeHeld opens devices whose kernels are loaded already, until the test is over.
+func likeHeld(t testing.TB) kerneltest.Open {
+	t.Helper()
 	held := hold(t)
-	open := func(t testing.TB, ranks int) []kernels.Device {
+	return func(t testing.TB, ranks int) []kernels.Device {
+		t.Helper()
 		ds, err := Open(ranks, Options{like: held})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return ds
 	}
+}
+
+// The products and attention at the shapes of one of GLM-5's eight ranks: a row's
+// bits do not depend on how many rows there are.
+func TestBatchBits(t *testing.T) {
+	if err := driver.Status(); err != nil {
+		t.Skip(err)
+	}
+	open := likeHeld(t)
 	for _, c := range []struct {
 		kernel kernels.Name
 		d      kernels.Dims

@@ -16,14 +16,7 @@ func TestOpening(t *testing.T) {
 	if err := driver.Status(); err != nil {
 		t.Skip(err)
 	}
-	held := hold(t)
-	open := func(t testing.TB, ranks int) []kernels.Device {
-		ds, err := Open(ranks, Options{like: held})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ds
-	}
+	open := likeHeld(t)
 	for _, x := range []struct {
 		name    string
 		d       kernels.Dims

@@ -127,10 +127,7 @@ func TestHostileCaptures(t *testing.T) {
 	l := newLoader(t)
 	file := captured(t, l, 1, small, "decode:first=1", replay.CaptureOptions{Detail: replay.DetailData})[0]
 	dir := t.TempDir()
-	refused, ran, each := 0, 0, 8
-	if testing.Short() {
-		each = 6
-	}
+	refused, ran, each := 0, 0, damages
 	for name, mutate := range mutations {
 		for n := range each {
 			rows, err := datasets.ReadCapture(file)

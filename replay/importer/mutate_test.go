@@ -92,7 +92,7 @@ func TestMutated(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "mutated.json")
 	refused := 0
-	for i := range 8 * len(mutations) {
+	for i := range damages * len(mutations) {
 		m := mutations[i%len(mutations)]
 		rng := rand.New(rand.NewPCG(uint64(i), 1))
 		data := bytes.Clone(sound)
@@ -122,7 +122,7 @@ func TestMutated(t *testing.T) {
 			t.Errorf("%d %s: kernels take %d ns and nothing is said about it", i, m.name, s.Ranks[0].KernelNS)
 		}
 	}
-	t.Logf("%d of %d were refused", refused, 8*len(mutations))
+	t.Logf("%d of %d were refused", refused, damages*len(mutations))
 }
 
 func hasUnreliable(s *Summary) bool {

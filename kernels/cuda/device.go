@@ -168,6 +168,22 @@ func (d *device) malloc(bytes int64) (uintptr, error) {
 	return uintptr(p), nil
 }
 
+// filled is a table of that name, which stays, of bytes that are all the same.
+func (d *device) filled(name string, bytes int64, with byte) (uintptr, error) {
+	if t, ok := d.tables[name]; ok {
+		return t, nil
+	}
+	t, err := d.malloc(bytes)
+	if err != nil {
+		return 0, err
+	}
+	if err := driver.Set(t, with, bytes, d.stream); err != nil {
+		return 0, errors.Join(fmt.Errorf("%w: fill %s: %w", kernels.ErrDevice, name, err), cu.MemFree(cu.DevicePtr(t)))
+	}
+	d.tables[name] = t
+	return t, nil
+}
+
 func (d *device) add(b buffer) kernels.Buffer {
 	d.bufs = append(d.bufs, b)
 	return kernels.Buffer{Index: uint32(len(d.bufs)), Len: b.bytes}

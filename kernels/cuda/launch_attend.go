@@ -3,14 +3,10 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
 	"glmbatch/kernels"
-	"glmbatch/kernels/cuda/driver"
-
-	"gorgonia.org/cu"
 )
 
 // latentWay is how a kernel for entries of 512 latents and 64 rotary values is
@@ -84,29 +80,12 @@ func (d *device) attendLatent(a *attendP, format string, reach int32) error {
 		grid = [3]uint32{min(w.blocks*rows, uint32(sms)), 1, 1}
 	}
 	if w.shared == rowsShared && w.blocks > 2 {
-		if a.part, err = d.absent(int64(sms) * rowsLeft); err != nil {
+		// Ones: kAbsent of src/latent.cuh, which kernels find and leave there.
+		if a.part, err = d.filled("absent", int64(sms)*rowsLeft, 0xff); err != nil {
 			return err
 		}
 	}
 	return d.do(name, grid, w.threads, w.shared, unsafe.Pointer(a))
-}
-
-// absent is memory of ones: kAbsent of src/latent.cuh, which kernels find and leave
-// there.
-func (d *device) absent(bytes int64) (uintptr, error) {
-	const k = "absent"
-	if t, ok := d.tables[k]; ok {
-		return t, nil
-	}
-	t, err := d.malloc(bytes)
-	if err != nil {
-		return 0, err
-	}
-	if err := driver.Set(t, 0xff, bytes, d.stream); err != nil {
-		return 0, errors.Join(fmt.Errorf("%w: set memory: %w", kernels.ErrDevice, err), cu.MemFree(cu.DevicePtr(t)))
-	}
-	d.tables[k] = t
-	return t, nil
 }
 
 // attendRows bounds the rows whose splits are in scratch memory at once; attendTile

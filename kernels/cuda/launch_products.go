@@ -3,14 +3,10 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
 	"glmbatch/kernels"
-	"glmbatch/kernels/cuda/driver"
-
-	"gorgonia.org/cu"
 )
 
 // gemm covers every product with one weight a head: gemm, q_absorb, v_up.
@@ -210,17 +206,5 @@ func gemmQuant(d *device, c *kernels.Call, at uintptr) error {
 
 // zeros is an array of n expert numbers for weights without experts.
 func (d *device) zeros(n int32) (uintptr, error) {
-	k := fmt.Sprintf("zeros %d", n)
-	if t, ok := d.tables[k]; ok {
-		return t, nil
-	}
-	t, err := d.malloc(int64(n) * 4)
-	if err != nil {
-		return 0, err
-	}
-	if err := driver.Set(t, 0, int64(n)*4, d.stream); err != nil {
-		return 0, errors.Join(fmt.Errorf("%w: clear memory: %w", kernels.ErrDevice, err), cu.MemFree(cu.DevicePtr(t)))
-	}
-	d.tables[k] = t
-	return t, nil
+	return d.filled(fmt.Sprintf("zeros %d", n), 4*int64(n), 0)
 }

@@ -16,6 +16,7 @@ type File struct {
 	Footer  string `json:"footer_sha256"` // of the footer, which has the sizes and statistics of every column
 
 	data   []byte    // of a file in memory; nil: it is on disk
+	local  string    // where it is on disk, if not at Path
 	leaves []leafMap // how its leaf columns become the table's; nil: as they are
 }
 
@@ -33,6 +34,7 @@ type Input struct {
 
 	root *node
 	meta map[string]string // of the first file
+	temp string            // folder that Close removes; "": none
 }
 
 // Open reads the footers of the files and makes one schema of theirs. Columns may

@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -135,7 +136,7 @@ func (r *Reader) advanceFile() error {
 			skip -= f.Rows
 			continue
 		}
-		open, err := openParquet(source{f.Path, f.data})
+		open, err := openParquet(source{cmp.Or(f.local, f.Path), f.data})
 		if err != nil {
 			return err
 		}

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"glmbatch/datasets"
 	"glmbatch/datasets/demo"
@@ -22,8 +22,8 @@ func newRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run PROMPTS... --out DIR",
 		Short: "Run the prompts of Parquet files and write responses, steps and timelines",
-		Long: `run reads prompts from Parquet files, folders and globs, runs them through the
-model, and writes to the folder of --out:
+		Long: `run reads prompts from Parquet files, folders and globs, or JSON lines from standard
+input (-), runs them through the model, and writes to the folder of --out:
 
   outputs/         the input's columns as they are, then response, reasoning,
                    finish_reason, prompt_tokens, completion_tokens, error_code,
@@ -48,9 +48,10 @@ a tiny checkpoint, both part of the program.
 ` + exitHelp,
 		Example: `  glmbatch run --demo --out out
   glmbatch run prompts.parquet --model models/GLM-5-NVFP4 --out out --max-tokens 512
+  grep urgent tickets.jsonl | glmbatch run - --out out
   glmbatch run 'data/*.parquet' --model models/GLM-5-NVFP4 --out out --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
-			return runRun(c.Context(), c.Flags(), &r, args, c.OutOrStdout(), c.ErrOrStderr())
+			return runRun(c, &r, args)
 		},
 	}
 	r.add(c.Flags())
@@ -58,14 +59,16 @@ a tiny checkpoint, both part of the program.
 }
 
 // runRun is the command: look at everything that can be wrong, load the model, run.
-func runRun(ctx context.Context, f *pflag.FlagSet, r *runFlags, args []string, stdout, stderr io.Writer) error {
+func runRun(c *cobra.Command, r *runFlags, args []string) error {
+	ctx, f, stdout, stderr := c.Context(), c.Flags(), c.OutOrStdout(), c.ErrOrStderr()
 	if err := r.check(args); err != nil {
 		return err
 	}
-	in, err := r.openInput(args)
+	in, err := r.openInput(args, c.InOrStdin())
 	if err != nil {
 		return withCode(exitInput, err)
 	}
+	defer in.Close()
 	m, err := r.openModel()
 	if err != nil {
 		return err
@@ -98,12 +101,18 @@ func runRun(ctx context.Context, f *pflag.FlagSet, r *runFlags, args []string, s
 	return r.run(ctx, args, plan, m, say)
 }
 
-func (r *runFlags) openInput(args []string) (*datasets.Input, error) {
+// streamArg stands for standard input.
+const streamArg = "-"
+
+func (r *runFlags) openInput(args []string, stdin io.Reader) (*datasets.Input, error) {
 	if r.demo {
 		if r.rows.Check == "" {
 			r.rows.Check = "expected"
 		}
 		return datasets.OpenBytes("demo prompts", demo.Prompts())
+	}
+	if slices.Contains(args, streamArg) {
+		return datasets.OpenStream(stdin, "standard input")
 	}
 	paths, err := datasets.Expand(args)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -138,6 +139,8 @@ func (r *runFlags) check(args []string) error {
 		usage("--demo brings its own prompts; leave %s out, or leave --demo out to run them on the demo checkpoint", args[0])
 	case r.demo && r.model != "":
 		usage("--demo brings its own checkpoint; give prompts for --model %s", r.model)
+	case len(args) > 1 && slices.Contains(args, streamArg):
+		usage("- is standard input, and then there are no other prompts")
 	case !r.demo && len(args) == 0:
 		usage("no prompts: name Parquet files, folders or globs, or try --demo")
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"glmbatch/datasets"
 	"glmbatch/datasets/demo"
 	"glmbatch/pipeline"
 )
@@ -181,5 +182,29 @@ func TestModelFolders(t *testing.T) {
 		if _, err := os.Stat(out); err == nil {
 			t.Errorf("%s: the folder was made", c.name)
 		}
+	}
+}
+
+// TestStandardInput: JSON lines from a pipe are a job's prompts, and the same lines
+// are the same job.
+func TestStandardInput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a model")
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	for i, want := range []int{0, exitInput} { // a second time the job is complete
+		c := child(t, "run", "-", "--out", out, "--quiet", "--timeline", "off")
+		c.Stdin = strings.NewReader(`{"prompt":"Capital of Japan?","id":1}` + "\n" + `{"prompt":"Add 1 and 2.","sampling_params":{"max_tokens":2}}`)
+		text, _ := c.CombinedOutput()
+		if code := c.ProcessState.ExitCode(); code != want || i == 1 && !strings.Contains(string(text), "its job is complete") {
+			t.Fatalf("exit code %d: %s", code, text)
+		}
+	}
+	in, err := datasets.Open([]string{filepath.Join(out, "outputs", "part-00000.parquet")})
+	if err != nil || in.Rows != 2 || !strings.HasPrefix(in.ColumnNames(), "prompt, id, sampling_params, response") {
+		t.Errorf("%v, %+v", err, in)
+	}
+	if code, _, errs := glmbatch("run", "-", "x.parquet", "--out", out); code != exitInput || !strings.Contains(errs, "- is standard input") {
+		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

@@ -1,0 +1,266 @@
+package datasets
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
+)
+
+// Bounds of what a text may make this program hold.
+const (
+	maxLine        = 256 << 20 // bytes
+	maxJSONColumns = 10_000
+)
+
+// JSONLines writes the objects of r, one a line, as the rows of a Parquet file. It
+// reads r twice: a column's type is known when all its values are. Keys are columns in
+// the order in which they first come; a key that a line lacks is null. Numbers are
+// int64, or double where one has a fraction, lists and objects are JSON text. Text is
+// also what a column is whose values are of several types, or numbers that none of the
+// two types holds as they are: text as it is, all else as JSON. name is for messages.
+func JSONLines(r io.ReadSeeker, name, path string) error {
+	t := &jsonTable{index: map[string]int{}}
+	if err := eachLine(r, t.look); err != nil {
+		return badFile(name, err)
+	}
+	if len(t.columns) == 0 {
+		return badFile(name, errors.New("there are no columns: JSON lines are objects such as {\"prompt\": \"…\"}, one a line"))
+	}
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return badFile(name, err)
+	}
+	part, err := tableOf(t.schema(), nil).Create(path, nil)
+	if err != nil {
+		return err
+	}
+	err = eachLine(r, func(line []byte) error {
+		row, err := t.row(line)
+		if err != nil {
+			return err
+		}
+		return part.Write(row)
+	})
+	if err != nil {
+		part.Abort()
+		return badFile(name, err)
+	}
+	return part.Close()
+}
+
+// eachLine calls f with every line that has something, and puts its number into errors.
+func eachLine(r io.Reader, f func(line []byte) error) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	n := 0
+	for lines.Scan() {
+		n++
+		line := lines.Bytes()
+		if n == 1 {
+			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		}
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if err := f(line); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("line %d is longer than %d bytes", n+1, maxLine)
+	}
+	return lines.Err()
+}
+
+// jsonTable is the schema of JSON lines as far as they were looked at.
+type jsonTable struct {
+	columns []jsonColumn
+	index   map[string]int
+	values  map[string]json.RawMessage // of the line at hand; the memory is kept
+	row1    []parquet.Value
+}
+
+type jsonColumn struct {
+	name string
+	kind jsonKind // of all values
+}
+
+// jsonKind is a set of the types that a column's values have.
+type jsonKind uint8
+
+const (
+	jsonBool  jsonKind = 1 << iota
+	jsonInt            // whole, and a double has it as it is
+	jsonLong           // whole, in 64 bits
+	jsonFloat          // not whole, or written with a point
+	jsonText
+	jsonNested // a list or an object
+	jsonBeyond // a number of none of these types
+)
+
+func kindOf(v json.RawMessage) jsonKind {
+	switch v[0] {
+	case 'n':
+		return 0
+	case 't', 'f':
+		return jsonBool
+	case '"':
+		return jsonText
+	case '[', '{':
+		return jsonNested
+	}
+	if bytes.ContainsAny(v, ".eE") {
+		if f, err := strconv.ParseFloat(string(v), 64); err != nil || math.IsInf(f, 0) {
+			return jsonBeyond
+		}
+		return jsonFloat
+	}
+	switch n, err := strconv.ParseInt(string(v), 10, 64); {
+	case err != nil:
+		return jsonBeyond
+	case n >= -1<<53 && n <= 1<<53:
+		return jsonInt
+	}
+	return jsonLong
+}
+
+// node is the column that holds all values of these types.
+func (c *jsonColumn) node() *node {
+	n := &node{name: c.name, leaf: true, rep: optional, enc: &parquet.Plain}
+	switch c.kind {
+	case 0:
+		n.typ = parquet.NullType
+		n.stored = annotated{Type: parquet.Int32Type, logical: &format.LogicalType{Value: &format.NullType{}}}
+		return n
+	case jsonBool:
+		n.typ = parquet.BooleanType
+	case jsonInt, jsonLong, jsonInt | jsonLong:
+		n.typ = parquet.Int64Type
+	case jsonFloat, jsonFloat | jsonInt:
+		n.typ = parquet.DoubleType
+	default:
+		n.typ = parquet.String().Type()
+	}
+	n.stored = n.typ
+	return n
+}
+
+func (t *jsonTable) schema() *node {
+	root := &node{name: "schema", typ: parquet.Group{}.Type()}
+	for i := range t.columns {
+		root.fields = append(root.fields, t.columns[i].node())
+	}
+	root.stored = root.typ
+	root.number(0, 0)
+	return root
+}
+
+// parse reads the line at hand.
+func (t *jsonTable) parse(line []byte) error {
+	if !utf8.Valid(line) {
+		return ErrUTF8
+	}
+	if line[0] != '{' {
+		return fmt.Errorf("it begins with %q: JSON lines are objects, one a line", line[:1])
+	}
+	clear(t.values)
+	if err := json.Unmarshal(line, &t.values); err != nil {
+		return fmt.Errorf("not a JSON object: %w", err)
+	}
+	return nil
+}
+
+func (t *jsonTable) look(line []byte) error {
+	if err := t.parse(line); err != nil {
+		return err
+	}
+	known := 0
+	for key, v := range t.values {
+		if i, ok := t.index[key]; ok {
+			t.columns[i].kind |= kindOf(v)
+			known++
+		}
+	}
+	if known == len(t.values) {
+		return nil
+	}
+	return t.newKeys(line)
+}
+
+// newKeys adds the keys that are new, in the order of the line.
+func (t *jsonTable) newKeys(line []byte) error {
+	d := json.NewDecoder(bytes.NewReader(line))
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var v json.RawMessage
+		if err := d.Decode(&v); err != nil {
+			return err
+		}
+		name, _ := key.(string)
+		if _, ok := t.index[name]; ok {
+			continue
+		}
+		if name == "" || len(t.columns) == maxJSONColumns {
+			return fmt.Errorf("key %q: names are not empty, and there are at most %d", name, maxJSONColumns)
+		}
+		t.index[name] = len(t.columns)
+		t.columns = append(t.columns, jsonColumn{name, kindOf(t.values[name])})
+	}
+	return nil
+}
+
+// row is the line as a record of the schema.
+func (t *jsonTable) row(line []byte) (Record, error) {
+	if err := t.parse(line); err != nil {
+		return Record{}, err
+	}
+	t.row1 = t.row1[:0]
+	for i := range t.columns {
+		v, err := t.columns[i].value(t.values[t.columns[i].name])
+		if err != nil {
+			return Record{}, err
+		}
+		def := 1
+		if v.IsNull() {
+			def = 0
+		}
+		t.row1 = append(t.row1, v.Level(0, def, i))
+	}
+	return Record{values: t.row1}, nil
+}
+
+func (c *jsonColumn) value(v json.RawMessage) (parquet.Value, error) {
+	if len(v) == 0 || v[0] == 'n' {
+		return parquet.Value{}, nil
+	}
+	switch c.kind {
+	case jsonBool:
+		return parquet.BooleanValue(v[0] == 't'), nil
+	case jsonInt, jsonLong, jsonInt | jsonLong:
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		return parquet.Int64Value(n), err
+	case jsonFloat, jsonFloat | jsonInt:
+		f, err := strconv.ParseFloat(string(v), 64)
+		return parquet.DoubleValue(f), err
+	}
+	if v[0] == '"' {
+		var s string
+		err := json.Unmarshal(v, &s)
+		return parquet.ByteArrayValue([]byte(s)), err
+	}
+	return parquet.ByteArrayValue(bytes.Clone(v)), nil
+}

@@ -1,0 +1,86 @@
+package datasets
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/parquet-go/parquet-go"
+)
+
+// OpenStream reads r to its end and opens what it had as an [Input]: JSON lines (see
+// [JSONLines]) or Arrow IPC, as its first bytes say. The rows are kept as a Parquet
+// file in a folder of its own until Close. name stands for the path of the file.
+func OpenStream(r io.Reader, name string) (in *Input, err error) {
+	dir, err := os.MkdirTemp("", "glmbatch-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(dir)
+		}
+	}()
+	raw, err := os.Create(filepath.Join(dir, "stream"))
+	if err != nil {
+		return nil, err
+	}
+	defer raw.Close()
+	if _, err = io.Copy(raw, r); err != nil {
+		return nil, badFile(name, err)
+	}
+	if _, err = raw.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	table := filepath.Join(dir, "stream.parquet")
+	if err = convert(raw, name, table); err != nil {
+		return nil, err
+	}
+	if err = os.Remove(raw.Name()); err != nil {
+		return nil, err
+	}
+	if in, err = Open([]string{table}); err != nil {
+		return nil, err
+	}
+	in.temp = dir
+	f := &in.Files[0]
+	f.Path, f.local, f.ModTime = name, table, 0 // the same bytes are the same input, whenever they come
+	return in, nil
+}
+
+// convert writes a stream's rows as a Parquet file.
+func convert(raw io.ReadSeeker, name, path string) error {
+	head := make([]byte, 8)
+	n, err := io.ReadFull(raw, head)
+	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
+		return badFile(name, err)
+	}
+	head = head[:n]
+	if _, err := raw.Seek(0, io.SeekStart); err != nil {
+		return badFile(name, err)
+	}
+	switch {
+	case len(bytes.TrimSpace(head)) == 0:
+		return badFile(name, errors.New("it is empty: give JSON lines or Arrow IPC"))
+	case bytes.HasPrefix(head, []byte(parquetMagic)):
+		return badFile(name, errors.New("a Parquet file cannot be read as a stream: name the file itself"))
+	case bytes.HasPrefix(head, []byte("ARROW1")), bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
+		return badFile(name, errors.New("Arrow IPC is not read yet: give JSON lines"))
+	}
+	return JSONLines(raw, name, path)
+}
+
+// Close removes what the input keeps on disk.
+func (in *Input) Close() error {
+	if in.temp == "" {
+		return nil
+	}
+	return os.RemoveAll(in.temp)
+}
+
+// tableOf is the schema of files whose rows are all ours to give.
+func tableOf(root *node, meta map[string]string) *Output {
+	return &Output{inputs: root.leaves, schema: parquet.NewSchema("schema", root), meta: meta}
+}

@@ -67,7 +67,7 @@ func convert(raw io.ReadSeeker, name, path string) error {
 	case bytes.HasPrefix(head, []byte(parquetMagic)):
 		return badFile(name, errors.New("a Parquet file cannot be read as a stream: name the file itself"))
 	case bytes.HasPrefix(head, []byte("ARROW1")), bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
-		return badFile(name, errors.New("Arrow IPC is not read yet: give JSON lines"))
+		return badFile(name, errors.New("it is Arrow IPC, which is not read yet: give JSON lines"))
 	}
 	return JSONLines(raw, name, path)
 }

@@ -2,6 +2,8 @@ module glmbatch
 
 go 1.26.0
 
+toolchain go1.26.11
+
 require (
 	github.com/NVIDIA/go-nvml v0.13.4-1
 	github.com/apache/arrow/go/v17 v17.0.0

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Compiles src/*.cu into images/*.fatbin for every architecture, and notes the
-# sources' hash and the images' matrix instructions. nvcc comes from the PATH or NVCC, else from PyPI into .cache.
+# hashes of sources and images and the images' matrix instructions. nvcc comes from the PATH or NVCC, else from
+# PyPI into .cache, by toolchain.txt.
 # With the argument "headers": prints the folder of cuda.h, fetched where needed.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -11,19 +12,19 @@ headers() { # folder with cuda.h
   find "$root/.cache/cuda" -path '*/include/cuda.h' -printf '%h\n' 2>/dev/null | head -n 1 || true
 }
 venv=$root/.cache/cuda
-fetch() { # packages from PyPI
+fetch() { # packages of toolchain.txt whose names match, from PyPI, with the hashes there
   [ -d "$venv" ] || python3 -m venv "$venv"
-  "$venv/bin/pip" install -q --disable-pip-version-check "$@"
+  "$venv/bin/pip" install -q --disable-pip-version-check --require-hashes -r <(grep -E "^nvidia-($1)==" toolchain.txt)
 }
 if [ "${1:-}" = headers ]; then
   d=$(headers)
-  [ -n "$d" ] || { fetch 'nvidia-cuda-runtime==13.0.*' >&2; d=$(headers); }
+  [ -n "$d" ] || { fetch 'cuda-runtime' >&2; d=$(headers); }
   cd "$d" && pwd
   exit
 fi
 if [ -z "${NVCC:-}" ] && ! NVCC=$(command -v nvcc); then
   if ! find "$venv" -name nvcc -type f 2>/dev/null | grep -q .; then
-    fetch 'nvidia-cuda-nvcc==13.0.*' 'nvidia-cuda-runtime==13.0.*' 'nvidia-cuda-crt==13.0.*' 'nvidia-nvvm==13.0.*' 'nvidia-cuda-cccl==13.0.*'
+    fetch 'cuda-nvcc|cuda-runtime|cuda-crt|nvvm|cuda-cccl'
   fi
   NVCC=$(find "$venv" -name nvcc -type f | head -n 1)
 fi
@@ -35,4 +36,5 @@ for f in src/*.cu; do
   "$NVCC" -std=c++17 -O3 --fatbin -Xfatbin -compress-all "${arch[@]}" -o "$out" "$f"
 done
 cat src/*.cu src/*.cuh | sha256sum | cut -d' ' -f1 > images/SOURCES.sha256
+(cd images && LC_ALL=C sha256sum ./*.fatbin) > images/SHA256SUMS
 bash disasm.sh

@@ -8,7 +8,7 @@ venv=../../.cache/cuda
 if ! command -v cuobjdump nvdisasm >/dev/null || [ "$(command -v cuobjdump nvdisasm | wc -l)" != 2 ]; then
   if ! find "$venv" -name nvdisasm -type f 2>/dev/null | grep -q .; then
     [ -d "$venv" ] || python3 -m venv "$venv"
-    "$venv/bin/pip" install -q --disable-pip-version-check nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm
+    "$venv/bin/pip" install -q --disable-pip-version-check --require-hashes -r <(grep -E "^nvidia-cuda-(cuobjdump|nvdisasm)==" toolchain.txt)
   fi
   PATH=$(dirname "$(find "$venv" -name nvdisasm -type f | head -n 1)"):$PATH
 fi

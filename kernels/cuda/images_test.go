@@ -37,6 +37,37 @@ func TestImagesMatchSources(t *testing.T) {
 	}
 }
 
+// The images are those that the compiler wrote: each has its hash.
+func TestImageHashes(t *testing.T) {
+	b, err := os.ReadFile("images/SHA256SUMS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		hash, name, ok := strings.Cut(strings.TrimSpace(line), "  ./")
+		if !ok {
+			t.Fatalf("SHA256SUMS: %q is not a hash and a name", line)
+		}
+		want[name] = hash
+	}
+	files, _ := filepath.Glob("images/*.fatbin")
+	for _, f := range files {
+		image, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, name := sha256.Sum256(image), filepath.Base(f)
+		if got := hex.EncodeToString(h[:]); got != want[name] {
+			t.Errorf("%s has hash %s, SHA256SUMS says %q: run make kernels", name, got, want[name])
+		}
+		delete(want, name)
+	}
+	for name := range want {
+		t.Errorf("SHA256SUMS has %s, images has not", name)
+	}
+}
+
 // What the images' disassembly has, by image and architecture: each product's
 // matrix instruction.
 func TestMatrixInstructions(t *testing.T) {

@@ -39,10 +39,19 @@ golden: ## rewrite the golden files of tests
 bench: ## speed and memory, printed as Go benchmark lines
 	$(GO) test -run='^$$' -bench=. -benchmem ./...
 
+# Minimising an input that only covers more takes up to a minute of silence for each:
+# once is enough.
+FUZZTIME ?= 20s
 .PHONY: fuzz
-fuzz: ## each fuzz target for 20 s
+fuzz: ## each fuzz target for 20 s (FUZZTIME=10m)
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list='^Fuzz' $$p | grep ^Fuzz); do \
-		$(GO) test -run='^$$' -fuzz="^$$f$$" -fuzztime=20s $$p || exit 1; done; done
+		echo "$$p $$f"; $(GO) test -run='^$$' -fuzz="^$$f$$" -fuzztime=$(FUZZTIME) -fuzzminimizetime=1x $$p || exit 1; done; done
+
+# The advisories come over the network: where they cannot be had, that is said, and
+# is not a failure of the program.
+.PHONY: vuln
+vuln: ## known vulnerabilities that the program can reach
+	@bash .ci/vuln
 
 .PHONY: interop
 interop: ## check files with DuckDB, pyarrow, pandas, polars and tokenizers (makes .venv)
@@ -69,6 +78,10 @@ cuda-test: ## vet and test what the tag cuda adds; the device's own suite needs 
 .PHONY: sanitize
 sanitize: ## the device suite under compute-sanitizer's memcheck and racecheck (needs a GPU)
 	$(CUDA) GO=$(GO) bash kernels/cuda/sanitize.sh
+
+.PHONY: notices
+notices: ## THIRD_PARTY.txt: the libraries that the program links, and their licences
+	bash .ci/notices > THIRD_PARTY.tmp && mv THIRD_PARTY.tmp THIRD_PARTY.txt
 
 .PHONY: clean
 clean: ## remove what the targets made

@@ -7,6 +7,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/format"
 )
 
 // arrowSchemaKey is where Arrow's writers store the schema that a Parquet file
@@ -63,6 +64,14 @@ func parquetArrowType(n parquet.Node) arrow.DataType {
 	fields := n.Fields()
 	switch {
 	case n.Leaf():
+		if lt := n.Type().LogicalType(); lt != nil { // of partition columns
+			switch lt.Value.(type) {
+			case *format.DateType:
+				return arrow.PrimitiveTypes.Date32
+			case *format.TimestampType:
+				return &arrow.TimestampType{Unit: arrow.Microsecond}
+			}
+		}
 		switch n.Type().Kind() {
 		case parquet.Int32:
 			return arrow.PrimitiveTypes.Int32

@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/parquet-go/parquet-go"
 )
 
 // File is one file of an [Input], with what identifies its contents.
@@ -13,16 +16,17 @@ type File struct {
 	Size    int64  `json:"size"`
 	ModTime int64  `json:"mtime_ns"` // since 1970
 	Rows    int64  `json:"rows"`
-	Footer  string `json:"footer_sha256"` // of the footer, which has the sizes and statistics of every column
+	Footer  string `json:"footer_sha256"` // of the footer, which has the sizes and statistics of every column, and of the path's partition columns
 
-	data   []byte    // of a file in memory; nil: it is on disk
-	local  string    // where it is on disk, if not at Path
-	leaves []leafMap // how its leaf columns become the table's; nil: as they are
+	data   []byte          // of a file in memory; nil: it is on disk
+	local  string          // where it is on disk, if not at Path
+	leaves []leafMap       // how its leaf columns become the table's; nil: as they are
+	hive   []parquet.Value // of the table's partition columns, by their leaf columns
 }
 
 // leafMap places one leaf column of a file in the table.
 type leafMap struct {
-	to    int
+	to    int // -1: the value is left out
 	shift int // added to definition levels: the column is optional in the table but not in the file
 }
 
@@ -33,6 +37,7 @@ type Input struct {
 	Rows  int64
 
 	root *node
+	hive []*node           // of root's fields, those that come from the files' paths
 	meta map[string]string // of the first file
 	temp string            // folder that Close removes; "": none
 }
@@ -74,9 +79,13 @@ func open(sources []source) (*Input, error) {
 			return nil, badFile(sources[i].path, err)
 		}
 	}
+	if !sources[0].bare {
+		in.partition()
+	}
 	in.root.number(0, 0)
 	for i, root := range roots {
 		in.Files[i].leaves = in.place(root)
+		in.Files[i].numberHive(in)
 	}
 	return in, nil
 }
@@ -148,6 +157,13 @@ func (in *Input) place(root *node) []leafMap {
 	for i := range root.fields {
 		c := root.child(i)
 		t := in.root.field(c.name)
+		if t == nil || slices.Contains(in.hive, t) { // the path has it
+			for l := range c.leaves {
+				maps[c.first+l] = leafMap{to: -1}
+			}
+			same = false
+			continue
+		}
 		shift := 0
 		if t.rep == optional && c.rep == required {
 			shift = 1
@@ -191,5 +207,5 @@ func (in *Input) Paths() string {
 
 // OpenBytes is [Open] for one file in memory, under a name for messages.
 func OpenBytes(name string, data []byte) (*Input, error) {
-	return open([]source{{name, data}})
+	return open([]source{{path: name, data: data, bare: true}})
 }

@@ -59,6 +59,7 @@ const (
 type source struct {
 	path string
 	data []byte // nil: on disk
+	bare bool   // the path is not the user's: its folders are no partition columns
 }
 
 // parquetFile is an open file whose footer has been checked against its size.

@@ -83,7 +83,7 @@ func (r *Reader) Read() ([]Record, error) {
 		}
 		row := r.buf[r.taken]
 		r.taken++
-		if err := b.add(r.next, row, r.in.Files[r.file].leaves); err != nil {
+		if err := b.add(r.next, row, &r.in.Files[r.file]); err != nil {
 			return nil, badFile(r.in.Files[r.file].Path, fmt.Errorf("row %d: %w", r.next, err))
 		}
 		r.next++
@@ -136,7 +136,7 @@ func (r *Reader) advanceFile() error {
 			skip -= f.Rows
 			continue
 		}
-		open, err := openParquet(source{cmp.Or(f.local, f.Path), f.data})
+		open, err := openParquet(source{path: cmp.Or(f.local, f.Path), data: f.data})
 		if err != nil {
 			return err
 		}
@@ -185,16 +185,20 @@ type batch struct {
 	bytes   int
 }
 
-func (b *batch) add(index int64, row parquet.Row, leaves []leafMap) error {
+func (b *batch) add(index int64, row parquet.Row, file *File) error {
+	leaves := file.leaves
 	if b.records == nil {
 		b.records = make([]Record, 0, batchRows)
 		b.ends = make([]int, 0, batchRows)
-		b.values = make([]parquet.Value, 0, batchRows*len(row))
+		b.values = make([]parquet.Value, 0, batchRows*(len(row)+len(file.hive)))
 	}
 	start := len(b.values)
 	size := 0
 	for _, v := range row {
 		rep, def, col := v.RepetitionLevel(), v.DefinitionLevel(), v.Column()
+		if leaves != nil && col >= 0 && col < len(leaves) && leaves[col].to < 0 {
+			continue
+		}
 		switch v.Kind() {
 		case parquet.ByteArray:
 			v = parquet.ByteArrayValue(b.copy(v.ByteArray()))
@@ -215,10 +219,11 @@ func (b *batch) add(index int64, row parquet.Row, leaves []leafMap) error {
 		}
 		b.values = append(b.values, v.Level(rep, def, col))
 	}
+	b.values = append(b.values, file.hive...)
 	if leaves != nil {
 		sortByColumn(b.values[start:])
 	}
-	b.bytes += size + len(row)*valueBytes
+	b.bytes += size + (len(row)+len(file.hive))*valueBytes
 	if size > maxRow {
 		return fmt.Errorf("the row has %d bytes", size)
 	}

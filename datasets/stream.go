@@ -41,7 +41,7 @@ func OpenStream(r io.Reader, name string) (in *Input, err error) {
 	if err = os.Remove(raw.Name()); err != nil {
 		return nil, err
 	}
-	if in, err = Open([]string{table}); err != nil {
+	if in, err = open([]source{{path: table, bare: true}}); err != nil {
 		return nil, err
 	}
 	in.temp = dir

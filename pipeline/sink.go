@@ -122,7 +122,9 @@ func (s *sink) abort() {
 }
 
 func (s *sink) row(r *row) error {
-	s.count.PromptTokens.Add(int64(len(r.prompt)))
+	if r.err == nil { // tokens of rows that were not run are no throughput
+		s.count.PromptTokens.Add(int64(len(r.prompt)))
+	}
 	if r.cut > 0 {
 		s.count.Truncated.Add(1)
 	}

@@ -98,12 +98,17 @@ func newRootCommand() *cobra.Command {
   glmbatch doctor --config glm-5     # would the full model fit here?`,
 		Args:          noCommand,
 		RunE:          showHelp,
+		Version:       versionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PersistentPreRunE: func(c *cobra.Command, args []string) error {
+			return withCode(exitInput, givenEmpty(c.Flags()))
+		},
 	}
+	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return withCode(exitInput, fmt.Errorf("%s (see '%s --help')", plainFlag(err), c.CommandPath()))
+		return withCode(exitInput, fmt.Errorf("%s%s (see '%s --help')", plainFlag(err), likelyFlag(c, err), c.CommandPath()))
 	})
 	root.AddCommand(
 		newImportCommand(),

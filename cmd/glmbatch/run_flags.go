@@ -147,6 +147,11 @@ func (r *runFlags) check(args []string) error {
 	if r.out == "" && !r.dryRun {
 		usage("--out DIR is missing")
 	}
+	for flag, path := range map[string]string{"out": r.out, "model": r.model} {
+		if scheme := datasets.Scheme(path); scheme != "" {
+			usage("--%s %s: %s:// is no folder of this machine: give a folder, or mount it", flag, path, scheme)
+		}
+	}
 	errs = append(errs, checkTP(r.tp), inRange("kv-tokens", r.kvTokens, 0, 1<<31), inRange("max-seqs", r.maxSeqs, 0, 1<<16),
 		inRange("max-batch-tokens", r.maxBatchTokens, 0, 1<<20), inRange("max-errors", r.maxErrors, 0, math.MaxInt64))
 	if r.kvTokens > 0 && r.kvTokens < leastContext {

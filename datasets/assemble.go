@@ -207,6 +207,10 @@ func (a *assembler) scalar(n *node, v parquet.Value) {
 	if lt := n.typ.LogicalType(); lt != nil && a.logical(lt, v) {
 		return
 	}
+	if v.Kind() == parquet.FixedLenByteArray && len(v.ByteArray()) == 2 && isHalf(n) {
+		a.float(half(v.ByteArray()), 32)
+		return
+	}
 	switch v.Kind() {
 	case parquet.Boolean:
 		a.dst = strconv.AppendBool(a.dst, v.Boolean())

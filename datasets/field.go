@@ -18,7 +18,7 @@ const (
 	Other Shape = iota
 	Text        // string, large_string, dictionary of strings, or bytes without a type
 	Int
-	Float
+	Float // also decimals and half floats
 	Bool
 	List   // also of lists and structs
 	Struct // also maps
@@ -41,6 +41,39 @@ func (in *Input) Lookup(name string) (Field, bool) {
 	return Field{Name: name, Shape: shape(n), node: n}, true
 }
 
+// Element is what a list holds; Other if the field is none.
+func (f Field) Element() Shape {
+	switch {
+	case f.Shape != List:
+		return Other
+	case f.node.rep == repeated: // of no list type: it is its own element
+		one := *f.node
+		one.rep = required
+		return shape(&one)
+	case len(f.node.fields) != 1:
+		return Other
+	}
+	e := element(f.node.child(0))
+	if e == f.node.child(0) {
+		one := *e
+		one.rep = required
+		return shape(&one)
+	}
+	return shape(e)
+}
+
+// Names are the columns' names, in order.
+func (in *Input) Names() []string {
+	names := make([]string, len(in.root.fields))
+	for i := range names {
+		names[i] = in.root.child(i).name
+	}
+	return names
+}
+
+// Metadata is a value of the first file's own metadata; "": it has none.
+func (in *Input) Metadata(key string) string { return in.meta[key] }
+
 // Type describes the column's type for messages.
 func (f Field) Type() string { return signature(f.node) }
 
@@ -52,6 +85,9 @@ func shape(n *node) Shape {
 		return Struct
 	case n.isNull():
 		return Null
+	}
+	if isDecimal(n) || isHalf(n) {
+		return Float
 	}
 	switch n.typ.Kind() {
 	case parquet.Boolean:

@@ -189,13 +189,7 @@ func (n *node) field(name string) *node {
 }
 
 // ColumnNames lists the columns for messages: "a, b, c".
-func (in *Input) ColumnNames() string {
-	names := make([]string, len(in.root.fields))
-	for i := range names {
-		names[i] = in.root.child(i).name
-	}
-	return strings.Join(names, ", ")
-}
+func (in *Input) ColumnNames() string { return strings.Join(in.Names(), ", ") }
 
 // Paths lists the files for messages.
 func (in *Input) Paths() string {

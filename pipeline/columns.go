@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,16 +21,14 @@ type columns struct {
 	Notes    []string        // what a user may want to know of the choice
 }
 
-// paramColumn is one parameter's own column.
-type paramColumn struct {
-	field datasets.Field
-	param *param
-}
-
 var (
 	promptNames = []string{"prompt", "text", "question"}
 	paramNames  = []string{"sampling_params", "generation_params"}
 )
+
+// NoColumn stands for no column where a flag names one: what would be found by its
+// name is only data then.
+const NoColumn = "none"
 
 func findColumns(in *datasets.Input, o *Options) (*columns, error) {
 	c := &columns{}
@@ -43,24 +42,15 @@ func findColumns(in *datasets.Input, o *Options) (*columns, error) {
 	if c.tools, err = optionalColumn(in, o.ToolsColumn, "tools", datasets.Text, datasets.List); err != nil {
 		return nil, err
 	}
+	if c.tools != nil && c.tools.Shape == datasets.List && !slices.Contains([]datasets.Shape{datasets.Struct, datasets.Null}, c.tools.Element()) {
+		return nil, cannotWork(in, *c.tools, "--tools-column", "tools are structs, or JSON text")
+	}
 	if o.Check != "" {
 		if c.check, err = optionalColumn(in, o.Check, o.Check, datasets.Text); err != nil {
 			return nil, err
 		}
 	}
-	if o.IgnoreRowParams {
-		return c, nil
-	}
-	for _, name := range paramNames {
-		if f, ok := in.Lookup(name); ok && slices.Contains([]datasets.Shape{datasets.Struct, datasets.Text}, f.Shape) {
-			c.params = &f
-			break
-		}
-	}
-	for i := range params {
-		c.findParam(in, &params[i])
-	}
-	return c, nil
+	return c, c.findParams(in, o)
 }
 
 func (c *columns) findPrompt(in *datasets.Input, o *Options) error {
@@ -83,6 +73,9 @@ func (c *columns) findPrompt(in *datasets.Input, o *Options) error {
 	}
 	switch f.Shape {
 	case datasets.List:
+		if e := f.Element(); e != datasets.Struct && e != datasets.Null {
+			return fmt.Errorf("%s: column %q is %s; messages are structs with role and content: name another column with --prompt-column", in.Paths(), name, f.Type())
+		}
 		messages = true
 	case datasets.Text, datasets.Null:
 	default:
@@ -92,23 +85,19 @@ func (c *columns) findPrompt(in *datasets.Input, o *Options) error {
 	return nil
 }
 
-// optionalColumn finds a column that was named by flag, or one of the usual name
-// if it has a fitting type.
+// optionalColumn finds a column that was named by flag, or one of the usual name.
 func optionalColumn(in *datasets.Input, named, usual string, shapes ...datasets.Shape) (*datasets.Field, error) {
-	name := named
-	if name == "" {
-		name = usual
-	}
+	name := cmp.Or(named, usual)
 	f, ok := in.Lookup(name)
 	switch {
-	case !ok && named == "":
+	case !ok && (named == "" || named == NoColumn):
 		return nil, nil
 	case !ok:
 		return nil, noColumn(in, name)
 	case slices.Contains(shapes, f.Shape), f.Shape == datasets.Null:
 		return &f, nil
 	case named == "":
-		return nil, nil
+		return nil, cannotWork(in, f, "--"+usual+"-column", "it cannot be used for "+usual)
 	}
 	return nil, fmt.Errorf("%s: column %q is %s, which cannot be used here", in.Paths(), name, f.Type())
 }
@@ -117,20 +106,38 @@ func noColumn(in *datasets.Input, name string) error {
 	return fmt.Errorf("%s: no column %q; the columns are %s", in.Paths(), name, in.ColumnNames())
 }
 
-// findParam finds a parameter's own column, if it can have one.
-func (c *columns) findParam(in *datasets.Input, p *param) {
-	if p.column == nil {
-		return
+// cannotWork refuses a column that was found by its name.
+func cannotWork(in *datasets.Input, f datasets.Field, flag, why string) error {
+	return fmt.Errorf("%s: column %q is %s: %s; %s %s leaves it as data, or name another column with it", in.Paths(), f.Name, f.Type(), why, flag, NoColumn)
+}
+
+// Taken lists the columns that steer the rows, as "prompt", or "temperature from t".
+func (c *columns) Taken() []string {
+	what := "prompt"
+	if c.messages {
+		what = "messages"
 	}
-	for _, name := range p.names {
-		f, ok := in.Lookup(name)
-		if !ok {
-			continue
+	list := []string{from(what, c.prompt.Name)}
+	for _, o := range []struct {
+		what  string
+		field *datasets.Field
+	}{{"system", c.system}, {"tools", c.tools}, {"parameters", c.params}} {
+		if o.field != nil {
+			list = append(list, from(o.what, o.field.Name))
 		}
-		if slices.Contains(p.column, f.Shape) {
-			c.single = append(c.single, paramColumn{f, p})
-			return
-		}
-		c.Notes = append(c.Notes, fmt.Sprintf("column %q is %s, so it is not taken for a sampling parameter", name, f.Type()))
 	}
+	for _, s := range c.single {
+		list = append(list, from(s.param.names[0], s.field.Name))
+	}
+	if c.check != nil {
+		list = append(list, from("right answers", c.check.Name))
+	}
+	return list
+}
+
+func from(what, column string) string {
+	if what == column {
+		return what
+	}
+	return what + " from " + column
 }

@@ -38,36 +38,36 @@ const leastTopP = 1e-30
 // param is one parameter as columns, JSON and flags name it.
 type param struct {
 	names  []string         // the first is ours
-	column []datasets.Shape // of a column with it; nil: it has none, it is for all rows
+	column []datasets.Shape // of a column with it; nil: it has none
 	set    func(p *Params, v json.RawMessage) error
+	usual  func(p *Params) bool // a value that a column may have which nobody named; nil: all
+	within string               // the usual values in words
 }
 
 var (
 	numbers = []datasets.Shape{datasets.Int, datasets.Float, datasets.Null}
 	texts   = []datasets.Shape{datasets.Text, datasets.List, datasets.Null}
-	lists   = []datasets.Shape{datasets.List, datasets.Null}
+	lists   = []datasets.Shape{datasets.List, datasets.Text, datasets.Null} // text: JSON
 	flags   = []datasets.Shape{datasets.Bool, datasets.Null}
 )
 
 // params is the table of all parameters. Values are JSON.
 var params = []param{
-	{[]string{"temperature"}, numbers, number(0, 100, func(p *Params, v float64) { p.Temperature = float32(v) })},
-	{[]string{"top_p"}, numbers, number(0, 1, func(p *Params, v float64) { p.TopP = float32(max(v, leastTopP)) })},
-	{[]string{"min_p"}, numbers, number(0, 1, func(p *Params, v float64) { p.MinP = float32(v) })},
-	{[]string{"repetition_penalty"}, numbers, number(0.001, 1000, func(p *Params, v float64) { p.Repetition = float32(v) })},
-	{[]string{"top_k"}, numbers, integer(-1, math.MaxInt32, func(p *Params, v int64) { p.TopK = int(max(v, 0)) })}, // -1 is vLLM's "off"
-	{[]string{"max_tokens", "max_new_tokens", "max_completion_tokens"}, numbers, integer(1, math.MaxInt32, func(p *Params, v int64) { p.MaxTokens = int(v) })},
-	{[]string{"n"}, numbers, integer(1, maxSamples, func(p *Params, v int64) { p.N = int(v) })},
-	{[]string{"seed"}, numbers, integer(math.MinInt64, math.MaxInt64, func(p *Params, v int64) { p.Seed = &v })},
-	{[]string{"stop"}, texts, setStop},
-	{[]string{"stop_token_ids"}, lists, setStopTokens},
-	{[]string{"ignore_eos"}, flags, setIgnoreEOS},
-	{[]string{"logprobs"}, nil, integer(0, kernels.MaxLogprobs, func(p *Params, v int64) { p.Logprobs = int(v) + 1 })}, // it decides the output's columns
+	{[]string{"temperature"}, numbers, number(0, 100, func(p *Params, v float64) { p.Temperature = float32(v) }), func(p *Params) bool { return p.Temperature <= 2 }, "from 0 to 2"},
+	{[]string{"top_p"}, numbers, number(0, 1, func(p *Params, v float64) { p.TopP = float32(max(v, leastTopP)) }), nil, "from 0 to 1"},
+	{[]string{"min_p"}, numbers, number(0, 1, func(p *Params, v float64) { p.MinP = float32(v) }), nil, "from 0 to 1"},
+	{[]string{"repetition_penalty"}, numbers, number(0.001, 1000, func(p *Params, v float64) { p.Repetition = float32(v) }), func(p *Params) bool { return p.Repetition >= .5 && p.Repetition <= 2 }, "from 0.5 to 2"},
+	{[]string{"top_k"}, numbers, integer(-1, math.MaxInt32, func(p *Params, v int64) { p.TopK = int(max(v, 0)) }), func(p *Params) bool { return p.TopK <= 1000 }, "from -1 to 1000"}, // -1 is vLLM's "off"
+	{[]string{"max_tokens", "max_new_tokens", "max_completion_tokens"}, numbers, integer(1, math.MaxInt32, func(p *Params, v int64) { p.MaxTokens = int(v) }), nil, "from 1"},
+	{[]string{"n"}, numbers, integer(1, maxSamples, func(p *Params, v int64) { p.N = int(v) }), func(p *Params) bool { return p.N <= 16 }, "from 1 to 16"},
+	{[]string{"seed"}, numbers, integer(math.MinInt64, math.MaxInt64, func(p *Params, v int64) { p.Seed = &v }), nil, "a whole number"},
+	{[]string{"stop"}, texts, setStop, nil, "text or a list of it"},
+	{[]string{"stop_token_ids"}, lists, setStopTokens, nil, "a list of token ids"},
+	{[]string{"ignore_eos"}, flags, setIgnoreEOS, nil, "true or false"},
+	{[]string{"logprobs"}, nil, setLogprobs, nil, ""},
+	{[]string{"top_logprobs"}, nil, setTopLogprobs, nil, ""},
+	{[]string{"do_sample"}, nil, setDoSample, nil, ""},
 }
-
-// neutral are parameters of other engines that may be given with the value that
-// does nothing.
-var neutral = map[string]float64{"frequency_penalty": 0, "presence_penalty": 0, "length_penalty": 1, "best_of": 1, "typical_p": 1, "do_sample": 1}
 
 func findParam(name string) *param {
 	for i := range params {
@@ -91,17 +91,32 @@ func (p *Params) SetJSON(text []byte) error {
 		}
 		known := findParam(name)
 		if known == nil {
-			var f float64
-			if same, ok := neutral[name]; ok && json.Unmarshal(v, &f) == nil && f == same {
-				continue
+			if err := unknown(name, v); err != nil {
+				return err
 			}
-			return fmt.Errorf("parameter %q is not supported", name)
+			continue
 		}
 		if err := known.set(p, v); err != nil {
 			return fmt.Errorf("parameter %s: %w", name, err)
 		}
 	}
+	if v := object["do_sample"]; string(v) == "false" || string(v) == "0" {
+		p.Temperature = 0 // whatever it says besides
+	}
 	return nil
+}
+
+// unknown is why a parameter that is none of ours is refused; nil: its value changes
+// nothing.
+func unknown(name string, v json.RawMessage) error {
+	f := findField(name)
+	switch {
+	case f == nil:
+		return fmt.Errorf("parameter %s is not known: docs/parameters.md has the list", short(strconv.AppendQuote(nil, name)))
+	case f.takes(v):
+		return nil
+	}
+	return fmt.Errorf("parameter %s: %s is not supported: %s", name, short(v), f.why)
 }
 
 // Set sets one parameter from its JSON value. The error does not name it.
@@ -183,6 +198,37 @@ func setStopTokens(p *Params, v json.RawMessage) error {
 
 func setIgnoreEOS(p *Params, v json.RawMessage) error {
 	if json.Unmarshal(v, &p.IgnoreEOS) != nil {
+		return fmt.Errorf("%s is not true or false", short(v))
+	}
+	return nil
+}
+
+// setLogprobs takes vLLM's number of alternatives and OpenAI's true.
+func setLogprobs(p *Params, v json.RawMessage) error {
+	switch string(v) {
+	case "true":
+		p.Logprobs = max(p.Logprobs, 1)
+		return nil
+	case "false":
+		p.Logprobs = 0
+		return nil
+	}
+	return integer(0, kernels.MaxLogprobs, func(p *Params, v int64) { p.Logprobs = int(v) + 1 })(p, v)
+}
+
+// setTopLogprobs is OpenAI's, and comes after logprobs.
+func setTopLogprobs(p *Params, v json.RawMessage) error {
+	return integer(0, kernels.MaxLogprobs, func(p *Params, v int64) {
+		if p.Logprobs > 0 || v > 0 {
+			p.Logprobs = int(v) + 1
+		}
+	})(p, v)
+}
+
+// setDoSample checks transformers' switch: false is temperature 0, which SetJSON
+// sees to; with true the temperature decides.
+func setDoSample(_ *Params, v json.RawMessage) error {
+	if !slices.Contains([]string{"true", "false", "0", "1"}, string(v)) {
 		return fmt.Errorf("%s is not true or false", short(v))
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"strings"
 
 	"glmbatch/datasets"
 )
@@ -15,6 +16,7 @@ type Plan struct {
 	Options  Options
 	From, To int64    // input rows
 	Notes    []string // what a user may want to know of the choice of columns
+	Taken    []string // the columns that steer rows, as "system" or "temperature from t"
 
 	in   *datasets.Input
 	cols *columns
@@ -30,7 +32,7 @@ func NewPlan(in *datasets.Input, o Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Options: o, in: in, cols: cols, Notes: cols.Notes}
+	p := &Plan{Options: o, in: in, cols: cols, Notes: cols.Notes, Taken: cols.Taken()}
 	p.From, p.To = o.rows(in.Rows)
 	return p, nil
 }
@@ -66,7 +68,7 @@ func (p *Plan) Settings() map[string]string {
 		"--limit":       strconv.FormatInt(o.Limit, 10),
 		"--shard":       strconv.Itoa(o.Shard) + "/" + strconv.Itoa(o.Shards),
 		"--token-ids":   strconv.FormatBool(o.TokenIDs),
-		"--row-params":  strconv.FormatBool(!o.IgnoreRowParams),
+		"columns":       strings.Join(p.Taken, ", "),
 		"context":       strconv.Itoa(o.Context),
 	}
 	for flag, f := range map[string]*datasets.Field{"system column": p.cols.system, "tools column": p.cols.tools, "parameters column": p.cols.params} {

@@ -185,11 +185,14 @@ func (p *preparer) rowParams(r *row) *rowError {
 	for _, c := range p.cols.single {
 		v, ok, err := c.field.JSON(nil, r.record)
 		if err == nil && ok {
-			err = c.param.set(&r.params, v)
+			err = c.set(&r.params, v)
 		}
 		if err != nil {
 			return badRow(BadParams, "column %s: %v", c.field.Name, err)
 		}
+	}
+	if r.params.Logprobs > 0 && !p.o.Logprobs {
+		return badRow(BadParams, "column %s: no row among the first %d asks for logprobs, so the output has no columns for them: give --logprobs", p.cols.params.Name, lookRows)
 	}
 	return nil
 }

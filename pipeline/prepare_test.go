@@ -175,12 +175,12 @@ func TestColumns(t *testing.T) {
 		N    string `parquet:"n"`
 	}
 	in := inputOf(t, []odd{{"a", "b"}})
-	p, err := NewPlan(in, Options{})
+	p, err := NewPlan(in, Options{ParamColumns: []string{NoColumn}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.cols.prompt.Name != "text" || len(p.cols.single) != 0 || len(p.Notes) != 1 {
-		t.Errorf("columns %+v", p.cols)
+	if d := cmp.Diff([]string{"prompt from text"}, p.Taken); d != "" {
+		t.Error(d)
 	}
 	for _, o := range []Options{{PromptColumn: "x"}, {SystemColumn: "x"}, {MessagesColumn: "x"}, {Check: "x"}, {ToolsColumn: "x"}} {
 		if _, err := NewPlan(in, o); err == nil || !strings.Contains(err.Error(), `no column "x"; the columns are text, n`) {

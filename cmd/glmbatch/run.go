@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -36,10 +37,13 @@ input (-), runs them through the model, and writes to the folder of --out:
 
 Prompts come from the column messages (a list of structs, or JSON text), else
 prompt, text or question, with system and tools if there are such columns. A row
-may have parameters of its own: columns temperature, top_p, top_k, min_p, seed,
-max_tokens, n, stop, stop_token_ids, repetition_penalty, ignore_eos, or one column
-sampling_params (a struct, or JSON text) with them. What neither a row nor a flag
-says comes from the checkpoint's generation_config.json.
+may have parameters of its own in one column sampling_params (a struct, or JSON
+text), or in the columns that --param-columns names. Without that flag, columns
+called like a parameter (temperature, top_p, top_k, min_p, seed, max_tokens, n,
+stop, stop_token_ids, repetition_penalty, ignore_eos) are taken if all values look
+like one and no flag says otherwise; those of a job's output are not. What neither a
+row nor a flag says comes from the checkpoint's generation_config.json. The columns
+that are read are printed first.
 
 Rows come out in input order, n for each. A row that cannot be run has error_code
 and error, and one output row. The same command on a folder that is not complete
@@ -89,6 +93,7 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		return withCode(exitInput, err)
 	}
 	say := newSpeaker(stderr, r.quiet)
+	say.line("columns read: %s", strings.Join(plan.Taken, ", "))
 	for _, note := range plan.Notes {
 		say.line("note: %s", note)
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"glmbatch/pipeline"
 )
@@ -36,6 +37,10 @@ func dryRun(w io.Writer, r *runFlags, plan *pipeline.Plan, m *openedModel) error
 		if _, err := fmt.Fprintf(w, "%-16s %s\n", name, fmt.Sprintf(format, a...)); werr == nil {
 			werr = err
 		}
+	}
+	p("columns read", "%s", strings.Join(plan.Taken, ", "))
+	for _, note := range plan.Notes {
+		p("", "%s", note)
 	}
 	p("rows", "%s, %s outputs", digits(e.Rows), digits(e.Samples))
 	p("row errors", "%s", digits(e.Errors))

@@ -55,13 +55,15 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 
 	f.StringVar(&o.PromptColumn, "prompt-column", "", "column of prompts")
 	f.StringVar(&o.MessagesColumn, "messages-column", "", "column of messages as JSON text")
-	f.StringVar(&o.SystemColumn, "system-column", "", "column of system messages (default: system, if there is one)")
-	f.StringVar(&o.ToolsColumn, "tools-column", "", "column of tools (default: tools, if there is one)")
+	f.StringVar(&o.SystemColumn, "system-column", "", "column of system messages (default: system, if there is one; none: leave it as data)")
+	f.StringVar(&o.ToolsColumn, "tools-column", "", "column of tools (default: tools, if there is one; none: leave it as data)")
 	f.StringVar(&o.System, "system", "", "system message of rows that have none")
 	f.BoolVar(&o.Raw, "raw", false, "prompts go to the model as they are, without the chat template")
 	f.StringVar(&r.thinking, "thinking", "auto", "on, off, or auto: as the chat template has it")
 	f.StringVar(&o.OnOverlong, "on-overlong", pipeline.OverlongError, "prompts that do not fit: error, or truncate (cuts tokens from the front)")
-	f.BoolVar(&o.IgnoreRowParams, "ignore-row-params", false, "columns of parameters are only data")
+	f.StringSliceVar(&o.ParamColumns, "param-columns", nil, "columns of sampling parameters, by `names` with commas between, or as PARAMETER=COLUMN (default: those that are called and look like one; none: leave them as data)")
+	f.Lookup("param-columns").DefValue = "" // not the text of an empty list
+	f.BoolVar(&o.IgnoreRowParams, "ignore-row-params", false, "columns of parameters, and sampling_params, are only data")
 	f.Int64Var(&o.Limit, "limit", 0, "only the first rows (0: all)")
 	f.StringVar(&r.shard, "shard", "", "i/N: only the i-th of N equal parts of the rows, from 0")
 	f.StringVar(&o.Check, "check", "", "column of right answers: count exact matches")
@@ -104,11 +106,15 @@ var paramFlags = []string{"temperature", "top_p", "top_k", "min_p", "repetition_
 // setParams applies the flags that were given.
 func (r *runFlags) setParams(f *pflag.FlagSet, p *pipeline.Params) error {
 	var errs []error
+	if f.Changed("seed") {
+		r.rows.Given = append(r.rows.Given, "seed")
+	}
 	for _, name := range paramFlags {
 		flag := strings.ReplaceAll(name, "_", "-")
 		if !f.Changed(flag) {
 			continue
 		}
+		r.rows.Given = append(r.rows.Given, name)
 		value := json.RawMessage(f.Lookup(flag).Value.String())
 		var err error
 		switch name {

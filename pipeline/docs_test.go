@@ -1,0 +1,84 @@
+package pipeline
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the tables of docs")
+
+// checkTables compares the tables of a page of docs with the program's.
+func checkTables(t *testing.T, page string, tables map[string]string) {
+	t.Helper()
+	path := filepath.Join("..", "docs", page)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := string(b)
+	for name, table := range tables {
+		open, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
+		i, j := strings.Index(want, open), strings.Index(want, end)
+		if i < 0 || j < i {
+			t.Fatalf("%s has no section %s", page, name)
+		}
+		want = want[:i+len(open)] + table + want[j:]
+	}
+	if want == string(b) {
+		return
+	}
+	if !*update {
+		t.Fatalf("the tables of docs/%s are not the program's: go test ./pipeline -run Docs -update", page)
+	}
+	if err := os.WriteFile(path, []byte(want), 0o666); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDocsParameters(t *testing.T) {
+	var usual, fields strings.Builder
+	usual.WriteString("| parameter | also called | by its name if all values are |\n|---|---|---|\n")
+	for _, p := range params {
+		within := p.within
+		if p.column == nil {
+			within = "never: only in `sampling_params`"
+		}
+		fmt.Fprintf(&usual, "| `%s` | %s | %s |\n", p.names[0], codes(p.names[1:]), within)
+	}
+	fields.WriteString("| field | of | values |\n|---|---|---|\n")
+	for i := range requestFields {
+		f := &requestFields[i]
+		var of []string
+		for s, name := range map[source]string{vllm: "vLLM", openai: "OpenAI", server: "vLLM's server", hf: "transformers"} {
+			if f.of&s != 0 {
+				of = append(of, name)
+			}
+		}
+		if len(of) == 2 {
+			of = []string{"both"}
+		}
+		values := "taken"
+		switch {
+		case findParam(f.name) != nil:
+		case len(f.neutral) == 0:
+			values = "refused: " + f.why
+		case f.neutral[0] == anyValue:
+			values = "all are taken, and change nothing"
+		default:
+			values = codes(f.neutral) + " is taken; others are refused: " + f.why
+		}
+		fmt.Fprintf(&fields, "| `%s` | %s | %s |\n", f.name, of[0], values)
+	}
+	checkTables(t, "parameters.md", map[string]string{"usual": usual.String(), "fields": fields.String()})
+}
+
+func codes(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return "`" + strings.Join(list, "` or `") + "`"
+}

@@ -260,6 +260,8 @@ def main():
         what = os.path.basename(source).removesuffix(".parquet") + (" (all types)" if FIXTURES in source else "")
         out = os.path.join(WORK, "out", what)
         flags = ["--max-tokens", "8", "--timeline", "off"]
+        if "max_tokens" in pq.read_schema(source).names:
+            flags += ["--param-columns", "max_tokens"]  # both the flag and the column say it
         check("run: " + what, "glmbatch", lambda: run(source, out, *flags))
         rows = pq.read_metadata(source).num_rows
         for library, by in LIBRARIES.items():

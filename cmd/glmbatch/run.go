@@ -93,7 +93,6 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		return withCode(exitInput, err)
 	}
 	say := newSpeaker(stderr, r.quiet)
-	say.line("columns read: %s", strings.Join(plan.Taken, ", "))
 	for _, note := range plan.Notes {
 		say.line("note: %s", note)
 	}
@@ -142,6 +141,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 		return withCode(exitInput, err)
 	}
 	defer folder.Close()
+	say.line("columns read: %s", strings.Join(plan.Taken, ", "))
 	if folder.Resumed {
 		say.line("going on with row %s of %s in %s", digits(folder.NextRow), digits(plan.To), r.out)
 	}

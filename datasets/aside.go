@@ -3,6 +3,7 @@ package datasets
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -93,6 +94,36 @@ func WriteFile(path string, data []byte) error {
 	if _, err := a.Write(data); err != nil {
 		a.abort()
 		return err
+	}
+	return a.commit()
+}
+
+// LinkFile makes to another name of the file from, or a copy where the file system
+// has no links: aside, synced, renamed.
+func LinkFile(from, to string) error {
+	dir, name := filepath.Split(to)
+	temp := filepath.Join(dir, "."+name+".tmp")
+	if err := os.Remove(temp); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if err := os.Link(from, temp); err == nil {
+		if err := os.Rename(temp, to); err != nil {
+			return err
+		}
+		return syncDir(filepath.Dir(to))
+	}
+	f, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	a, err := createAside(to)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(a, f); err != nil {
+		a.abort()
+		return fmt.Errorf("writing %s: %w", to, err)
 	}
 	return a.commit()
 }

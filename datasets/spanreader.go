@@ -13,6 +13,7 @@ type SpanReader struct {
 	path   string
 	source spanSource
 	next   int
+	first  int64 // added to all numbers of steps: several shards are one timeline
 }
 
 // spanSource is one format of timelines.
@@ -41,7 +42,7 @@ func OpenSpans(path string, names *Names, all bool) (*SpanReader, error) {
 	if err != nil {
 		return nil, badFile(path, err)
 	}
-	return &SpanReader{path: path, source: source}, nil
+	return &SpanReader{path: path, source: source, first: firstStep(path)}, nil
 }
 
 // SpanFiles returns the timeline files below a folder, in the order of their paths.
@@ -72,6 +73,12 @@ func (r *SpanReader) Steps(i int) (lo, hi int64) {
 		lo, hi = r.source.bounds(i)
 		return nil
 	})
+	if lo >= 0 && hi < math.MaxInt64-r.first {
+		return lo + r.first, hi + r.first
+	}
+	if r.first > 0 {
+		return math.MinInt64, math.MaxInt64
+	}
 	return lo, hi
 }
 
@@ -83,7 +90,7 @@ func (r *SpanReader) LeastStep(i int) (int64, error) {
 	least := int64(math.MaxInt64)
 	for _, s := range c.Step {
 		if s >= 0 {
-			least = min(least, s)
+			least = min(least, s+r.first)
 		}
 	}
 	return least, r.failed(i, err)
@@ -100,7 +107,15 @@ func (r *SpanReader) Next(c *SpanColumns) error {
 	}
 	i := r.next
 	r.next++
-	return r.failed(i, guard(func() error { return r.source.read(i, c) }))
+	err := r.failed(i, guard(func() error { return r.source.read(i, c) }))
+	if err == nil && r.first > 0 {
+		for i, s := range c.Step {
+			if s >= 0 {
+				c.Step[i] = s + r.first
+			}
+		}
+	}
+	return err
 }
 
 func (r *SpanReader) failed(i int, err error) error {

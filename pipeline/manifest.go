@@ -74,12 +74,15 @@ func (c *Counts) snapshot(inputRows int64) ManifestCounts {
 		PromptTokens: c.PromptTokens.Load(), CompletionTokens: c.CompletionTokens.Load(), Checked: c.Checked.Load(), Correct: c.Correct.Load()}
 }
 
-// runID hashes what decides the rows: not paths and times, which a copy changes.
+// runID hashes what decides the rows: not paths and times, which a copy changes,
+// nor the shard: all shards of a job are one run.
 func runID(m *Manifest) string {
 	h := sha256.New()
 	e := json.NewEncoder(h)
 	for _, k := range slices.Sorted(maps.Keys(m.Settings)) {
-		_ = e.Encode([]string{k, m.Settings[k]}) // a hash takes everything
+		if k != settingShard {
+			_ = e.Encode([]string{k, m.Settings[k]}) // a hash takes everything
+		}
 	}
 	for _, f := range m.Input {
 		_ = e.Encode([]any{f.Size, f.Rows, f.Footer})

@@ -66,7 +66,7 @@ func (p *Plan) Settings() map[string]string {
 		"--on-overlong": o.OnOverlong,
 		"--seed":        strconv.FormatInt(o.Seed, 10),
 		"--limit":       strconv.FormatInt(o.Limit, 10),
-		"--shard":       strconv.Itoa(o.Shard) + "/" + strconv.Itoa(o.Shards),
+		settingShard:    datasets.Shard{Index: o.Shard, Of: o.Shards}.String(),
 		"--token-ids":   strconv.FormatBool(o.TokenIDs),
 		"columns":       strings.Join(p.Taken, ", "),
 		"context":       strconv.Itoa(o.Context),

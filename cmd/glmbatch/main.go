@@ -118,6 +118,7 @@ func newRootCommand() *cobra.Command {
 		newDiffCommand(),
 		newExportCommand(),
 		newRunCommand(),
+		newMergeCommand(),
 		newBenchCommand(),
 		newDoctorCommand(),
 	)

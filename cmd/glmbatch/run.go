@@ -99,6 +99,9 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 	if m.isDemo {
 		say.line("the demo checkpoint in this program answers; it knows only the demo's tasks")
 	}
+	if r.shardFrom != "" {
+		say.line("shard %d of %d, from %s", r.rows.Shard, r.rows.Shards, r.shardFrom)
+	}
 	if r.dryRun {
 		return dryRun(stdout, r, plan, m)
 	}
@@ -133,7 +136,13 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	if err != nil {
 		return err
 	}
-	folder, err := pipeline.OpenFolder(r.out, manifest, r.overwrite, plan.From)
+	if err := r.checkShards(); errors.Is(err, errMerged) {
+		say.line("nothing to do: %v", err)
+		return nil
+	} else if err != nil {
+		return err
+	}
+	folder, err := pipeline.OpenFolder(r.jobDir(), manifest, r.overwrite, plan.From)
 	switch {
 	case errors.Is(err, pipeline.ErrLocked):
 		return withCode(exitLocked, err)
@@ -143,7 +152,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	defer folder.Close()
 	say.line("columns read: %s", strings.Join(plan.Taken, ", "))
 	if folder.Resumed {
-		say.line("going on with row %s of %s in %s", digits(folder.NextRow), digits(plan.To), r.out)
+		say.line("going on with row %s of %s in %s", digits(folder.NextRow), digits(plan.To), folder.Dir)
 	}
 	origin := int64(manifest.Started.Sub(kernels.Epoch())) // of the first run of the job
 	recorder := pipeline.NewRecorder(r.recorderOptions(folder, origin))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ type runFlags struct {
 	kvTokens       int
 	thinking       string
 	shard          string
+	shardFrom      string // the variable that says which shard this is; "": none
 	timeline       string
 	timelineFormat string
 	capture        captureFlags
@@ -65,7 +67,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.Lookup("param-columns").DefValue = "" // not the text of an empty list
 	f.BoolVar(&o.IgnoreRowParams, "ignore-row-params", false, "columns of parameters, and sampling_params, are only data")
 	f.Int64Var(&o.Limit, "limit", 0, "only the first rows (0: all)")
-	f.StringVar(&r.shard, "shard", "", "i/N: only the i-th of N equal parts of the rows, from 0")
+	f.StringVar(&r.shard, "shard", "", "i/N: only the i-th of N equal parts of the rows, from 0, into a folder of its own in --out; see glmbatch merge (default: a Slurm array's task, a Kubernetes Indexed Job's pod)")
 	f.StringVar(&o.Check, "check", "", "column of right answers: count exact matches")
 	heading(f, "Rows and prompts")
 
@@ -175,13 +177,11 @@ func (r *runFlags) check(args []string) error {
 	if _, err := r.capture.options(); err != nil {
 		errs = append(errs, err)
 	}
-	if r.shard != "" {
-		var i, n int
-		if _, err := fmt.Sscanf(r.shard, "%d/%d", &i, &n); err != nil || fmt.Sprintf("%d/%d", i, n) != r.shard || n < 1 {
-			usage("--shard %q is not i/N", r.shard)
-		}
-		r.rows.Shard, r.rows.Shards = i, n
+	shard, from, err := chooseShard(r.shard, os.Getenv)
+	if err != nil {
+		errs = append(errs, err)
 	}
+	r.rows.Shard, r.rows.Shards, r.shardFrom = shard.Index, shard.Of, from
 	return withCode(exitInput, errors.Join(errs...))
 }
 

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"glmbatch/datasets"
 )
 
 // withoutOwn leaves out of the input what the job itself writes: an output
@@ -34,7 +36,7 @@ func (r *runFlags) withoutOwn(args, paths []string) ([]string, error) {
 }
 
 // jobFolders are the folders in an output folder.
-var jobFolders = []string{"outputs", "steps", "timeline", "captures"}
+var jobFolders = []string{datasets.ShardsDir, "outputs", "steps", "timeline", "captures"}
 
 // realPath is a path without links, as far as it exists.
 func realPath(path string) string {

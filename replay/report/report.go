@@ -64,6 +64,9 @@ func Files(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
+	if shards, err := datasets.Shards(path); err != nil || len(shards) > 0 && !isDir(filepath.Join(path, "timeline")) {
+		return shardFiles(path, shards, err)
+	}
 	dir := path
 	if _, err := os.Stat(filepath.Join(path, "_manifest.json")); err == nil || isDir(filepath.Join(path, "timeline")) {
 		dir = filepath.Join(path, "timeline")
@@ -72,6 +75,27 @@ func Files(path string) ([]string, error) {
 		return nil, fmt.Errorf("%s: the run recorded no timeline (its --timeline was off)", path)
 	}
 	return datasets.SpanFiles(dir)
+}
+
+// shardFiles are the timelines of a job's shards, whose steps have numbers of their own.
+func shardFiles(out string, shards []datasets.Shard, err error) ([]string, error) {
+	if err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, s := range shards {
+		if dir := filepath.Join(out, s.Dir(), "timeline"); isDir(dir) {
+			found, err := datasets.SpanFiles(dir)
+			if err != nil {
+				return nil, err
+			}
+			files = append(files, found...)
+		}
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s: its shards recorded no timeline (their --timeline was off, or they have not begun)", out)
+	}
+	return files, nil
 }
 
 func isDir(path string) bool {

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"glmbatch/pipeline"
+)
+
+func newMergeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "merge OUT",
+		Short: "Make one job of the shards of an output folder, once all are complete",
+		Long: `merge takes the folder that runs with --shard wrote to, OUT/shards/00000-of-00008 and
+so on. It proves that all shards are there, complete, of one job, and that their rows
+are the input's: each row with all its samples, exactly once, in order. Then it puts
+their files into OUT/outputs, sums their counts into OUT/_manifest.json and writes
+OUT/_SUCCESS. Steps, timelines and captures stay with their shards: report OUT reads
+them all.
+
+If shards are missing or not complete it changes nothing and says which to run.
+`,
+		Example: `  # on each of four machines, with i from 0 to 3
+  glmbatch run prompts.parquet --model models/GLM-5-NVFP4 --out job --shard i/4
+  # once, anywhere
+  glmbatch merge job`,
+		Args: exactArgs(1, "an output folder"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return runMerge(args[0], c.OutOrStdout())
+		},
+	}
+}
+
+func runMerge(out string, w io.Writer) error {
+	m, err := pipeline.Merge(out, append([]string{}, os.Args[1:]...))
+	switch {
+	case errors.Is(err, pipeline.ErrLocked):
+		return withCode(exitLocked, err)
+	case errors.Is(err, pipeline.ErrShards):
+		return err
+	case errors.Is(err, pipeline.ErrFolder):
+		return withCode(exitInput, err)
+	case err != nil:
+		return err
+	}
+	what := "merged"
+	if m.Already {
+		what = "had been merged already"
+	}
+	_, err = fmt.Fprintf(w, "%s shards %s: %s input rows, %s output rows, %s with errors, in %s files of %s\n", digits(int64(m.Shards)), what,
+		digits(m.Counts.InputRows), digits(m.Counts.Samples), digits(m.Counts.Errors), digits(int64(m.Parts)), out)
+	return err
+}

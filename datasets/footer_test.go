@@ -31,7 +31,11 @@ func TestLongValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "part.parquet")
-	p, err := NewOutput(in, Result{}).Create(path, map[string]string{"k": "v"})
+	out, err := NewOutput(in, Naming{}, Result{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := out.Create(path, map[string]string{"k": "v"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,12 +65,12 @@ func TestLongValues(t *testing.T) {
 	if s := columns[1].MetaData.Statistics; string(s.MinValue) != "a" || string(s.MaxValue) != "d" {
 		t.Errorf("short bounds are %q and %q, want a and d", s.MinValue, s.MaxValue)
 	}
-	out, err := Open([]string{path})
+	back, err := Open([]string{path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	prompt, _ := out.Lookup("prompt")
-	for i, r := range readAll(t, out.Reader(0, out.Rows)) {
+	prompt, _ := back.Lookup("prompt")
+	for i, r := range readAll(t, back.Reader(0, back.Rows)) {
 		if s, ok, err := prompt.Text(r); err != nil || !ok || string(s) != rows[i].Prompt {
 			t.Errorf("row %d has a prompt of %d bytes (%v, %v), want %d", i, len(s), ok, err, len(rows[i].Prompt))
 		}

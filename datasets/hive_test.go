@@ -136,7 +136,10 @@ func TestPartitionOutput(t *testing.T) {
 	dir := t.TempDir()
 	writeHive(t, filepath.Join(dir, "k=2024-05-01", "a.parquet"), hiveRow{"x"}, hiveRow{"y"})
 	_, in := hiveValues(t, dir)
-	o := NewOutput(in, Result{})
+	o, err := NewOutput(in, Naming{}, Result{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	path := filepath.Join(t.TempDir(), "out.parquet")
 	part, err := o.Create(path, nil)
 	if err != nil {

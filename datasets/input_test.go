@@ -74,7 +74,10 @@ func TestPassThrough(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := openFixture(t, name)
 			recs := readAll(t, in.Reader(0, in.Rows))
-			out := NewOutput(in, Result{}, TokenIDs{}, Logprobs{})
+			out, err := NewOutput(in, Naming{}, Result{}, TokenIDs{}, Logprobs{})
+			if err != nil {
+				t.Fatal(err)
+			}
 			path := filepath.Join(t.TempDir(), "part-00000.parquet")
 			p, err := out.Create(path, map[string]string{"glmbatch.test": "1"})
 			if err != nil {
@@ -85,7 +88,7 @@ func TestPassThrough(t *testing.T) {
 				if r.Index == 1 {
 					res = Result{FinishReason: "error", ErrorCode: ptr("null_prompt"), Error: ptr("no prompt"), RowIndex: 1, RunID: "x"}
 				}
-				if err := p.Write(r, res, TokenIDs{[]int32{1, 2}}, Logprobs{[]float32{-1}, [][]TopLogprob{{{1, -1}, {2, -3}}, {}}}); err != nil {
+				if err := p.Write(r, res, TokenIDs{[]int32{1, 2}}, Logprobs{[]TokenLogprob{{"a", 1, -1, nil}}, [][]TokenLogprob{{{"a", 1, -1, ptr(int32(1))}, {"b", 2, -3, ptr(int32(2))}}, {}}}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -12,10 +12,10 @@ import (
 )
 
 // Output is the schema of result files: the input's columns as they are, then
-// those of our structs. A column of ours whose name the input has already, gets
-// the prefix "glm_".
+// those of our structs.
 type Output struct {
-	Names []string // of our columns, in order
+	Names  []string // of our columns, in order
+	Prefix string   // that they all have, but for a response with a name of its own
 
 	schema *parquet.Schema
 	inputs int // leaf columns of the input
@@ -30,34 +30,44 @@ type ourColumns struct {
 	first  int // leaf column of the output
 }
 
-const namePrefix = "glm_"
-
 // NewOutput makes the schema. rows are zero values of the structs, in order.
-func NewOutput(in *Input, rows ...any) *Output {
+func NewOutput(in *Input, naming Naming, rows ...any) (*Output, error) {
 	o := &Output{inputs: in.root.leaves, meta: keptMetadata(in.meta)}
 	root := &node{name: "schema", typ: in.root.typ, stored: in.root.typ}
 	root.fields = append(root.fields, in.root.fields...)
 	first := in.root.leaves
+	var ours []*node
+	var plain []string
 	for _, row := range rows {
 		s := parquet.SchemaOf(row)
 		n := structNode(s)
 		o.ours = append(o.ours, ourColumns{reflect.TypeOf(row), s, first})
 		first += n.leaves
 		for i := range n.fields {
-			c := n.child(i)
-			for root.field(c.name) != nil {
-				c.name = namePrefix + c.name
-			}
-			root.fields = append(root.fields, c)
-			o.Names = append(o.Names, c.name)
+			ours = append(ours, n.child(i))
+			plain = append(plain, n.child(i).name)
 		}
+	}
+	var err error
+	if o.Names, o.Prefix, err = naming.choose(in, plain); err != nil {
+		return nil, fmt.Errorf("%s: %w", in.Paths(), err)
+	}
+	if o.Prefix != "" {
+		o.meta[keyPrefix] = o.Prefix
+	}
+	if naming.Response != "" {
+		o.meta[keyResponse] = naming.Response
+	}
+	for i, c := range ours {
+		c.name = o.Names[i]
+		root.fields = append(root.fields, c)
 	}
 	root.number(0, 0)
 	in.root.number(0, 0)
 	o.schema = parquet.NewSchema("schema", root)
 	added := root.fields[len(in.root.fields):]
 	o.describe(in.meta, added)
-	return o
+	return o, nil
 }
 
 // Part is one file of results.

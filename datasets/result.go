@@ -6,7 +6,7 @@ type Result struct {
 	Response         *string `parquet:"response"`           // null for rows with an error
 	Reasoning        *string `parquet:"reasoning"`          // null where the model gave none
 	FinishReason     string  `parquet:"finish_reason,dict"` // stop, length or error
-	PromptTokens     int32   `parquet:"prompt_tokens"`      // after any cut
+	PromptTokens     int32   `parquet:"prompt_tokens"`      // that the model was given, after any cut; 0 for rows that it was not given
 	CompletionTokens int32   `parquet:"completion_tokens"`  // generated, with those of a stop string
 	ErrorCode        *string `parquet:"error_code,dict"`    // null: the row is good
 	Error            *string `parquet:"error"`              // for people
@@ -21,19 +21,44 @@ type TokenIDs struct {
 	IDs []int32 `parquet:"token_ids,list"`
 }
 
-// Logprobs are the columns of --logprobs: natural logarithms.
+// Logprobs are the columns of --logprobs. Both have an entry for each generated token
+// and, where the model ended the response, one for the end token.
 type Logprobs struct {
-	Chosen []float32      `parquet:"logprobs,list"`                             // of each generated token
-	Top    [][]TopLogprob `parquet:"top_logprobs,list" parquet-element:",list"` // of each, the most likely tokens, best first
+	Chosen []TokenLogprob   `parquet:"logprobs,list"`                             // of the token itself
+	Top    [][]TokenLogprob `parquet:"top_logprobs,list" parquet-element:",list"` // of the most likely tokens, best first
 }
 
-// TopLogprob is one alternative of one generated token.
-type TopLogprob struct {
-	Token   int32   `parquet:"token"`
-	Logprob float32 `parquet:"logprob"`
+// TokenLogprob is what the model gave a token.
+type TokenLogprob struct {
+	Token   string  `parquet:"token"`   // its text; what is no whole character is U+FFFD
+	ID      int32   `parquet:"id"`      // as in token_ids
+	Logprob float32 `parquet:"logprob"` // natural logarithm of its probability, before temperature and cuts
+	Rank    *int32  `parquet:"rank"`    // 1 for the likeliest; null: beyond the alternatives asked for
 }
 
 // Cut is the column of --on-overlong truncate.
 type Cut struct {
-	Tokens int32 `parquet:"truncated_tokens"` // cut from the front of the prompt
+	Tokens int32 `parquet:"truncated_tokens"` // cut from the prompt's content
+}
+
+// ResultColumn says of a column of results what people need to know.
+type ResultColumn struct{ Name, Type, Null, Help string }
+
+// ResultColumns are all columns of results, in the order of the files.
+var ResultColumns = []ResultColumn{
+	{"response", "string", "in rows with an error", "what the model answered, without its reasoning and end token"},
+	{"reasoning", "string", "where the model gave none", "what stood before `</think>`"},
+	{"finish_reason", "string", "never", "why the response ended"},
+	{"prompt_tokens", "int32, tokens", "never", "tokens that the model was given, after any cut; 0 in rows that it was not given"},
+	{"completion_tokens", "int32, tokens", "never", "tokens of the response and its reasoning, without the end token, with those of a stop text; 0 in rows with an error"},
+	{"error_code", "string", "in good rows", "why there is no response"},
+	{"error", "string", "in good rows", "the same for people, in one line"},
+	{"row_index", "int64", "never", "number of the input row through all files, from 0"},
+	{"sample_index", "int32", "never", "number of the response to its row, from 0 to n-1"},
+	{"seed", "int64", "never", "that this response was sampled with: as the parameter `seed` of its row it gives the response again"},
+	{"run_id", "string", "never", "as in `_manifest.json`"},
+	{"truncated_tokens", "int32, tokens", "never", "with `--on-overlong truncate`: how many were cut from the prompt"},
+	{"token_ids", "list of int32", "never", "with `--token-ids`: the tokens of the response and its reasoning"},
+	{"logprobs", "list of {token string, id int32, logprob float, rank int32}", "never; rank where it is beyond the alternatives asked for", "with `--logprobs`: of each token of token_ids and then of the end token, if one ended the response; natural logarithms before temperature and cuts; empty where the row asks for none"},
+	{"top_logprobs", "list of list of the same", "never", "with `--logprobs`: of the likeliest tokens at each of these places, best first"},
 }

@@ -17,8 +17,8 @@ func RowNumbers(path string, f func(row, sample int64) error) error {
 	}
 	defer file.Close()
 	root := fileNode(file.File)
-	// An input may have had such columns: ours then have the longer names.
-	rows, samples := ownColumn(root, "row_index"), ownColumn(root, "sample_index")
+	prefix := file.keyValues()[keyPrefix]
+	rows, samples := numberColumn(root, prefix+"row_index"), numberColumn(root, prefix+"sample_index")
 	if rows == nil || samples == nil {
 		return badFile(path, errors.New("it has no columns row_index and sample_index: it is no output of glmbatch"))
 	}
@@ -52,11 +52,9 @@ func RowNumbers(path string, f func(row, sample int64) error) error {
 	return nil
 }
 
-// ownColumn is the whole-number column of a name, with the most prefixes that there is.
-func ownColumn(root *node, name string) (n *node) {
-	for f := root.field(name); f != nil; f = root.field(name) {
-		n, name = f, namePrefix+name
-	}
+// numberColumn is the whole-number column of a name; nil: there is none.
+func numberColumn(root *node, name string) *node {
+	n := root.field(name)
 	if n == nil || !n.leaf || shape(n) != Int {
 		return nil
 	}

@@ -32,3 +32,24 @@ func TestSchemas(t *testing.T) {
 	}
 	golden(t, "schemas.txt", b.String())
 }
+
+// TestResultColumns: the list for people is that of the structs, in the order of files.
+func TestResultColumns(t *testing.T) {
+	var fields []parquet.Field
+	for _, row := range []any{Result{}, Cut{}, TokenIDs{}, Logprobs{}} {
+		fields = append(fields, parquet.SchemaOf(row).Fields()...)
+	}
+	if len(fields) != len(ResultColumns) {
+		t.Fatalf("%d columns, %d in the list", len(fields), len(ResultColumns))
+	}
+	for i, f := range fields {
+		c := ResultColumns[i]
+		typ := "list"
+		if f.Leaf() {
+			typ = map[parquet.Kind]string{parquet.ByteArray: "string", parquet.Int32: "int32", parquet.Int64: "int64"}[f.Type().Kind()]
+		}
+		if c.Name != f.Name() || !strings.HasPrefix(c.Type, typ) || f.Optional() == strings.HasPrefix(c.Null, "never") {
+			t.Errorf("column %s is %s, optional %v; the list has %+v", f.Name(), typ, f.Optional(), c)
+		}
+	}
+}

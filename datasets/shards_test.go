@@ -63,7 +63,11 @@ func TestRowNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := filepath.Join(t.TempDir(), "out.parquet")
-	part, err := NewOutput(table, Result{}).Create(out, nil)
+	o, err := NewOutput(table, Naming{}, Result{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := o.Create(out, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"glmbatch/datasets"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs")
@@ -81,4 +85,40 @@ func codes(list []string) string {
 		return ""
 	}
 	return "`" + strings.Join(list, "` or `") + "`"
+}
+
+func TestDocsOutput(t *testing.T) {
+	var columns strings.Builder
+	columns.WriteString("| column | type | null | what it has |\n|---|---|---|---|\n")
+	for _, c := range datasets.ResultColumns {
+		fmt.Fprintf(&columns, "| `%s` | %s | %s | %s |\n", c.Name, c.Type, c.Null, c.Help)
+	}
+	list := func(title string, entries [][2]string) string {
+		s := "| " + title + " | what it means |\n|---|---|\n"
+		for _, e := range entries {
+			s += fmt.Sprintf("| `%s` | %s |\n", e[0], e[1])
+		}
+		return s
+	}
+	checkTables(t, "output.md", map[string]string{"columns": columns.String(), "reasons": list("finish_reason", finishReasons), "codes": list("error_code", errorCodes)})
+}
+
+var codeConstant = regexp.MustCompile(`(?m)^\t([A-Z]\w+) += "([a-z_0-9]+)"$`)
+
+// TestCodesAreListed: every value of error_code that the code has is in the list.
+func TestCodesAreListed(t *testing.T) {
+	b, err := os.ReadFile("row.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := strings.Cut(string(b), "// errorCodes says")
+	found := codeConstant.FindAllStringSubmatch(text, -1)
+	if len(found) != len(errorCodes) || len(found) < 9 {
+		t.Fatalf("%d constants, %d listed", len(found), len(errorCodes))
+	}
+	for _, m := range found {
+		if !slices.ContainsFunc(errorCodes, func(e [2]string) bool { return e[0] == m[2] && e[1] != "" }) {
+			t.Errorf("%s is not listed", m[2])
+		}
+	}
 }

@@ -77,7 +77,7 @@ func (j *Job) run(ctx context.Context) error {
 // sink makes the writer of the job's rows.
 func (j *Job) sink(clock *hostClock) *sink {
 	p := j.Plan
-	return &sink{o: &p.Options, schema: newSchema(p.in, &p.Options), text: j.Text, cols: p.cols, dir: filepath.Join(j.Folder.Dir, outputsDir),
+	return &sink{o: &p.Options, schema: p.schema, text: j.Text, cols: p.cols, dir: filepath.Join(j.Folder.Dir, outputsDir),
 		runID: j.Folder.manifest.RunID, clock: clock, count: j.Counts, next: j.Folder.NextPart, at: j.Folder.NextRow}
 }
 

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"time"
 	"unicode/utf8"
+
+	"glmbatch/datasets"
 )
 
 // What happens to a prompt that leaves no room in the model's context.
@@ -31,11 +33,12 @@ type Options struct {
 	Seed            int64    // of the run
 	EndTokens       []int32
 
-	Limit         int64  // rows; 0: all
-	Shard, Shards int    // this is shard Shard (from 0) of Shards; 0 of 0: all
-	TokenIDs      bool   // a column token_ids
-	Logprobs      bool   // columns logprobs and top_logprobs
-	Check         string // column of right answers to count matches with; "": none
+	Limit         int64           // rows; 0: all
+	Shard, Shards int             // this is shard Shard (from 0) of Shards; 0 of 0: all
+	TokenIDs      bool            // a column token_ids
+	Logprobs      bool            // columns logprobs and top_logprobs
+	Names         datasets.Naming // of the columns of results
+	Check         string          // column of right answers to count matches with; "": none
 
 	Context  int           // positions of a sequence that the engine can hold
 	InFlight int           // sequences given to the engine at once; 0: 128
@@ -81,6 +84,9 @@ func (o Options) Validate() error {
 	}
 	if !utf8.ValidString(o.System) {
 		fault("--system is not valid UTF-8")
+	}
+	if err := o.Names.Validate(); err != nil {
+		errs = append(errs, err)
 	}
 	if o.Limit < 0 {
 		fault("--limit %d is negative", o.Limit)

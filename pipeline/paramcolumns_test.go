@@ -33,7 +33,7 @@ func TestParamColumns(t *testing.T) {
 		note  string
 		err   string
 	}{
-		{name: "usual values", lines: []string{x + `"temperature":0.7,"n":4,"seed":null}`}, taken: "prompt, temperature, n"},
+		{name: "usual values", lines: []string{x + `"temperature":0.7,"n":4,"seed":null}`}, taken: "prompt, temperature, n", note: "all of these begin with glm_, as glm_response"},
 		{name: "another name", lines: []string{x + `"max_new_tokens":7}`}, taken: "prompt, max_tokens from max_new_tokens"},
 		{name: "weather", lines: []string{x + `"temperature":1}`, x + `"temperature":21.5}`}, taken: "prompt", note: "column temperature is only data: 21.5 is no usual temperature (from 0 to 2); --param-columns temperature takes it"},
 		{name: "weather by flag", lines: []string{x + `"temperature":21.5}`}, o: Options{ParamColumns: []string{"temperature"}}, taken: "prompt, temperature"},
@@ -46,7 +46,7 @@ func TestParamColumns(t *testing.T) {
 		{name: "a name of one's own", lines: []string{x + `"budget":5}`}, o: Options{ParamColumns: []string{"max_tokens=budget"}}, taken: "prompt, max_tokens from budget"},
 		{name: "a job's output", lines: []string{x + `"response":"old","n":3,"seed":5}`}, taken: "prompt", note: "n, seed are only data, as the input is a job's output (it has a column response)"},
 		{name: "a job's output, renamed", lines: []string{x + `"glm2_finish_reason":"stop","temperature":"hot"}`}, taken: "prompt", note: "temperature is only data"},
-		{name: "a job's output by flag", lines: []string{x + `"response":"old","n":3}`}, o: Options{ParamColumns: []string{"n"}}, taken: "prompt, n"},
+		{name: "a job's output by flag", lines: []string{x + `"response":"old","n":3}`}, o: Options{ParamColumns: []string{"n"}}, taken: "prompt, n", note: "all of these begin with glm_"},
 		{name: "of a wrong type", lines: []string{x + `"temperature":"hot"}`}, err: `lines: column "temperature" is STRING, which cannot be the sampling parameter: --param-columns none leaves it as data`},
 		{name: "of a wrong type by flag", lines: []string{x + `"t":"hot"}`}, o: Options{ParamColumns: []string{"temperature=t"}}, err: `column "t" is STRING, which cannot be temperature`},
 		{name: "all parameters of a wrong type", lines: []string{x + `"sampling_params":5}`}, err: `lines: column "sampling_params" is INT(64,true): parameters are a struct or JSON text; --ignore-row-params leaves it as data`},
@@ -130,8 +130,8 @@ func TestRowLogprobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	type logs struct {
-		Tokens int32     `parquet:"completion_tokens"`
-		Chosen []float32 `parquet:"logprobs,list"`
+		Tokens int32                   `parquet:"completion_tokens"`
+		Chosen []datasets.TokenLogprob `parquet:"logprobs,list"`
 	}
 	rows, err := datasets.ReadAll[logs](filepath.Join(dir, outputsDir))
 	if err != nil {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -18,8 +19,9 @@ type Plan struct {
 	Notes    []string // what a user may want to know of the choice of columns
 	Taken    []string // the columns that steer rows, as "system" or "temperature from t"
 
-	in   *datasets.Input
-	cols *columns
+	in     *datasets.Input
+	cols   *columns
+	schema *datasets.Output
 }
 
 // NewPlan checks options and finds the columns.
@@ -33,6 +35,13 @@ func NewPlan(in *datasets.Input, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Options: o, in: in, cols: cols, Notes: cols.Notes, Taken: cols.Taken()}
+	if p.schema, err = newSchema(in, &o); err != nil {
+		return nil, err
+	}
+	if p.schema.Prefix != "" && o.Names.Prefix == "" {
+		p.Notes = append(p.Notes, fmt.Sprintf("the input has a column called like one of results, so all of these begin with %s, as %s; --prefix and --response-column choose other names",
+			p.schema.Prefix, p.schema.Names[0]))
+	}
 	p.From, p.To = o.rows(in.Rows)
 	return p, nil
 }
@@ -69,6 +78,7 @@ func (p *Plan) Settings() map[string]string {
 		settingShard:    datasets.Shard{Index: o.Shard, Of: o.Shards}.String(),
 		"--token-ids":   strconv.FormatBool(o.TokenIDs),
 		"columns":       strings.Join(p.Taken, ", "),
+		"results":       strings.Join(p.schema.Names, ", "),
 		"context":       strconv.Itoa(o.Context),
 	}
 	for flag, f := range map[string]*datasets.Field{"system column": p.cols.system, "tools column": p.cols.tools, "parameters column": p.cols.params} {

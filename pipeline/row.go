@@ -9,16 +9,39 @@ import (
 
 // The values of error_code.
 const (
-	NullPrompt    = "null_prompt"    // the prompt is null
-	EmptyPrompt   = "empty_prompt"   // the prompt has no tokens
-	BadUTF8       = "bad_utf8"       // a text column is not UTF-8
-	BadMessages   = "bad_messages"   // messages that are not a list of messages
-	TemplateError = "template_error" // the chat template refused the messages
-	BadParams     = "bad_params"     // sampling parameters that cannot be
-	TooLong       = "too_long"       // no room for the prompt and one token
-	BadRequest    = "bad_request"    // the engine refused it
-	ModelError    = "model_error"    // the model gave nothing to choose a token from
+	NullPrompt    = "null_prompt"
+	EmptyPrompt   = "empty_prompt"
+	BadUTF8       = "bad_utf8"
+	BadMessages   = "bad_messages"
+	TemplateError = "template_error"
+	BadParams     = "bad_params"
+	TooLong       = "too_long"
+	BadRequest    = "bad_request"
+	ModelError    = "model_error"
 )
+
+// errorCodes says what they mean.
+var errorCodes = [][2]string{
+	{NullPrompt, "the prompt, or the list of messages, is null"},
+	{EmptyPrompt, "the prompt has no tokens"},
+	{BadUTF8, "a text that is needed is not UTF-8"},
+	{BadMessages, "messages or tools that are no list, or no valid JSON"},
+	{TemplateError, "the chat template refused the messages"},
+	{BadParams, "a sampling parameter that is unknown or cannot have this value"},
+	{TooLong, "the context has no room for the prompt and one token"},
+	{BadRequest, "the engine refused the row"},
+	{ModelError, "the model gave nothing to choose a token from: damaged weights"},
+}
+
+// reasonError is the finish_reason of rows with an error; engine.Reason has the others.
+const reasonError = "error"
+
+// finishReasons says what the values of finish_reason mean.
+var finishReasons = [][2]string{
+	{string(engine.Stop), "an end token, a token of stop_token_ids, or a stop text"},
+	{string(engine.Length), "max_tokens, or the end of the context"},
+	{reasonError, "there is no response: error_code says why"},
+}
 
 // rowError is why a row cannot be run.
 type rowError struct {
@@ -47,9 +70,9 @@ type sample struct {
 	index  int
 	seed   int64
 	tokens []int32
-	chosen []float32
-	top    [][]datasets.TopLogprob
-	text   *stopText // nil: the row has no stop strings, the text is made when it is written
+	chosen []datasets.TokenLogprob   // with that of the end token, which is no output; without text
+	top    [][]datasets.TokenLogprob // of each of chosen
+	text   *stopText                 // nil: the row has no stop strings, the text is made when it is written
 	reason engine.Reason
 }
 
@@ -59,19 +82,18 @@ func (s *sample) accept(t engine.Token) (stop bool) {
 	if t.Reason == engine.Failed {
 		s.row.err = badRow(ModelError, "after %d tokens no logit is a number: the checkpoint's weights are damaged; see glmbatch model verify", len(s.tokens))
 	}
-	if t.Reason == engine.Stop || t.Reason == engine.Failed { // an end token is no output
+	if t.Reason == engine.Failed {
+		s.end(t.Reason)
+		return false
+	}
+	if s.row.params.Logprobs > 0 {
+		s.keep(t)
+	}
+	if t.Reason == engine.Stop { // an end token is no output
 		s.end(t.Reason)
 		return false
 	}
 	s.tokens = append(s.tokens, t.Token)
-	if s.row.params.Logprobs > 0 {
-		s.chosen = append(s.chosen, t.Logprob)
-		top := make([]datasets.TopLogprob, len(t.Top))
-		for i, l := range t.Top {
-			top[i] = datasets.TopLogprob{Token: l.Token, Logprob: l.Logprob}
-		}
-		s.top = append(s.top, top)
-	}
 	if s.text != nil && s.text.add(t.Token) {
 		s.end(engine.Stop)
 		return t.Reason == engine.Going
@@ -80,6 +102,20 @@ func (s *sample) accept(t engine.Token) (stop bool) {
 		s.end(t.Reason)
 	}
 	return false
+}
+
+// keep takes a token's log-probabilities.
+func (s *sample) keep(t engine.Token) {
+	chosen := datasets.TokenLogprob{ID: t.Token, Logprob: t.Logprob}
+	top := make([]datasets.TokenLogprob, len(t.Top))
+	for i, l := range t.Top {
+		rank := int32(i + 1)
+		top[i] = datasets.TokenLogprob{ID: l.Token, Logprob: l.Logprob, Rank: &rank}
+		if l.Token == t.Token {
+			chosen.Rank = &rank
+		}
+	}
+	s.chosen, s.top = append(s.chosen, chosen), append(s.top, top)
 }
 
 func (s *sample) end(r engine.Reason) {

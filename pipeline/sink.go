@@ -42,7 +42,7 @@ type sink struct {
 }
 
 // newSchema is the output's schema by the options.
-func newSchema(in *datasets.Input, o *Options) *datasets.Output {
+func newSchema(in *datasets.Input, o *Options) (*datasets.Output, error) {
 	rows := []any{datasets.Result{}}
 	if o.OnOverlong == OverlongTruncate {
 		rows = append(rows, datasets.Cut{})
@@ -53,7 +53,7 @@ func newSchema(in *datasets.Input, o *Options) *datasets.Output {
 	if o.Logprobs {
 		rows = append(rows, datasets.Logprobs{})
 	}
-	return datasets.NewOutput(in, rows...)
+	return datasets.NewOutput(in, o.Names, rows...)
 }
 
 func (s *sink) write(rows []*row) error {
@@ -123,7 +123,6 @@ func (s *sink) abort() {
 
 func (s *sink) row(r *row) error {
 	if r.err == nil { // tokens of rows that were not run are no throughput
-		s.count.PromptTokens.Add(int64(len(r.prompt)))
 	}
 	if r.cut > 0 {
 		s.count.Truncated.Add(1)
@@ -134,7 +133,11 @@ func (s *sink) row(r *row) error {
 	if r.err != nil {
 		code, text := r.err.code, r.err.text
 		s.count.Errors.Add(1)
-		s.res = datasets.Result{FinishReason: "error", ErrorCode: &code, Error: &text, PromptTokens: int32(len(r.prompt)),
+		given := 0
+		if code == ModelError {
+			given = len(r.prompt)
+		}
+		s.res = datasets.Result{FinishReason: reasonError, ErrorCode: &code, Error: &text, PromptTokens: int32(given),
 			Seed: SampleSeed(s.o.Seed, r.record.Index, 0, r.params.Seed)}
 		s.ids, s.logs = datasets.TokenIDs{}, datasets.Logprobs{}
 		return s.put(r)
@@ -163,6 +166,12 @@ func (s *sink) fill(sm *sample) {
 		s.res.Reasoning = &reasoning
 	}
 	s.ids.IDs, s.logs.Chosen, s.logs.Top = sm.tokens, sm.chosen, sm.top
+	if s.o.Logprobs {
+		s.spell(sm.chosen)
+		for _, top := range sm.top {
+			s.spell(top)
+		}
+	}
 	s.count.CompletionTokens.Add(int64(len(sm.tokens)))
 	if s.cols.check != nil {
 		if want, ok, err := s.cols.check.Text(sm.row.record); ok && err == nil {
@@ -174,8 +183,16 @@ func (s *sink) fill(sm *sample) {
 	}
 }
 
+// spell gives tokens their text.
+func (s *sink) spell(list []datasets.TokenLogprob) {
+	for i := range list {
+		list[i].Token = s.text.Tokenizer.Decode([]int32{list[i].ID}, false)
+	}
+}
+
 func (s *sink) put(r *row) error {
 	s.res.RowIndex, s.res.RunID = r.record.Index, s.runID
+	s.count.PromptTokens.Add(int64(s.res.PromptTokens))
 	s.count.Samples.Add(1)
 	s.cut.Tokens = int32(r.cut)
 	s.rows = append(s.rows[:0], &s.res)

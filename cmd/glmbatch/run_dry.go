@@ -39,6 +39,7 @@ func dryRun(w io.Writer, r *runFlags, plan *pipeline.Plan, m *openedModel) error
 		}
 	}
 	p("columns read", "%s", strings.Join(plan.Taken, ", "))
+	p("columns written", "%s", plan.Settings()["results"])
 	for _, note := range plan.Notes {
 		p("", "%s", note)
 	}

@@ -68,6 +68,8 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.IgnoreRowParams, "ignore-row-params", false, "columns of parameters, and sampling_params, are only data")
 	f.Int64Var(&o.Limit, "limit", 0, "only the first rows (0: all)")
 	f.StringVar(&r.shard, "shard", "", "i/N: only the i-th of N equal parts of the rows, from 0, into a folder of its own in --out; see glmbatch merge (default: a Slurm array's task, a Kubernetes Indexed Job's pod)")
+	f.StringVar(&o.Names.Response, "response-column", "", "`name` of the column of responses (default: response)")
+	f.StringVar(&o.Names.Prefix, "prefix", "", "`text` before the names of all columns of results (default: none, or glm_ if the input has one of them)")
 	f.StringVar(&o.Check, "check", "", "column of right answers: count exact matches")
 	heading(f, "Rows and prompts")
 

@@ -57,7 +57,7 @@ var ResultColumns = []ResultColumn{
 	{"sample_index", "int32", "never", "number of the response to its row, from 0 to n-1"},
 	{"seed", "int64", "never", "that this response was sampled with: as the parameter `seed` of its row it gives the response again"},
 	{"run_id", "string", "never", "as in `_manifest.json`"},
-	{"truncated_tokens", "int32, tokens", "never", "with `--on-overlong truncate`: how many were cut from the prompt"},
+	{"truncated_tokens", "int32, tokens", "never", "with `--on-overlong truncate`: by how many the prompt is shorter"},
 	{"token_ids", "list of int32", "never", "with `--token-ids`: the tokens of the response and its reasoning"},
 	{"logprobs", "list of {token string, id int32, logprob float, rank int32}", "never; rank where it is beyond the alternatives asked for", "with `--logprobs`: of each token of token_ids and then of the end token, if one ended the response; natural logarithms before temperature and cuts; empty where the row asks for none"},
 	{"top_logprobs", "list of list of the same", "never", "with `--logprobs`: of the likeliest tokens at each of these places, best first"},

@@ -4,16 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"glmbatch/datasets"
-)
-
-// What happens to a prompt that leaves no room in the model's context.
-const (
-	OverlongError    = "error"    // the row fails with too_long
-	OverlongTruncate = "truncate" // tokens are cut from the prompt's front
 )
 
 // Options say what to make of the rows. The zero value is usable.
@@ -76,8 +72,8 @@ func (o Options) withDefaults() Options {
 func (o Options) Validate() error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if o.OnOverlong != "" && o.OnOverlong != OverlongError && o.OnOverlong != OverlongTruncate {
-		fault("--on-overlong %q is not error or truncate", o.OnOverlong)
+	if o.OnOverlong != "" && !slices.Contains(overlongs, o.OnOverlong) {
+		fault("--on-overlong %q is not %s", o.OnOverlong, strings.Join(overlongs, ", "))
 	}
 	if o.PromptColumn != "" && o.MessagesColumn != "" {
 		fault("--prompt-column and --messages-column exclude each other")

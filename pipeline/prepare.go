@@ -36,26 +36,33 @@ func (p *preparer) fill(r *row) *rowError {
 	if err != nil {
 		return err
 	}
-	tail := strings.TrimRight(text[max(0, len(text)-16):], "\n")
-	r.open = strings.HasSuffix(tail, "<think>")
-	r.prompt = p.text.Tokenizer.Encode(make([]int32, 0, len(text)/3+8), text)
+	p.encode(r, text)
 	if len(r.prompt) == 0 {
 		return badRow(EmptyPrompt, "the prompt has no tokens")
 	}
 	return p.fit(r)
 }
 
+// encode takes the model's input.
+func (p *preparer) encode(r *row, text string) {
+	tail := strings.TrimRight(text[max(0, len(text)-16):], "\n")
+	r.open = strings.HasSuffix(tail, "<think>")
+	r.prompt = p.text.Tokenizer.Encode(make([]int32, 0, len(text)/3+8), text)
+}
+
 // fit sees to it that prompt and output are within the context.
 func (p *preparer) fit(r *row) *rowError {
 	room := p.o.Context - 1 // for one token at least
-	if len(r.prompt) > room && p.o.OnOverlong != OverlongTruncate {
+	if len(r.prompt) > room && !p.o.truncates() {
 		return badRow(TooLong, "the prompt has %d tokens, the context has room for %d and one of output", len(r.prompt), room)
 	}
 	if len(r.prompt) > room {
 		keep := p.o.Context - max(1, min(r.params.MaxTokens, p.o.Context/2))
-		r.cut = len(r.prompt) - keep
-		r.prompt = r.prompt[r.cut:]
+		if err := p.shorten(r, keep); err != nil {
+			return err
+		}
 	}
+	r.input = nil // it is large
 	if most := p.o.Context - len(r.prompt); r.params.MaxTokens == 0 || r.params.MaxTokens > most {
 		r.params.MaxTokens = most
 	}
@@ -103,6 +110,9 @@ func (p *preparer) render(r *row) (string, *rowError) {
 	}
 	in.AddGenerationPrompt = true
 	in.EnableThinking = p.o.Thinking
+	if p.o.truncates() {
+		r.input = &in
+	}
 	text, err := p.text.Template.Render(in)
 	if err != nil {
 		return "", badRow(TemplateError, "%v", oneLine(err))

@@ -100,7 +100,7 @@ func TestTruncate(t *testing.T) {
 	long := strings.Repeat("long ", 2000)
 	in := inputOf(t, []benchRow{{Prompt: long}, {Prompt: "short"}})
 	dir := t.TempDir()
-	o := Options{Context: 256, OnOverlong: OverlongTruncate, Params: Params{N: 1}}
+	o := Options{Context: 256, OnOverlong: OverlongHead, Params: Params{N: 1}}
 	o.Params.MaxTokens = 16
 	if err := newJob(t, in, o, &stub{vocab: 2000, length: 4}, dir).Run(context.Background()); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/engine"
+	"glmbatch/pipeline/chat"
 )
 
 // The values of error_code.
@@ -57,8 +58,9 @@ type row struct {
 	record  datasets.Record
 	prompt  []int32
 	params  Params
-	cut     int  // tokens cut from the prompt's front
-	open    bool // the prompt ends inside <think>
+	input   *chat.Input // that the prompt was made of, if it may be cut; nil: it is raw
+	cut     int         // tokens cut from the prompt's content
+	open    bool        // the prompt ends inside <think>
 	err     *rowError
 	samples []*sample
 	left    int // samples that are not finished

@@ -44,7 +44,7 @@ type sink struct {
 // newSchema is the output's schema by the options.
 func newSchema(in *datasets.Input, o *Options) (*datasets.Output, error) {
 	rows := []any{datasets.Result{}}
-	if o.OnOverlong == OverlongTruncate {
+	if o.truncates() {
 		rows = append(rows, datasets.Cut{})
 	}
 	if o.TokenIDs {
@@ -196,7 +196,7 @@ func (s *sink) put(r *row) error {
 	s.count.Samples.Add(1)
 	s.cut.Tokens = int32(r.cut)
 	s.rows = append(s.rows[:0], &s.res)
-	if s.o.OnOverlong == OverlongTruncate {
+	if s.o.truncates() {
 		s.rows = append(s.rows, &s.cut)
 	}
 	if s.o.TokenIDs {

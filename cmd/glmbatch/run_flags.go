@@ -62,7 +62,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.System, "system", "", "system message of rows that have none")
 	f.BoolVar(&o.Raw, "raw", false, "prompts go to the model as they are, without the chat template")
 	f.StringVar(&r.thinking, "thinking", "auto", "on, off, or auto: as the chat template has it")
-	f.StringVar(&o.OnOverlong, "on-overlong", pipeline.OverlongError, "prompts that do not fit: error, or truncate (cuts tokens from the front)")
+	f.StringVar(&o.OnOverlong, "on-overlong", pipeline.OverlongError, "prompts that do not fit: error, or truncate, truncate-middle, truncate-tail (cut the first, middle or last tokens of what messages say, not the system message)")
 	f.StringSliceVar(&o.ParamColumns, "param-columns", nil, "columns of sampling parameters, by `names` with commas between, or as PARAMETER=COLUMN (default: those that are called and look like one; none: leave them as data)")
 	f.Lookup("param-columns").DefValue = "" // not the text of an empty list
 	f.BoolVar(&o.IgnoreRowParams, "ignore-row-params", false, "columns of parameters, and sampling_params, are only data")

@@ -128,6 +128,13 @@ func describe(w *datasets.Writer[datasets.Span], s *importer.Summary) error {
 	if err := w.Describe(datasets.FindingsKey, string(findings)); err != nil {
 		return err
 	}
+	periods, err := json.Marshal(s.Periods)
+	if err != nil {
+		return fmt.Errorf("encoding the periods of steps: %w", err)
+	}
+	if err := w.Describe(datasets.PeriodsKey, string(periods)); err != nil {
+		return err
+	}
 	return w.Describe("glmbatch.epoch_ns", fmt.Sprint(s.EpochNS))
 }
 

@@ -14,6 +14,7 @@ type Options struct {
 	By        By                // "": by class
 	Machine   *roofline.Machine // nil: no bounds
 	LaunchGap int64             // ns; 0: DefaultLaunchGap
+	Periods   []datasets.Period // of steps and ranks; others are found from their rows
 }
 
 // DefaultLaunchGap is how long, in ns, a device may idle between two kernels of a
@@ -28,6 +29,7 @@ type Attribution struct {
 	sections []*section
 	classes  keyring
 	keys     keyring
+	periods  map[stepRank]*datasets.Period
 	pipes    []kernels.Pipe // by number of a kernel's name
 	isComm   []bool         // by number of a class's name
 	lanes    []bool         // shared, by number of a lane's name
@@ -38,7 +40,13 @@ type Attribution struct {
 	classSum []int64
 	keySum   []int64
 	lists    [][]timeline.Event
-	empty    int64 // steps without device rows
+	empty    int64          // steps without device rows
+	outside  []OutsideClass // of no step, by number of the class's name
+}
+
+type stepRank struct {
+	step int64
+	rank int32
 }
 
 // New returns an attribution of rows whose names are numbers of names.
@@ -49,7 +57,12 @@ func New(names *datasets.Names, opt Options) *Attribution {
 	if opt.LaunchGap == 0 {
 		opt.LaunchGap = DefaultLaunchGap
 	}
-	return &Attribution{opt: opt, names: names, classes: keyring{by: ByClass}, keys: keyring{by: opt.By}}
+	periods := map[stepRank]*datasets.Period{}
+	for i := range opt.Periods {
+		p := &opt.Periods[i]
+		periods[stepRank{p.Step, p.Rank}] = p
+	}
+	return &Attribution{opt: opt, periods: periods, names: names, classes: keyring{by: ByClass}, keys: keyring{by: opt.By}}
 }
 
 // Step attributes one step by class and returns the ledger of each rank. The
@@ -69,6 +82,10 @@ func (a *Attribution) Step(step int64, rows []timeline.Event) []Ledger {
 	a.classSum, a.keySum = a.classSum[:0], a.keySum[:0]
 	ledgers := make([]Ledger, len(ranks))
 	for i, r := range ranks {
+		if p := a.periods[stepRank{step, r.rank}]; p != nil {
+			r.period, r.window = p, timeline.Interval{Start: min(p.Start, r.first), End: max(p.End, r.last)}
+			sec.waited(p.Waits)
+		}
 		l := a.rank(sec, r, lastOfAll)
 		l.Step, l.Kind = step, sec.kind
 		ledgers[i] = l

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"glmbatch/datasets"
 	"glmbatch/replay/timeline"
 )
 
@@ -27,14 +28,30 @@ const (
 	Overlap Entry = iota
 	Host
 	Launch
+	Wait
+	Queue
+	Dependency
 	Peers
 	Profiler
+	Elsewhere
 	Unexplained
 	numEntries
 )
 
 // entryNames are what the entries are called in reports.
-var entryNames = [numEntries]string{"overlap", "gap.host", "gap.launch", "gap.peers", "gap.profiler", "unexplained"}
+var entryNames = [numEntries]string{"overlap", "gap.host", "gap.launch", "gap.wait", "gap.queue", "gap.dependency", "gap.peers",
+	"gap.profiler", "other steps", "unexplained"}
+
+// Optional reports whether a table leaves the entry out where it is 0.
+func (e Entry) Optional() bool {
+	return e == Wait || e == Queue || e == Dependency || e == Profiler || e == Elsewhere
+}
+
+// entryOf is where idle time of a cause belongs.
+var entryOf = map[string]Entry{
+	datasets.IdleLaunch: Launch, datasets.IdleWait: Wait, datasets.IdleQueue: Queue, datasets.IdleDependency: Dependency,
+	datasets.IdleHost: Host, datasets.IdleProfiler: Profiler, datasets.IdleUnknown: Unexplained,
+}
 
 func (e Entry) String() string { return entryNames[e] }
 
@@ -58,14 +75,15 @@ type rankStep struct {
 	profiler []timeline.Interval // while a profiler held it up
 	launched map[int64]int64     // correlation -> end of the launch
 	window   timeline.Interval
-	first    int64 // first device start
-	last     int64 // last device end
+	period   *datasets.Period // as an import found it, or nil
+	first    int64            // first device start
+	last     int64            // last device end
 }
 
 var nothing = timeline.Interval{Start: math.MaxInt64, End: math.MinInt64}
 
 func (r *rankStep) reset(rank int32) {
-	r.rank, r.device, r.phases, r.profiler, r.window = rank, r.device[:0], r.phases[:0], r.profiler[:0], nothing
+	r.rank, r.device, r.phases, r.profiler, r.window, r.period = rank, r.device[:0], r.phases[:0], r.profiler[:0], nothing, nil
 	clear(r.launched)
 }
 
@@ -170,33 +188,42 @@ func (g *gaps) add(start, end int64) {
 	if start >= end {
 		return
 	}
-	late := g.launchedLate(start, end)
+	late, launched := g.launchedUntil(start, end)
 	timeline.Cut(timeline.Interval{Start: start, End: end}, g.r.profiler,
 		func(v timeline.Interval) { g.into[Profiler] += v.End - v.Start },
 		func(v timeline.Interval) {
-			if late {
-				g.into[Launch] += v.End - v.Start
-				return
-			}
-			timeline.Cut(v, g.r.phases,
+			until := min(max(late, v.Start), v.End)
+			g.into[Launch] += until - v.Start
+			timeline.Cut(timeline.Interval{Start: until, End: v.End}, g.r.phases,
 				func(v timeline.Interval) { g.into[Host] += v.End - v.Start },
-				func(v timeline.Interval) { g.quiet(v, end-start) })
+				func(v timeline.Interval) {
+					if launched {
+						g.into[Queue] += v.End - v.Start
+						return
+					}
+					g.quiet(v, end-start)
+				})
 		})
 }
 
-// launchedLate reports whether what ended the gap was launched after it began.
-func (g *gaps) launchedLate(start, end int64) bool {
+// launchedUntil returns when the launch of what ended a gap returned, as far as
+// that is in the gap, and whether that launch is known.
+func (g *gaps) launchedUntil(start, end int64) (until int64, known bool) {
 	if len(g.r.launched) == 0 {
-		return false
+		return start, false
 	}
 	d := g.r.device
 	i, _ := slices.BinarySearchFunc(d, end, func(e timeline.Event, t int64) int { return cmp.Compare(e.Start, t) })
+	until = end
 	for ; i < len(d) && d[i].Start == end; i++ {
-		if at, ok := g.r.launched[d[i].Correlation]; ok && at > start {
-			return true
+		if at, ok := g.r.launched[d[i].Correlation]; ok {
+			until, known = min(until, at), true
 		}
 	}
-	return false
+	if !known {
+		return start, false
+	}
+	return max(start, until), true
 }
 
 // quiet types a part of a gap, of length whole, in which no phase ran.
@@ -232,5 +259,29 @@ func ledgerOf(r *rankStep, sw *timeline.Sweeper, pieces []timeline.Piece, nKeys 
 		at = end
 	})
 	g.add(at, r.window.End)
+	if r.period != nil {
+		l.settle(r.period)
+	}
 	return l
+}
+
+// settle replaces the gaps of a ledger by what an import found of them. In the rest
+// of the wall, work of other steps or of none ran. Periods that do not fit the rows
+// are passed over.
+func (l *Ledger) settle(p *datasets.Period) {
+	var gaps, found int64
+	for e := Overlap + 1; e < numEntries; e++ {
+		gaps += l.Other[e]
+	}
+	for cause, ns := range p.Idle {
+		if _, ok := entryOf[cause]; !ok || ns < 0 || ns > gaps-found {
+			return
+		}
+		found += ns
+	}
+	clear(l.Other[Overlap+1:])
+	for cause, ns := range p.Idle {
+		l.Other[entryOf[cause]] += ns
+	}
+	l.Other[Elsewhere] = gaps - found
 }

@@ -22,6 +22,7 @@ type Section struct {
 	Rows    []Row // by Options.By; Classes where that is class
 	Overlap int64 // time in which several of Rows ran
 	Comm    Comm
+	Waits   []Amount // the calls in which the host waited while the device idled, the longest first
 
 	WallOf Stat    // of one step: the mean over its ranks
 	SpanOf Stat    // the same
@@ -89,6 +90,16 @@ type section struct {
 	walls      []int64
 	spans      []int64
 	comm       Comm
+	waits      map[string]int64 // by call
+}
+
+func (s *section) waited(calls map[string]int64) {
+	for call, ns := range calls {
+		if s.waits == nil {
+			s.waits = map[string]int64{}
+		}
+		s.waits[call] += ns
+	}
 }
 
 // samples are the self times of keys, one value a step: the mean over its ranks.
@@ -199,6 +210,10 @@ func (a *Attribution) result(s *section) Section {
 	for _, c := range sec.Classes {
 		sec.Ledger = append(sec.Ledger, Amount{c.Label, c.Self, c.PerStep})
 	}
+	for call, ns := range s.waits {
+		sec.Waits = append(sec.Waits, Amount{Name: call, NS: ns})
+	}
+	slices.SortFunc(sec.Waits, func(x, y Amount) int { return cmp.Or(cmp.Compare(y.NS, x.NS), cmp.Compare(x.Name, y.Name)) })
 	for e, ns := range s.other {
 		sec.Ledger = append(sec.Ledger, Amount{Entry(e).String(), ns, MedianOf(s.otherSelf.of(e, s.steps))})
 	}

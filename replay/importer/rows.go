@@ -102,6 +102,7 @@ func (t *trace) emit(f func([]datasets.Span) error) (*Summary, error) {
 	}
 	s := sums.summary()
 	s.EpochNS, s.Rows, s.Steps = epoch, out.total, len(t.steps)
+	s.Periods = t.periodsOf(epoch)
 	t.notePools(rows.pools)
 	t.noteOverhead()
 	t.noteClasses(s)

@@ -198,18 +198,19 @@ func (p *placer) records() {
 
 // launch returns the API record that launched r, or nil.
 func (t *trace) launch(r *record) *record {
+	if i, ok := t.launchIndex(r); ok {
+		return t.at(i)
+	}
+	return nil
+}
+
+// launchIndex is the index of the API record that launched r.
+func (t *trace) launchIndex(r *record) (int32, bool) {
 	if r.correlation <= 0 {
-		return nil
+		return 0, false
 	}
 	i, ok := t.procs[r.proc].launches[r.correlation]
-	if !ok {
-		return nil
-	}
-	l := t.at(i)
-	if l.kind == isNothing {
-		return nil
-	}
-	return l
+	return i, ok && t.at(i).kind != isNothing
 }
 
 // stepsByPeriod cuts a trace without annotations into steps: the kernels must

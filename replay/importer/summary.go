@@ -22,6 +22,7 @@ type Summary struct {
 	SpanNS   int64 // first start to last end of device rows, of all ranks
 	Classes  []ClassSummary
 	Findings []datasets.Finding
+	Periods  []datasets.Period // of each step and rank, and of the time between steps
 
 	Unclassified []NameSummary // kernels that no rule matched, longest first
 }

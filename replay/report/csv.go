@@ -40,6 +40,11 @@ func (r *Report) csv(w io.Writer, _ Style) error {
 			c.Write(line)
 		}
 	}
+	for _, o := range r.Outside.Classes {
+		line := make([]string, 21)
+		line[0], line[1], line[2], line[3], line[6], line[10] = outsideName, string(attribute.ByClass), o.Class, o.Class, n(o.Calls), n(o.NS)
+		c.Write(line)
+	}
 	for i := range r.Isolated {
 		r.Isolated[i].csvRows(c)
 	}

@@ -29,8 +29,12 @@
 //	                wire_bytes, flops, gb_per_s, gflop_per_s (of a rank; of the machine
 //	                where ranks share it), bound_ns (roofline; 0: unknown)
 //	ledger          {class or entry: ns}; adds up to wall_ns. Entries that are no
-//	                class: overlap, gap.host, gap.launch, gap.peers, gap.profiler,
-//	                unexplained
+//	                class: overlap, gap.host, gap.launch, gap.wait, gap.queue,
+//	                gap.dependency, gap.peers, gap.profiler, other steps, unexplained
+//	                (package attribute says what they are)
+//	gpu_ns          lengths of all device spans of the report
+//	outside         of device work that belongs to no step: calls, total_ns,
+//	                classes[] {class, calls, total_ns}
 //	host[]          phase, lane, calls, total_ns: the host's phases, inside and outside
 //	                of steps; those of different lanes run at the same time
 //	findings[]      code, kind, text: what stands out, the most important first
@@ -40,6 +44,8 @@
 //	                wall and device_span {median_ns, lo_ns, hi_ns, n} of one step with
 //	                the 95 % interval, and where there is something to say:
 //	                rows[] as classes with label, and per_step in both,
+//	                waits[] {call, total_ns}: the calls in which the host waited
+//	                while the device idled (gap.wait),
 //	                comm {waiting_ns, transfer_ns, unsplit_ns, ranks[] {rank,
 //	                collectives, waiting_ns, lag_ns, last}}
 //	isolated[]      of a replay: kind, wall_ns, rows[] {label, calls, in_place_ns, warm_ns

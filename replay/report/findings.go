@@ -13,7 +13,9 @@ import (
 
 // Bounds above which something is worth saying.
 const (
-	launchBound      = 0.5  // of the wall without the profiler's time, in launch and host gaps
+	launchBound      = 0.5  // of the wall without the profiler's time, in gaps that are the host's
+	deviceBound      = 0.9  // of the same, in which work runs
+	idleBound        = 0.05 // of the same, in gaps with a cause
 	waitBound        = 0.1  // of the device span, waiting in collectives
 	peersBound       = 0.05 // of the wall
 	unexplainedBound = 0.02 // of the wall
@@ -29,7 +31,7 @@ func (r *Report) find() {
 	for i := range r.Sections {
 		s := &r.Sections[i]
 		for _, rule := range []func(*Report, *attribute.Section) (code, text string){
-			(*Report).cacheCast, (*Report).launches, (*Report).dominant, (*Report).waiting, (*Report).peers,
+			(*Report).cacheCast, (*Report).launches, (*Report).dominant, (*Report).idles, (*Report).waiting, (*Report).peers,
 			(*Report).unknown, (*Report).unexplained, (*Report).overlaps,
 		} {
 			if code, text := rule(r, s); text != "" {
@@ -76,7 +78,7 @@ func share(part, whole int64) float64 {
 }
 
 func percent(f float64) string {
-	if f < 0.1 {
+	if f < 0.1 || f > 0.99 && f < 1 {
 		return fmt.Sprintf("%.1f %%", 100*f)
 	}
 	return fmt.Sprintf("%.0f %%", 100*f)
@@ -131,16 +133,79 @@ func attended(s *attribute.Section) int64 {
 	return slots
 }
 
+// balance is what a section's wall time without the profiler's was for.
+type balance struct {
+	wall   int64
+	busy   int64 // work ran, of these steps or of others
+	launch int64 // what came next was not launched yet
+	host   int64 // the host was in a phase, or had no more work
+	wait   int64 // the host was in a call that waits for the device
+	queue  int64 // launched work had not begun
+}
+
+func balanceOf(s *attribute.Section) balance {
+	b := balance{
+		wall: s.Wall - amount(s, attribute.Profiler), busy: amount(s, attribute.Overlap) + amount(s, attribute.Elsewhere),
+		launch: amount(s, attribute.Launch), host: amount(s, attribute.Host), wait: amount(s, attribute.Wait),
+		queue: amount(s, attribute.Queue) + amount(s, attribute.Dependency),
+	}
+	for i := range s.Classes {
+		b.busy += s.Classes[i].Self
+	}
+	return b
+}
+
+// launches says that the device waits for the host, or that it does not.
 func (r *Report) launches(s *attribute.Section) (code, text string) {
-	late := amount(s, attribute.Launch)
-	idle := late + amount(s, attribute.Host)
-	wall := s.Wall - amount(s, attribute.Profiler)
-	if share(idle, wall) < launchBound {
+	b := balanceOf(s)
+	idle := b.launch + b.host + b.wait
+	switch {
+	case share(idle, b.wall) >= launchBound:
+		waits := ""
+		if b.wait > 0 {
+			waits = fmt.Sprintf(", %s ms while it waits in %s", ms(mean(s, b.wait)), waitedIn(s.Waits))
+		}
+		return "launch-bound", fmt.Sprintf("launch-bound: %s ms of kernels in a %s of %s ms; for %s of it the device waits for the host (%s ms for launches, %s ms in host phases%s)",
+			ms(mean(s, b.busy)), stepName(s.Kind), ms(mean(s, b.wall)), percent(share(idle, b.wall)), ms(mean(s, b.launch)), ms(mean(s, b.host)), waits)
+	case share(b.busy, b.wall) >= deviceBound && len(s.Classes) > 0:
+		c := &s.Classes[0]
+		return "device-bound", fmt.Sprintf("device-bound: the GPU works for %s of the %s (%s of %s ms), most of it on %s (%s ms)",
+			percent(share(b.busy, b.wall)), stepName(s.Kind), ms(mean(s, b.busy)), ms(mean(s, b.wall)), c.Class, ms(mean(s, c.Self)))
+	}
+	return "", ""
+}
+
+// waitedIn names the one or two calls in which most of the waiting was.
+func waitedIn(waits []attribute.Amount) string {
+	switch len(waits) {
+	case 0:
+		return "calls"
+	case 1:
+		return waits[0].Name
+	case 2:
+		return waits[0].Name + " and " + waits[1].Name
+	}
+	return fmt.Sprintf("%s and %d other calls", waits[0].Name, len(waits)-1)
+}
+
+// idles says why the device idles where that is neither most of the time nor
+// little of it.
+func (r *Report) idles(s *attribute.Section) (code, text string) {
+	b := balanceOf(s)
+	idle := b.launch + b.host + b.wait + b.queue
+	if share(idle, b.wall) < idleBound || share(b.launch+b.host+b.wait, b.wall) >= launchBound {
 		return "", ""
 	}
-	busy := wall - idle - amount(s, attribute.Peers) - amount(s, attribute.Unexplained)
-	return "launch-bound", fmt.Sprintf("launch-bound: %s ms of kernels in a %s of %s ms; for %s of it the device waits for the host (%s ms for launches, %s ms in host phases)",
-		ms(mean(s, busy)), stepName(s.Kind), ms(mean(s, wall)), percent(share(idle, wall)), ms(mean(s, late)), ms(mean(s, idle-late)))
+	var causes []string
+	for _, c := range []struct {
+		ns   int64
+		text string
+	}{{b.launch, "for launches"}, {b.wait, "while the host waits in " + waitedIn(s.Waits)}, {b.host, "for the host's other work"}, {b.queue, "between launched kernels"}} {
+		if share(c.ns, b.wall) >= 0.001 {
+			causes = append(causes, fmt.Sprintf("%s ms %s", ms(mean(s, c.ns)), c.text))
+		}
+	}
+	return "idle", fmt.Sprintf("the device idles for %s of the %s: %s", percent(share(idle, b.wall)), stepName(s.Kind), strings.Join(causes, ", "))
 }
 
 // dominant says which class takes most, and how near it is to the machine's best.

@@ -21,11 +21,19 @@ type jsonReport struct {
 	Machine    *roofline.Machine `json:"machine"`
 	Shared     bool              `json:"shared"`
 	jsonTotals                   // over all kinds
+	GPU        int64             `json:"gpu_ns"`
+	Outside    jsonOutside       `json:"outside"`
 	Host       []HostPhase       `json:"host"`
 	Findings   []Finding         `json:"findings"`
 	Warnings   []string          `json:"warnings"`
 	Kinds      []jsonKind        `json:"kinds"`
 	Isolated   []Isolation       `json:"isolated,omitempty"`
+}
+
+type jsonOutside struct {
+	Calls   int64                    `json:"calls"`
+	NS      int64                    `json:"total_ns"`
+	Classes []attribute.OutsideClass `json:"classes"`
 }
 
 type jsonTotals struct {
@@ -43,6 +51,7 @@ type jsonKind struct {
 	jsonTotals
 	WallOf attribute.Stat `json:"wall"`
 	SpanOf attribute.Stat `json:"device_span"`
+	Waits  []jsonWait     `json:"waits,omitempty"`
 	Rows   []jsonRow      `json:"rows,omitempty"`
 	Comm   *jsonComm      `json:"comm,omitempty"`
 }
@@ -62,6 +71,11 @@ type jsonRow struct {
 	GFLOP   float64         `json:"gflop_per_s"`
 	Bound   int64           `json:"bound_ns"`
 	PerStep *attribute.Stat `json:"per_step,omitempty"`
+}
+
+type jsonWait struct {
+	Call string `json:"call"`
+	NS   int64  `json:"total_ns"`
 }
 
 type jsonComm struct {
@@ -109,6 +123,7 @@ func (r *Report) json(w io.Writer, _ Style) error {
 
 func (r *Report) document() jsonReport {
 	d := jsonReport{Schema: Schema, Source: r.Source, Rows: r.Rows, By: r.By, Machine: r.Machine,
+		GPU: r.allGPUTime(), Outside: jsonOutside{r.Outside.Calls, r.Outside.NS, append([]attribute.OutsideClass{}, r.Outside.Classes...)},
 		Host:     append([]HostPhase{}, r.Host...),
 		Findings: append([]Finding{}, r.Findings...), Warnings: append([]string{}, r.Warnings...), Kinds: []jsonKind{}, Isolated: r.Isolated}
 	total := r.total()
@@ -117,6 +132,9 @@ func (r *Report) document() jsonReport {
 	for i := range r.Sections {
 		s := &r.Sections[i]
 		k := jsonKind{Kind: s.Kind, jsonTotals: totals(s, true), WallOf: s.WallOf, SpanOf: s.SpanOf}
+		for _, w := range s.Waits {
+			k.Waits = append(k.Waits, jsonWait{w.Name, w.NS})
+		}
 		if r.By != attribute.ByClass {
 			for j := range s.Rows {
 				k.Rows = append(k.Rows, jsonRowOf(s, &s.Rows[j], true))

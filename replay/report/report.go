@@ -42,6 +42,7 @@ type Report struct {
 	Machine  *roofline.Machine
 	Sections []attribute.Section // one for each kind of step, in order
 	Host     []HostPhase         // of all steps that were read and, if those are all, of the time between them
+	Outside  attribute.Outside   // device work of no step, where all steps were asked for
 	Findings []Finding           // the most important first
 	Warnings []string
 	Isolated []Isolation // of a replay; nil: nothing was run alone
@@ -124,7 +125,7 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 		return nil, nil, err
 	}
 	defer t.Close()
-	a := attribute.New(&t.Names, attribute.Options{By: opt.By, Machine: opt.Machine})
+	a := attribute.New(&t.Names, attribute.Options{By: opt.By, Machine: opt.Machine, Periods: t.Periods})
 	steps := timeline.AllSteps
 	if opt.Steps != nil {
 		steps = *opt.Steps
@@ -136,6 +137,9 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 			host.add(rows, &t.Names)
 		}
 		if step < 0 {
+			if opt.Steps == nil && opt.Kind == "" {
+				a.Loose(rows)
+			}
 			return nil
 		}
 		ledgers := a.Step(step, rows)
@@ -152,7 +156,8 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 		return nil, nil, err
 	}
 	r := New(path, a, opt)
-	r.Rows, r.Host = t.Rows, host.sorted()
+	r.Rows, r.Host, r.Outside = t.Rows, host.sorted(), a.Outside()
+	r.outside()
 	r.imported(t.Findings)
 	if len(r.Sections) == 0 {
 		return nil, nil, fmt.Errorf("%s: the timeline has no device spans in %s", path, opt.what())

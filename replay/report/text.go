@@ -39,6 +39,10 @@ func (r *Report) text(w io.Writer, style Style) error {
 		p.line("")
 		p.table(r.Isolated[i].table())
 	}
+	if r.Outside.NS > 0 {
+		p.line("")
+		p.table(r.gpuTimes())
+	}
 	if len(r.Host) > 0 {
 		p.line("")
 		p.line(p.bold("host, in and between steps"))
@@ -136,8 +140,8 @@ func (r *Report) costs(s *attribute.Section) table {
 	for i := range s.Classes {
 		t.add(r.cells(s, &s.Classes[i])...)
 	}
-	for _, a := range s.Ledger[len(s.Classes):] {
-		if a.NS == 0 && a.Name == attribute.Profiler.String() {
+	for e, a := range s.Ledger[len(s.Classes):] {
+		if a.NS == 0 && attribute.Entry(e).Optional() {
 			continue
 		}
 		t.add(a.Name, "", ms(mean(s, a.NS)), "", "", percentCell(share(a.NS, s.Wall)))
@@ -249,6 +253,12 @@ func (r *Report) markdown(w io.Writer, _ Style) error {
 		p.line("")
 		if p.err == nil {
 			t := r.Isolated[i].table().compact()
+			p.err = t.markdown(w)
+		}
+	}
+	if r.Outside.NS > 0 {
+		p.line("")
+		if t := r.gpuTimes(); p.err == nil {
 			p.err = t.markdown(w)
 		}
 	}

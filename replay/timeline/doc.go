@@ -45,6 +45,9 @@
 // time between steps). Device rows belong to the step that launched them, which
 // need not be the one in whose envelope they ran.
 //
+// A timeline's metadata may have the period of each step and rank, with the time that
+// the rank's device idled by cause ([datasets.Period]); imports do.
+//
 // Rows of a step should be near each other in a file: a reader holds a step until
 // no later row group can have more of it.
 package timeline

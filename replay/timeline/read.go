@@ -59,6 +59,7 @@ type Reader struct {
 	Names    datasets.Names
 	Rows     int64 // rows read so far
 	Findings []datasets.Finding
+	Periods  []datasets.Period // of imports
 
 	detail bool
 	files  []*datasets.SpanReader
@@ -95,6 +96,12 @@ func open(files []string, detail bool) (*Reader, error) {
 			return nil, err
 		}
 		r.Findings = append(r.Findings, found...)
+		periods, err := s.Periods()
+		if err != nil {
+			r.Close()
+			return nil, err
+		}
+		r.Periods = append(r.Periods, periods...)
 	}
 	return r, nil
 }

@@ -17,6 +17,7 @@ type File struct {
 	ModTime int64  `json:"mtime_ns"` // since 1970
 	Rows    int64  `json:"rows"`
 	Footer  string `json:"footer_sha256"` // of the footer, which has the sizes and statistics of every column, and of the path's partition columns
+	Content string `json:"content"`       // a hash of the file, or of parts of a large one
 
 	data   []byte          // of a file in memory; nil: it is on disk
 	local  string          // where it is on disk, if not at Path
@@ -96,7 +97,11 @@ func (in *Input) add(f *parquetFile) error {
 		return err
 	}
 	sum := sha256.Sum256(footer)
-	in.Files = append(in.Files, File{Path: f.path, Size: f.size, ModTime: f.modTime, Rows: f.NumRows(), Footer: hex.EncodeToString(sum[:]), data: f.data})
+	content, err := contentHash(f.r, f.size)
+	if err != nil {
+		return err
+	}
+	in.Files = append(in.Files, File{Content: content, Path: f.path, Size: f.size, ModTime: f.modTime, Rows: f.NumRows(), Footer: hex.EncodeToString(sum[:]), data: f.data})
 	in.Rows += f.NumRows()
 	if in.meta == nil {
 		in.meta = f.keyValues()

@@ -55,6 +55,9 @@ func (in *Input) Reader(from, to int64) *Reader {
 	return &Reader{in: in, next: max(0, from), end: min(to, in.Rows), file: -1, buf: make([]parquet.Row, chunkRows)}
 }
 
+// Next is the index of the row that Read returns next.
+func (r *Reader) Next() int64 { return r.next }
+
 // Close ends the reading; it may come at any time.
 func (r *Reader) Close() error {
 	var err error

@@ -1,15 +1,105 @@
 package pipeline
 
-import "sync/atomic"
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+)
 
-// Counts are a job's totals. They are safe to read while it runs.
+// Counts are a job's totals, those of its earlier runs included. They are safe to
+// read while it runs.
 type Counts struct {
-	Rows             atomic.Int64 // input rows written, with those of earlier runs of the job
-	Samples          atomic.Int64 // output rows of this run
+	Rows             atomic.Int64 // input rows that are done and saved
+	Samples          atomic.Int64 // output rows, as all below
 	Errors           atomic.Int64 // of them, with an error
 	Truncated        atomic.Int64 // rows whose prompt was cut
-	PromptTokens     atomic.Int64 // of this run, of each output row: n times a prompt's
-	CompletionTokens atomic.Int64 // of this run
+	PromptTokens     atomic.Int64 // of each output row: n times a prompt's
+	CompletionTokens atomic.Int64
 	Checked          atomic.Int64 // responses compared with the expected answer
 	Correct          atomic.Int64 // of them, equal
+
+	mu    sync.Mutex
+	codes map[string]int64 // errors by code
+}
+
+// tally is what some rows add to the totals. A part has its rows' in its metadata.
+type tally struct {
+	Rows             int64            `json:"rows"`
+	Samples          int64            `json:"samples"`
+	Errors           int64            `json:"errors"`
+	Truncated        int64            `json:"truncated"`
+	PromptTokens     int64            `json:"prompt_tokens"`
+	CompletionTokens int64            `json:"completion_tokens"`
+	Checked          int64            `json:"checked"`
+	Correct          int64            `json:"correct"`
+	Codes            map[string]int64 `json:"error_codes,omitempty"`
+}
+
+// row adds a finished row, without what its answers are compared with.
+func (t *tally) row(r *row) {
+	t.Rows++
+	if r.cut > 0 {
+		t.Truncated++
+	}
+	if r.err != nil {
+		t.Samples++
+		t.Errors++
+		if t.Codes == nil {
+			t.Codes = map[string]int64{}
+		}
+		t.Codes[r.err.code]++
+		t.PromptTokens += int64(r.given())
+		return
+	}
+	t.Samples += int64(len(r.samples))
+	t.PromptTokens += int64(len(r.samples) * r.given())
+	for _, s := range r.samples {
+		t.CompletionTokens += int64(len(s.tokens))
+	}
+}
+
+func (t *tally) add(o *tally) {
+	t.Rows += o.Rows
+	t.Samples += o.Samples
+	t.Errors += o.Errors
+	t.Truncated += o.Truncated
+	t.PromptTokens += o.PromptTokens
+	t.CompletionTokens += o.CompletionTokens
+	t.Checked += o.Checked
+	t.Correct += o.Correct
+	if t.Codes == nil && len(o.Codes) > 0 {
+		t.Codes = map[string]int64{}
+	}
+	for code, n := range o.Codes {
+		t.Codes[code] += n
+	}
+}
+
+// add counts all of t but its rows, which are counted when they are saved.
+func (c *Counts) add(t *tally) {
+	c.Samples.Add(t.Samples)
+	c.Errors.Add(t.Errors)
+	c.Truncated.Add(t.Truncated)
+	c.PromptTokens.Add(t.PromptTokens)
+	c.CompletionTokens.Add(t.CompletionTokens)
+	c.Checked.Add(t.Checked)
+	c.Correct.Add(t.Correct)
+	if len(t.Codes) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.codes == nil {
+		c.codes = map[string]int64{}
+	}
+	for code, n := range t.Codes {
+		c.codes[code] += n
+	}
+}
+
+// Codes are the errors by code.
+func (c *Counts) Codes() map[string]int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.codes)
 }

@@ -48,8 +48,8 @@ func TestDeviceFails(t *testing.T) {
 		t.Errorf("%d rows kept", kept)
 	}
 	j = newJob(t, in, o, &stub{vocab: 2000, length: 9}, dir)
-	if j.Folder.NextRow != int64(kept) {
-		t.Errorf("goes on at row %d after %d", j.Folder.NextRow, kept)
+	if done := j.Folder.Done(); done < int64(kept) {
+		t.Errorf("%d rows are done after %d were written", done, kept)
 	}
 	if err := j.Run(context.Background()); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"glmbatch/engine"
 	"glmbatch/kernels"
@@ -17,46 +18,66 @@ type Engine interface {
 	Idle() bool
 }
 
-// windowBytes bounds the rows that are read but not written, besides Options.Window.
-const windowBytes = 256 << 20
-
-// flow drives the engine: rows in, in input order; rows out in the same order.
+// flow drives the engine: rows in, in input order; rows out as they finish.
 type flow struct {
 	o      *Options
 	engine Engine
 	text   Text
 	clock  *hostClock
+	stop   Stop
 
 	rows    <-chan []*row // from the tokenizing workers
 	pending []*row        // taken from rows, not yet admitted
 	ended   bool          // rows is closed
-	window  []*row        // admitted, not yet handed on: a reorder buffer
-	bytes   int           // of the rows in window
 	live    map[int64]*sample
 	nextID  int64
+	saved   map[int64][]*saved // samples of unfinished rows, from earlier runs
+	done    finished
 
-	out  chan<- []*row
-	dead <-chan struct{} // the writer failed
+	out  chan<- finished
+	dead <-chan struct{} // the keeper failed
 }
 
 var errWriter = errors.New("the writer stopped")
 
+// Stop says how long a job may go on with the rows that it has begun when its context
+// ends. The zero value: not at all.
+type Stop struct {
+	Grace time.Duration
+	Hurry <-chan struct{} // closed: the grace is over
+}
+
+// over reports whether a job that was told to stop at a time has to end now.
+func (s *Stop) over(at time.Time) bool {
+	select {
+	case <-s.Hurry:
+		return true
+	default:
+		return time.Since(at) >= s.Grace
+	}
+}
+
 // run is the heart of a job. It ends when all rows have been handed on, when ctx
-// is done (rows that are complete up to the first that is not are handed on), or
-// with an engine's or the writer's error.
+// is done and so are the rows that were begun, or the grace is over, or with an
+// engine's or the keeper's error.
 func (f *flow) run(ctx context.Context) error {
+	var told time.Time // to stop
 	for {
-		if err := f.admit(ctx); err != nil {
-			return err
+		if ctx.Err() == nil {
+			if err := f.admit(ctx); err != nil {
+				return err
+			}
+		} else if told.IsZero() {
+			told = time.Now()
 		}
 		if err := f.emit(); err != nil {
 			return err
 		}
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		if f.ended && len(f.pending) == 0 && len(f.window) == 0 {
+		if f.ended && len(f.pending) == 0 && len(f.live) == 0 {
 			return nil
+		}
+		if !told.IsZero() && (len(f.live) == 0 || f.stop.over(told)) {
+			return context.Cause(ctx)
 		}
 		if len(f.live) == 0 {
 			continue
@@ -76,19 +97,23 @@ func (f *flow) run(ctx context.Context) error {
 	}
 }
 
-// admit gives rows to the engine while it and the window have room. It waits for
-// rows only when the engine has nothing to do.
+// rowsAtOnce bounds the rows that end without the engine before they are handed on.
+const rowsAtOnce = 1024
+
+// admit gives rows to the engine while it has room. It waits for rows only when the
+// engine has nothing to do.
 func (f *flow) admit(ctx context.Context) error {
-	for len(f.live) < f.o.InFlight && len(f.window) < f.o.Window && f.bytes < windowBytes {
+	for len(f.live) < f.o.InFlight && len(f.done.rows) < rowsAtOnce {
 		if len(f.pending) == 0 && !f.pull(ctx) {
 			return nil
 		}
 		r := f.pending[0]
 		f.pending = f.pending[1:]
-		f.window = append(f.window, r)
-		f.bytes += r.bytes()
 		if err := f.start(r); err != nil {
 			return err
+		}
+		if r.left == 0 {
+			f.done.rows = append(f.done.rows, r)
 		}
 	}
 	return nil
@@ -103,7 +128,7 @@ func (f *flow) pull(ctx context.Context) bool {
 	select {
 	case f.pending, ok = <-f.rows:
 	default:
-		if len(f.live) > 0 || len(f.window) > 0 {
+		if len(f.live) > 0 || !f.done.empty() {
 			return false // there is something else to do
 		}
 		select {
@@ -121,7 +146,13 @@ func (f *flow) start(r *row) error {
 	if r.err != nil {
 		return nil
 	}
+	before := f.saved[r.record.Index]
+	delete(f.saved, r.record.Index)
 	for i := range r.params.N {
+		if s := f.restore(r, before, i); s != nil {
+			r.samples = append(r.samples, s)
+			continue
+		}
 		s := &sample{row: r, index: i, seed: SampleSeed(f.o.Seed, r.record.Index, i, r.params.Seed)}
 		if len(r.params.StopText) > 0 {
 			s.text = newStopText(f.text.Tokenizer.NewDecoder(true), r.params.StopText)
@@ -139,6 +170,17 @@ func (f *flow) start(r *row) error {
 		f.live[id] = s
 		r.samples = append(r.samples, s)
 		r.left++
+	}
+	return nil
+}
+
+// restore returns a sample that an earlier run made of the same request; nil: there
+// is none.
+func (f *flow) restore(r *row, before []*saved, index int) *sample {
+	for _, s := range before {
+		if s.index == index && s.identity == r.identity {
+			return s.sample(r, f.text, SampleSeed(f.o.Seed, r.record.Index, index, r.params.Seed))
+		}
 	}
 	return nil
 }
@@ -176,25 +218,22 @@ func (f *flow) take(t engine.Token) {
 		f.engine.Cancel(t.ID)
 	}
 	delete(f.live, t.ID)
+	if s.row.params.N > 1 {
+		f.done.samples = append(f.done.samples, s)
+	}
+	if s.row.left == 0 {
+		f.done.rows = append(f.done.rows, s.row)
+	}
 }
 
-// emit hands the finished rows at the head of the window to the writer.
+// emit hands what is finished to the keeper.
 func (f *flow) emit() error {
-	n := 0
-	for n < len(f.window) && f.window[n].left == 0 {
-		f.bytes -= f.window[n].bytes()
-		n++
-	}
-	if n == 0 {
+	if f.done.empty() {
 		return nil
 	}
-	done := make([]*row, n)
-	copy(done, f.window)
-	rest := copy(f.window, f.window[n:])
-	clear(f.window[rest:])
-	f.window = f.window[:rest]
 	select {
-	case f.out <- done:
+	case f.out <- f.done:
+		f.done = finished{}
 		return nil
 	case <-f.dead:
 		return errWriter

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -8,9 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-
-	"github.com/gofrs/flock"
 
 	"glmbatch/datasets"
 )
@@ -24,76 +24,148 @@ const (
 	stepsDir     = "steps"
 	timelineDir  = "timeline"
 	capturesDir  = "captures"
+	journalDir   = "_journal"
 )
 
 var (
 	// ErrLocked: another run has the folder.
-	ErrLocked = errors.New("another run has the folder: wait for its end, or choose another --out")
+	ErrLocked = errors.New("another run has the folder")
 	// ErrFolder: the folder has something else in it; nothing was changed.
 	ErrFolder = errors.New("the folder cannot be used")
 )
+
+// CompleteError says that the folder has all of the job already; nothing was changed.
+type CompleteError struct {
+	Dir    string
+	Counts ManifestCounts
+}
+
+func (e *CompleteError) Error() string { return e.Dir + " has all of this job already" }
 
 // Folder is an output folder that this process has to itself.
 type Folder struct {
 	Dir      string
 	Resumed  bool
-	NextRow  int64           // input row to begin or go on with
+	NextRow  int64           // input row of the next part
 	NextPart int             // of outputs
 	Recorder RecorderOptions // where a recorder begins or goes on
 
 	manifest *Manifest
-	lock     *flock.Flock
+	lock     *lock
+	first    int64     // the job's first input row
+	old      bool      // another job's output is there, which begin removes
+	started  bool      // begin was called
+	tally    tally     // of the parts
+	saved    *recovery // the journal and what it has; nil before begin where old
+}
+
+// FolderOptions say how to open a folder.
+type FolderOptions struct {
+	Overwrite bool // what a job left is removed when the new one begins
+	NoLock    bool // the folder's file system has no locks: the caller sees to it that no other run has it
 }
 
 // OpenFolder locks dir and makes it ready for the job of m: new, or as an
-// earlier run of the same job left it. With overwrite, what another job left is
-// removed, and without it the folder of one that left nothing, as its start failed;
-// only folders that have a manifest are ever touched. firstRow is the job's first
-// input row.
-func OpenFolder(dir string, m *Manifest, overwrite bool, firstRow int64) (_ *Folder, err error) {
+// earlier run of the same job left it. With Overwrite, what another job left is
+// removed when this one begins, and without it the folder of one that left nothing,
+// as its start failed; only folders that have a manifest are ever touched. The error
+// is a *CompleteError where nothing is left to do.
+func OpenFolder(dir string, m *Manifest, o FolderOptions) (_ *Folder, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFolder, err)
+		return nil, fmt.Errorf("%w: %w", ErrOutput, err)
+	}
+	if err := checkLinks(dir); err != nil {
+		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, manifestFile)); errors.Is(err, os.ErrNotExist) {
 		if err := checkEmpty(dir); err != nil { // before the lock makes a file there
 			return nil, err
 		}
 	}
-	f := &Folder{Dir: dir, NextRow: firstRow, manifest: m, lock: flock.New(filepath.Join(dir, lockFile))}
-	if ok, err := f.lock.TryLock(); err != nil {
-		return nil, fmt.Errorf("locking %s: %w", dir, err)
-	} else if !ok {
-		return nil, fmt.Errorf("%s: %w", dir, ErrLocked)
+	f := &Folder{Dir: dir, NextRow: m.FromRow, first: m.FromRow, manifest: m}
+	if f.lock, err = lockFolder(dir, o.NoLock); err != nil {
+		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			f.Close()
+			_ = f.Close() // err says what is wrong
 		}
 	}()
 	m.Version, m.RunID = manifestVersion, runID(m)
 	m.Started, m.Runs = time.Now().UTC().Truncate(time.Millisecond), 1
+	m.Status, m.guard = StatusRunning, &sync.Mutex{}
+	f.Recorder.Dir = dir
 	old, err := readManifest(dir)
-	if err != nil && !overwrite {
+	if err != nil && !o.Overwrite {
 		return nil, fmt.Errorf("%w: %w; start anew with --overwrite", ErrFolder, err)
 	}
 	switch {
-	case overwrite && (old != nil || err != nil):
-		err = f.clear()
+	case o.Overwrite && (old != nil || err != nil):
+		f.old = true
+		return f, nil
 	case old == nil:
 		err = checkEmpty(dir)
 	default:
 		err = f.resume(old)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = f.open()
 	}
-	f.Recorder.Dir = dir
-	m.Status = StatusRunning
-	return f, m.write(dir)
+	return f, err
+}
+
+// open opens the journal and says in the manifest that the job runs.
+func (f *Folder) open() (err error) {
+	if f.saved, err = recoverJournal(f.Dir, f.manifest.RunID, f.NextRow); err != nil {
+		return fmt.Errorf("%w: %w", ErrOutput, err)
+	}
+	if err = f.manifest.write(f.Dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrOutput, err)
+	}
+	return nil
+}
+
+// begin is called when the job has all that it needs to run.
+func (f *Folder) begin() error {
+	if f.old {
+		if err := f.clear(); err != nil {
+			return err
+		}
+		f.old = false
+		if err := f.open(); err != nil {
+			return err
+		}
+	}
+	f.started = true
+	return nil
+}
+
+// Done is how many rows are finished, in parts or in the journal.
+func (f *Folder) Done() int64 {
+	n := f.NextRow - f.first
+	if f.saved != nil {
+		n += f.saved.rows
+	}
+	return n
+}
+
+// Torn is how many bytes of the journal a crash had left unfinished.
+func (f *Folder) Torn() int64 {
+	if f.saved == nil {
+		return 0
+	}
+	return f.saved.found.Torn
 }
 
 // Close gives the folder up.
-func (f *Folder) Close() error { return f.lock.Unlock() }
+func (f *Folder) Close() error {
+	var err error
+	if f.saved != nil {
+		err = f.saved.journal.Close()
+		f.saved = nil
+	}
+	return errors.Join(err, f.lock.release())
+}
 
 // checkEmpty refuses a folder with files that are not ours.
 func checkEmpty(dir string) error {
@@ -112,7 +184,7 @@ func checkEmpty(dir string) error {
 // clear removes what a job leaves, and nothing else.
 func (f *Folder) clear() error {
 	// The manifest goes last: a crash in between leaves a folder that is known.
-	for _, name := range []string{successFile, outputsDir, stepsDir, timelineDir, capturesDir, manifestFile} {
+	for _, name := range []string{successFile, outputsDir, stepsDir, timelineDir, capturesDir, journalDir, manifestFile} {
 		if err := os.RemoveAll(filepath.Join(f.Dir, name)); err != nil {
 			return err
 		}
@@ -122,14 +194,17 @@ func (f *Folder) clear() error {
 
 // resume finds where an earlier run of the same job ended.
 func (f *Folder) resume(old *Manifest) error {
-	if _, err := os.Stat(filepath.Join(f.Dir, successFile)); err == nil {
-		return fmt.Errorf("%s: %w: its job is complete; choose another --out, or run it again with --overwrite", f.Dir, ErrFolder)
-	}
+	_, err := os.Stat(filepath.Join(f.Dir, successFile))
+	complete := err == nil
 	if what := f.manifest.differs(old); what != "" {
-		if !f.begun() {
+		if !complete && !hasWork(f.Dir, old.RunID) {
 			return f.clear()
 		}
 		return fmt.Errorf("%s: %w: it belongs to another job: %s; choose another --out, or start anew with --overwrite", f.Dir, ErrFolder, what)
+	}
+	if complete {
+		_ = os.RemoveAll(filepath.Join(f.Dir, journalDir)) // a crash may have left it
+		return &CompleteError{f.Dir, old.Counts}
 	}
 	f.manifest.Started, f.manifest.Runs = old.Started, old.Runs+1
 	f.Resumed = true
@@ -139,10 +214,18 @@ func (f *Folder) resume(old *Manifest) error {
 	return f.records()
 }
 
-// begun reports whether a run left rows, steps, captures, or what cannot be read.
-func (f *Folder) begun() bool {
+// hasWork reports whether a run left rows, steps, captures, or what cannot be read.
+func hasWork(folder, runID string) bool {
+	if r, err := recoverJournal(folder, runID, 0); err != nil || r.found.Records > 0 {
+		if err == nil {
+			_ = r.journal.Close() // it was only read
+		}
+		return true
+	} else if r.journal.Close() != nil {
+		return true
+	}
 	for _, dir := range []string{outputsDir, stepsDir, timelineDir, capturesDir} {
-		entries, err := os.ReadDir(filepath.Join(f.Dir, dir))
+		entries, err := os.ReadDir(filepath.Join(folder, dir))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return true
 		}
@@ -155,13 +238,13 @@ func (f *Folder) begun() bool {
 				return true
 			}
 			if dir == outputsDir {
-				if _, rows, err := datasets.Metadata(filepath.Join(f.Dir, dir, name)); err != nil || rows > 0 {
+				if _, rows, err := datasets.Metadata(filepath.Join(folder, dir, name)); err != nil || rows > 0 {
 					return true
 				}
 			}
 		}
 	}
-	old := Folder{Dir: f.Dir}
+	old := Folder{Dir: folder}
 	return old.records() != nil || old.Recorder.FirstStep > 0
 }
 
@@ -182,9 +265,21 @@ func (f *Folder) outputs() error {
 		if name != datasets.PartName(i, datasets.Parquet) || err1 != nil || err2 != nil || from != f.NextRow || to < from || meta[keyRun] != f.manifest.RunID {
 			return fmt.Errorf("%s: %w: the file does not follow the one before it; start anew with --overwrite", path, ErrFolder)
 		}
-		f.NextRow = to
+		if meta[keyEarly] != "" { // its rows are in the journal too
+			if i != len(names)-1 {
+				return fmt.Errorf("%s: %w: the file is not whole, but not the last; start anew with --overwrite", path, ErrFolder)
+			}
+			return nil
+		}
+		var t tally
+		if c := meta[keyCounts]; c != "" {
+			if err := json.Unmarshal([]byte(c), &t); err != nil {
+				return fmt.Errorf("%s: %w: its counts: %w", path, ErrFolder, err)
+			}
+		}
+		f.tally.add(&t)
+		f.NextRow, f.NextPart = to, i+1
 	}
-	f.NextPart = len(names)
 	return nil
 }
 
@@ -199,15 +294,19 @@ func (f *Folder) records() error {
 		return err
 	}
 	f.Recorder.StepsPart, f.Recorder.TimelinePart = len(steps), len(spans)
-	if len(steps) == 0 {
-		return nil
-	}
-	return datasets.Read(filepath.Join(f.Dir, stepsDir, steps[len(steps)-1]), func(rows []datasets.Step) error {
-		for _, s := range rows {
-			f.Recorder.FirstStep = max(f.Recorder.FirstStep, s.Step+1)
+	for _, name := range steps {
+		err := datasets.Read(filepath.Join(f.Dir, stepsDir, name), func(rows []datasets.Step) error {
+			for _, s := range rows {
+				f.Recorder.FirstStep = max(f.Recorder.FirstStep, s.Step+1)
+				f.Recorder.Preempted += int64(s.Preempted)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // parts lists the finished files of a folder, and removes unfinished ones.
@@ -234,8 +333,25 @@ func parts(dir string) ([]string, error) {
 	return names, nil
 }
 
-// finish writes the manifest, and _SUCCESS last.
+// report writes how far the job is.
+func (f *Folder) report(counts ManifestCounts) error {
+	f.manifest.Counts = counts
+	return f.manifest.write(f.Dir)
+}
+
+// finish writes the manifest, and _SUCCESS last; the journal of a job that is complete
+// is removed then. What another job left is as it was where this one did not begin.
 func (f *Folder) finish(status string, counts ManifestCounts, cause error) error {
+	if f.old || f.saved == nil {
+		return nil
+	}
+	saved := f.saved
+	f.saved = nil
+	if status != StatusComplete {
+		if err := saved.journal.Close(); err != nil {
+			return err
+		}
+	}
 	f.manifest.Status, f.manifest.Counts = status, counts
 	if cause != nil {
 		f.manifest.Error = oneLine(cause)
@@ -243,5 +359,8 @@ func (f *Folder) finish(status string, counts ManifestCounts, cause error) error
 	if err := f.manifest.write(f.Dir); err != nil || status != StatusComplete {
 		return err
 	}
-	return datasets.WriteFile(filepath.Join(f.Dir, successFile), nil)
+	if err := datasets.WriteFile(filepath.Join(f.Dir, successFile), nil); err != nil {
+		return err
+	}
+	return saved.journal.Remove()
 }

@@ -16,20 +16,28 @@ type Job struct {
 	Recorder *Recorder // nil: steps are not recorded. Run closes it
 	Folder   *Folder
 	Counts   *Counts // updated while the job runs
+	Stop     Stop    // what happens when the context ends
 }
 
-// ErrInterrupted: the context ended before the job did. What was complete is in
+// ErrInterrupted: the context ended before the job did. What was finished is saved in
 // the folder; the same job goes on from there.
 var ErrInterrupted = errors.New("interrupted")
 
+// ErrInput: the input could not be read, or was not what it had been, when rows were
+// done already. They are saved.
+var ErrInput = errors.New("the input failed while the job ran")
+
+// ErrOutput: the folder could not be written.
+var ErrOutput = errors.New("the output cannot be written")
+
 // Run does the job and leaves the folder's manifest with how it ended. The error
-// is ErrInterrupted when ctx ended it, or the input's, the engine's or the disk's.
+// is ErrInterrupted when ctx ended it, or wraps ErrInput, ErrOutput, or is the engine's.
 func (j *Job) Run(ctx context.Context) error { return j.End(j.run(ctx)) }
 
 // End is how Run ends with err, for jobs that get no engine to run with.
 func (j *Job) End(err error) error {
 	if j.Recorder != nil {
-		err = errors.Join(err, j.Recorder.Close())
+		err = errors.Join(err, j.Recorder.close(j.Folder.started))
 	}
 	status := StatusComplete
 	switch {
@@ -38,82 +46,96 @@ func (j *Job) End(err error) error {
 	case err != nil:
 		status = StatusFailed
 	}
-	j.Counts.Rows.Store(max(j.Counts.Rows.Load(), j.Folder.NextRow-j.Plan.From))
-	counts := j.Counts.snapshot(j.Plan.To - j.Plan.From)
-	if ferr := j.Folder.finish(status, counts, err); ferr != nil {
-		return errors.Join(err, fmt.Errorf("finishing %s: %w", j.Folder.Dir, ferr))
+	j.Counts.Rows.Store(max(j.Counts.Rows.Load(), j.Folder.Done()))
+	if ferr := j.Folder.finish(status, j.counts(), err); ferr != nil {
+		return errors.Join(err, fmt.Errorf("finishing %s: %w: %w", j.Folder.Dir, ErrOutput, ferr))
 	}
 	return err
 }
 
-// run is the job: records are read and tokenized, the engine answers them, rows
-// are written.
+// counts are the totals as they are now.
+func (j *Job) counts() ManifestCounts {
+	c := j.Counts.snapshot(j.Plan.To - j.Plan.From)
+	if j.Recorder != nil {
+		c.Steps, c.Preemptions = j.Recorder.totals()
+	}
+	return c
+}
+
+// run is the job: records are read and tokenized, the engine answers them, what is
+// finished is saved and written.
 func (j *Job) run(ctx context.Context) error {
 	if err := j.Plan.Check(j.Text); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	if err := j.Folder.begin(); err != nil {
+		return fmt.Errorf("%s: %w: %w", j.Folder.Dir, ErrOutput, err)
+	}
+	reads, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	var clock *hostClock // nil: nobody records
 	if j.Recorder != nil {
 		clock = j.Recorder.clock
 	}
-	o, out := &j.Plan.Options, j.sink(clock)
-	j.Counts.Rows.Store(j.Folder.NextRow - j.Plan.From)
+	o, saved := &j.Plan.Options, j.Folder.saved
+	prep := &preparer{cols: j.Plan.cols, text: j.Text, o: o}
+	k := j.keeper(prep, clock)
+	j.Counts.Rows.Store(j.Folder.Done())
+	j.Counts.add(&j.Folder.tally)
 
-	rows, readErr := reading(ctx, j.Plan.in, j.Folder.NextRow, j.Plan.To, &preparer{cols: j.Plan.cols, text: j.Text, o: o}, clock)
-	finished, dead, written := make(chan []*row, 4), make(chan struct{}), make(chan error, 1)
-	go func() { written <- writing(out, finished, dead) }()
-	f := &flow{o: o, engine: j.Engine, text: j.Text, clock: clock, rows: rows, live: map[int64]*sample{}, out: finished, dead: dead}
+	rows, readErr := reading(reads, j.Plan.in, j.Folder.NextRow, j.Plan.To, prep, saved.has, clock)
+	done, dead, written := make(chan finished, 4), make(chan struct{}), make(chan error, 1)
+	go func() { written <- k.writing(done, dead, j.report()) }()
+	f := &flow{o: o, engine: j.Engine, text: j.Text, clock: clock, stop: j.Stop, rows: rows, live: map[int64]*sample{}, saved: saved.samples, out: done, dead: dead}
 	err := f.run(ctx)
 
 	cancel()
 	for range rows { // until the readers have ended
 	}
-	close(finished)
+	k.whole.Store(err == nil && readErr() == nil)
+	close(done)
 	return cause(err, readErr(), <-written)
 }
 
-// sink makes the writer of the job's rows.
-func (j *Job) sink(clock *hostClock) *sink {
+// keeper makes what saves and writes the job's rows.
+func (j *Job) keeper(prep *preparer, clock *hostClock) *keeper {
 	p := j.Plan
-	return &sink{o: &p.Options, schema: p.schema, text: j.Text, cols: p.cols, dir: filepath.Join(j.Folder.Dir, outputsDir),
-		runID: j.Folder.manifest.RunID, clock: clock, count: j.Counts, next: j.Folder.NextPart, at: j.Folder.NextRow}
+	s := &sink{o: &p.Options, schema: p.schema, text: j.Text, cols: p.cols, dir: filepath.Join(j.Folder.Dir, outputsDir),
+		runID: j.Folder.manifest.RunID, count: j.Counts, next: j.Folder.NextPart, at: j.Folder.NextRow}
+	return &keeper{o: &p.Options, text: j.Text, prep: prep, in: p.in, to: p.To, sink: s, journal: j.Folder.saved.journal, saved: j.Folder.saved,
+		count: j.Counts, clock: clock, ring: make([]*row, p.Options.Window)}
+}
+
+// reportEvery is how often the manifest says how far the job is.
+const reportEvery = 5 * time.Second
+
+// report returns what brings the manifest up to date now and then.
+func (j *Job) report() func() error {
+	last := time.Now()
+	return func() error {
+		if time.Since(last) < reportEvery {
+			return nil
+		}
+		last = time.Now()
+		return j.Folder.report(j.counts())
+	}
 }
 
 // cause is why a job ended, from what its three parts say.
 func cause(answered, read, written error) error {
+	if read != nil {
+		read = fmt.Errorf("%w: %w", ErrInput, read)
+	}
+	if written != nil && !errors.Is(written, ErrInput) {
+		written = fmt.Errorf("%w: %w", ErrOutput, written)
+	}
 	switch {
 	case errors.Is(answered, context.Canceled), errors.Is(answered, context.DeadlineExceeded):
 		answered = ErrInterrupted
 	case errors.Is(answered, errWriter):
-		answered = nil // the writer says why
+		answered = nil // the keeper says why
 	case answered == nil:
 		answered = read
 	}
 	return errors.Join(answered, written)
-}
-
-// writing writes rows until they end. On an error it says so by closing dead,
-// and takes no more.
-func writing(s *sink, rows <-chan []*row, dead chan<- struct{}) error {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		var err error
-		select {
-		case done, ok := <-rows:
-			if !ok {
-				return s.close()
-			}
-			err = s.write(done)
-		case <-tick.C:
-			err = s.tick()
-		}
-		if err != nil {
-			s.abort()
-			close(dead)
-			return err
-		}
-	}
 }

@@ -30,7 +30,7 @@ func newJob(t testing.TB, in *datasets.Input, o Options, e Engine, dir string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := OpenFolder(dir, &Manifest{Settings: p.Settings(), Input: in.Files}, false, p.From)
+	f, err := OpenFolder(dir, &Manifest{Settings: p.Settings(), Input: in.Files, FromRow: p.From, ToRow: p.To}, FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,14 +187,15 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := func() *Manifest { return &Manifest{Settings: p.Settings(), Input: in.Files} }
-	if _, err := OpenFolder(dir, m(), false, 0); !errors.Is(err, ErrFolder) {
+	var complete *CompleteError
+	if _, err := OpenFolder(dir, m(), FolderOptions{}); !errors.As(err, &complete) || complete.Counts.Rows != in.Rows {
 		t.Errorf("a complete folder is taken again: %v", err)
 	}
-	f, err := OpenFolder(dir, m(), true, 0)
+	f, err := OpenFolder(dir, m(), FolderOptions{Overwrite: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolder(dir, m(), true, 0); !errors.Is(err, ErrLocked) {
+	if _, err := OpenFolder(dir, m(), FolderOptions{Overwrite: true}); !errors.Is(err, ErrLocked) {
 		t.Errorf("a locked folder is taken: %v", err)
 	}
 	f.Close()
@@ -202,7 +203,7 @@ func TestResume(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(foreign, "thesis.doc"), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolder(foreign, m(), true, 0); !errors.Is(err, ErrFolder) {
+	if _, err := OpenFolder(foreign, m(), FolderOptions{Overwrite: true}); !errors.Is(err, ErrFolder) {
 		t.Errorf("a folder with other files is taken: %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"glmbatch/datasets"
@@ -43,8 +44,22 @@ type Manifest struct {
 	// Rounding is what rounding weights at load has changed, by part of the model:
 	// |rounded - stored| / |stored|, Frobenius norms. nil: nothing was rounded.
 	Rounding map[string]float64 `json:"weight_rounding,omitempty"`
-	Counts   ManifestCounts     `json:"counts"`
-	Error    string             `json:"error,omitempty"`
+	// FromRow and ToRow are the input rows that the job is about: to is behind the last.
+	FromRow int64          `json:"from_row"`
+	ToRow   int64          `json:"to_row"`
+	Counts  ManifestCounts `json:"counts"`
+	Error   string         `json:"error,omitempty"`
+
+	guard *sync.Mutex // of Device, which grows while the job runs; nil: the job has not begun
+}
+
+// SetDevice says something of the device.
+func (m *Manifest) SetDevice(key, value string) {
+	if m.guard != nil {
+		m.guard.Lock()
+		defer m.guard.Unlock()
+	}
+	m.Device[key] = value
 }
 
 // ModelInfo identifies a checkpoint.
@@ -59,19 +74,23 @@ type ModelInfo struct {
 // ManifestCounts are a job's totals.
 type ManifestCounts struct {
 	InputRows        int64 `json:"input_rows"`
-	Rows             int64 `json:"rows"`    // input rows done
-	Samples          int64 `json:"samples"` // output rows of the last run, as all below
+	Rows             int64 `json:"rows"`    // input rows that are done and saved
+	Samples          int64 `json:"samples"` // output rows, those of earlier runs included, as all below
 	Errors           int64 `json:"errors"`
 	Truncated        int64 `json:"truncated"`
 	PromptTokens     int64 `json:"prompt_tokens"`
 	CompletionTokens int64 `json:"completion_tokens"`
 	Checked          int64 `json:"checked"`
 	Correct          int64 `json:"correct"`
+	Steps            int64 `json:"steps"`
+	Preemptions      int64 `json:"preemptions"`
+
+	Codes map[string]int64 `json:"error_codes,omitempty"` // errors by code
 }
 
 func (c *Counts) snapshot(inputRows int64) ManifestCounts {
 	return ManifestCounts{InputRows: inputRows, Rows: c.Rows.Load(), Samples: c.Samples.Load(), Errors: c.Errors.Load(), Truncated: c.Truncated.Load(),
-		PromptTokens: c.PromptTokens.Load(), CompletionTokens: c.CompletionTokens.Load(), Checked: c.Checked.Load(), Correct: c.Correct.Load()}
+		PromptTokens: c.PromptTokens.Load(), CompletionTokens: c.CompletionTokens.Load(), Checked: c.Checked.Load(), Correct: c.Correct.Load(), Codes: c.Codes()}
 }
 
 // runID hashes what decides the rows: not paths and times, which a copy changes,
@@ -85,7 +104,7 @@ func runID(m *Manifest) string {
 		}
 	}
 	for _, f := range m.Input {
-		_ = e.Encode([]any{f.Size, f.Rows, f.Footer})
+		_ = e.Encode([]any{f.Size, f.Rows, f.Footer, f.Content})
 	}
 	_ = e.Encode([]any{m.Model.Hash, m.Model.Text, m.Model.Ranks, m.Model.Device})
 	return hex.EncodeToString(h.Sum(nil)[:8])
@@ -103,7 +122,7 @@ func (m *Manifest) differs(old *Manifest) string {
 	}
 	for i, f := range m.Input {
 		o := old.Input[i]
-		if f.Size != o.Size || f.ModTime != o.ModTime || f.Rows != o.Rows || f.Footer != o.Footer {
+		if f.Size != o.Size || f.Rows != o.Rows || f.Footer != o.Footer || f.Content != o.Content {
 			return fmt.Sprintf("input file %s has changed", f.Path)
 		}
 	}
@@ -142,6 +161,10 @@ func readManifest(dir string) (*Manifest, error) {
 }
 
 func (m *Manifest) write(dir string) error {
+	if m.guard != nil {
+		m.guard.Lock()
+		defer m.guard.Unlock()
+	}
 	m.Updated = time.Now().UTC().Truncate(time.Millisecond)
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

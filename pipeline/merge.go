@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gofrs/flock"
-
 	"glmbatch/datasets"
 )
 
@@ -44,13 +42,14 @@ func Merge(out string, arguments []string) (*Merged, error) {
 	if len(shards) == 0 {
 		return nil, fmt.Errorf("%s: %w: it has no folder %s with shards: runs with --shard make it", out, ErrFolder, datasets.ShardsDir)
 	}
-	lock := flock.New(filepath.Join(out, lockFile))
-	if ok, err := lock.TryLock(); err != nil {
-		return nil, fmt.Errorf("locking %s: %w", out, err)
-	} else if !ok {
-		return nil, fmt.Errorf("%s: %w", out, ErrLocked)
+	if err := checkLinks(out); err != nil {
+		return nil, err
 	}
-	defer lock.Unlock()
+	lock, err := lockFolder(out, false)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.release()
 	if _, err := os.Stat(filepath.Join(out, successFile)); err == nil {
 		m, err := readManifest(out)
 		if err != nil || m == nil {
@@ -229,6 +228,7 @@ func mergeManifests(shards []*Manifest) *Manifest {
 	m := *shards[0]
 	m.Settings = maps.Clone(m.Settings)
 	m.Settings[settingShard] = datasets.Shard{Index: 0, Of: 1}.String()
+	m.ToRow = shards[len(shards)-1].ToRow
 	m.Status, m.Error, m.Runs, m.Counts = StatusComplete, "", 0, ManifestCounts{}
 	for _, s := range shards {
 		if s.Started.Before(m.Started) {

@@ -36,12 +36,13 @@ type Options struct {
 	Names         datasets.Naming // of the columns of results
 	Check         string          // column of right answers to count matches with; "": none
 
-	Context  int           // positions of a sequence that the engine can hold
-	InFlight int           // sequences given to the engine at once; 0: 128
-	Window   int           // rows read but not written yet; 0: 16 times InFlight
-	Workers  int           // that tokenize; 0: one a processor
-	PartRows int           // rows of an output file; 0: 50,000
-	PartAge  time.Duration // after which an output file is finished all the same; 0: 10 minutes
+	Context  int // positions of a sequence that the engine can hold
+	InFlight int // sequences given to the engine at once; 0: 128
+	Window   int // finished rows held in memory until those before them are; 0: 16 times InFlight
+	Workers  int // that tokenize; 0: one a processor
+	PartRows int // rows of an output file; 0: 50,000
+
+	SyncInterval time.Duration // the most finished work that a crash costs; 0: 2 s
 }
 
 func (o Options) withDefaults() Options {
@@ -56,8 +57,8 @@ func (o Options) withDefaults() Options {
 	set(&o.PartRows, 50_000)
 	set(&o.Context, 1<<30)
 	set(&o.Shards, 1)
-	if o.PartAge == 0 {
-		o.PartAge = 10 * time.Minute
+	if o.SyncInterval == 0 {
+		o.SyncInterval = 2 * time.Second
 	}
 	if o.OnOverlong == "" {
 		o.OnOverlong = OverlongError

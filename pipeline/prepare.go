@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"glmbatch/datasets"
@@ -17,6 +18,9 @@ type preparer struct {
 	cols *columns
 	text Text
 	o    *Options
+
+	once   sync.Once
+	shared uint64 // hash of the parameters of rows without their own
 }
 
 // row never fails: what is wrong with a record is in the row.
@@ -24,6 +28,8 @@ func (p *preparer) row(rec datasets.Record) *row {
 	r := &row{record: rec, params: p.o.Params}
 	if err := p.fill(r); err != nil {
 		r.err = err
+	} else {
+		r.identity = p.identify(r)
 	}
 	return r
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 
 	"glmbatch/datasets"
 	"glmbatch/engine"
@@ -20,11 +21,14 @@ type Recorder struct {
 	base   int64 // number of the first step: those of earlier runs come before
 	clock  *hostClock
 
-	pending  *recordedStep // the trace of the step whose OnStep comes next
-	queue    chan *recordedStep
-	free     chan *recordedStep
-	wg       sync.WaitGroup
-	err      error
+	pending   *recordedStep // the trace of the step whose OnStep comes next
+	queue     chan *recordedStep
+	free      chan *recordedStep
+	wg        sync.WaitGroup
+	err       error
+	counted   atomic.Int64 // steps
+	preempted atomic.Int64
+
 	steps    *datasets.Parts[datasets.Step]
 	timeline *datasets.Parts[datasets.Span] // nil: no timeline
 }
@@ -53,6 +57,7 @@ type RecorderOptions struct {
 	Origin   int64 // ns of kernels.Now; negative after a resume
 	// Where a resumed job goes on, as [OpenFolder] found it.
 	FirstStep               int64
+	Preempted               int64 // sequences, in the steps before
 	StepsPart, TimelinePart int
 }
 
@@ -63,6 +68,8 @@ func NewRecorder(o RecorderOptions) *Recorder {
 	}
 	r := &Recorder{origin: o.Origin, base: o.FirstStep, queue: make(chan *recordedStep, queuedTraces), free: make(chan *recordedStep, queuedTraces),
 		steps: &datasets.Parts[datasets.Step]{Dir: filepath.Join(o.Dir, stepsDir), Format: o.Format, MaxRows: stepRows, Next: o.StepsPart}}
+	r.counted.Store(o.FirstStep)
+	r.preempted.Store(o.Preempted)
 	if o.Timeline {
 		r.clock = &hostClock{}
 		rows := spanRows
@@ -109,6 +116,8 @@ func (r *Recorder) OnStep(i engine.StepInfo) {
 	}
 	s.info = i
 	s.info.Step += r.base
+	r.counted.Store(s.info.Step + 1)
+	r.preempted.Add(int64(i.Preempted))
 	s.host = r.clock.take(s.host)
 	r.queue <- s
 }
@@ -122,10 +131,21 @@ func (r *Recorder) take() *recordedStep {
 	}
 }
 
-// Close writes what is left. The error is the first of all.
-func (r *Recorder) Close() error {
+// totals are those of all runs of the job.
+func (r *Recorder) totals() (steps, preempted int64) { return r.counted.Load(), r.preempted.Load() }
+
+// close writes what is left, or drops it where nothing is to be written. The error is
+// the first of all.
+func (r *Recorder) close(write bool) error {
 	close(r.queue)
 	r.wg.Wait()
+	if !write && r.err == nil {
+		r.steps.Abort()
+		if r.timeline != nil {
+			r.timeline.Abort()
+		}
+		return nil
+	}
 	if r.timeline != nil && r.err == nil {
 		r.err = r.timeline.Write(r.outside(nil, r.clock.take(nil)))
 	}

@@ -64,6 +64,16 @@ type row struct {
 	err     *rowError
 	samples []*sample
 	left    int // samples that are not finished
+
+	identity uint64 // of what is asked of the engine; 0: the row cannot be run
+}
+
+// given is how many tokens the model was given: of a row that was not run, none.
+func (r *row) given() int {
+	if r.err != nil && r.err.code != ModelError {
+		return 0
+	}
+	return len(r.prompt)
 }
 
 // sample is one response to a row.
@@ -76,6 +86,7 @@ type sample struct {
 	top    [][]datasets.TokenLogprob // of each of chosen
 	text   *stopText                 // nil: the row has no stop strings, the text is made when it is written
 	reason engine.Reason
+	saved  bool // an earlier run made it
 }
 
 // accept adds a token that the engine gave. It returns true when the response

@@ -1,13 +1,12 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strconv"
-	"time"
 
 	"glmbatch/datasets"
-	"glmbatch/kernels"
 	"glmbatch/pipeline/chat"
 )
 
@@ -16,6 +15,9 @@ const (
 	keyRun  = "glmbatch.run_id"
 	keyFrom = "glmbatch.from_row" // the first input row of the file
 	keyTo   = "glmbatch.to_row"   // the input row after its last
+
+	keyCounts = "glmbatch.counts" // its rows' share of the job's counts, as JSON
+	keyEarly  = "glmbatch.early"  // the job ended before the file was full: it will be replaced
 )
 
 // sink writes finished rows to numbered files. A row's samples are in one file.
@@ -26,13 +28,12 @@ type sink struct {
 	cols   *columns
 	dir    string
 	runID  string
-	clock  *hostClock
 	count  *Counts
 
-	next  int   // number of the next file
-	at    int64 // input row after the last written
-	open  *datasets.Part
-	began time.Time
+	next int   // number of the next file
+	at   int64 // input row after the last written
+	open *datasets.Part
+	part tally // of the open file
 
 	rows []any // the structs of one output row, as schema has them
 	res  datasets.Result
@@ -56,32 +57,18 @@ func newSchema(in *datasets.Input, o *Options) (*datasets.Output, error) {
 	return datasets.NewOutput(in, o.Names, rows...)
 }
 
-func (s *sink) write(rows []*row) error {
-	start := kernels.Now()
-	for _, r := range rows {
-		if s.open == nil {
-			if err := s.begin(); err != nil {
-				return err
-			}
-		}
-		if err := s.row(r); err != nil {
+// write writes a row with all its samples, and finishes the file when it is full.
+func (s *sink) write(r *row) error {
+	if s.open == nil {
+		if err := s.begin(); err != nil {
 			return err
 		}
-		s.at = r.record.Index + 1
-		s.count.Rows.Add(1)
-		if s.open.Rows >= int64(s.o.PartRows) {
-			if err := s.finish(); err != nil {
-				return err
-			}
-		}
 	}
-	s.clock.add(phaseWrite, start)
-	return nil
-}
-
-// tick finishes a file that has been open for long.
-func (s *sink) tick() error {
-	if s.open != nil && s.open.Rows > 0 && time.Since(s.began) > s.o.PartAge {
+	if err := s.row(r); err != nil {
+		return err
+	}
+	s.at = r.record.Index + 1
+	if s.open.Rows >= int64(s.o.PartRows) {
 		return s.finish()
 	}
 	return nil
@@ -90,14 +77,19 @@ func (s *sink) tick() error {
 func (s *sink) begin() (err error) {
 	path := filepath.Join(s.dir, datasets.PartName(s.next, datasets.Parquet))
 	s.open, err = s.schema.Create(path, map[string]string{keyRun: s.runID, keyFrom: strconv.FormatInt(s.at, 10)})
-	s.began = time.Now()
+	s.part = tally{}
 	return err
 }
 
 func (s *sink) finish() error {
 	p := s.open
 	s.open = nil
+	counts, err := json.Marshal(&s.part)
+	if err != nil {
+		return err
+	}
 	p.Set(keyTo, strconv.FormatInt(s.at, 10))
+	p.Set(keyCounts, string(counts))
 	s.next++
 	return p.Close()
 }
@@ -115,29 +107,31 @@ func (s *sink) close() error {
 	return s.finish()
 }
 
+// closeEarly finishes the open file with the rows it has, for who wants to look: when
+// the job goes on, a whole file takes its place.
+func (s *sink) closeEarly() error {
+	if s.open == nil {
+		return nil
+	}
+	s.open.Set(keyEarly, "true")
+	return s.finish()
+}
+
 func (s *sink) abort() {
 	if s.open != nil {
 		s.open.Abort()
+		s.open = nil
 	}
 }
 
 func (s *sink) row(r *row) error {
-	if r.err == nil { // tokens of rows that were not run are no throughput
-	}
-	if r.cut > 0 {
-		s.count.Truncated.Add(1)
-	}
+	s.part.row(r)
 	if r.err == nil && len(r.samples) == 0 {
 		return fmt.Errorf("row %d has neither a response nor an error", r.record.Index)
 	}
 	if r.err != nil {
 		code, text := r.err.code, r.err.text
-		s.count.Errors.Add(1)
-		given := 0
-		if code == ModelError {
-			given = len(r.prompt)
-		}
-		s.res = datasets.Result{FinishReason: reasonError, ErrorCode: &code, Error: &text, PromptTokens: int32(given),
+		s.res = datasets.Result{FinishReason: reasonError, ErrorCode: &code, Error: &text, PromptTokens: int32(r.given()),
 			Seed: SampleSeed(s.o.Seed, r.record.Index, 0, r.params.Seed)}
 		s.ids, s.logs = datasets.TokenIDs{}, datasets.Logprobs{}
 		return s.put(r)
@@ -160,7 +154,7 @@ func (s *sink) fill(sm *sample) {
 		text = s.text.Tokenizer.Decode(sm.tokens, true)
 	}
 	reasoning, response := chat.SplitReasoning(text, sm.row.open)
-	s.res = datasets.Result{Response: &response, FinishReason: string(sm.reason), PromptTokens: int32(len(sm.row.prompt)),
+	s.res = datasets.Result{Response: &response, FinishReason: string(sm.reason), PromptTokens: int32(sm.row.given()),
 		CompletionTokens: int32(len(sm.tokens)), SampleIndex: int32(sm.index), Seed: sm.seed}
 	if reasoning != "" {
 		s.res.Reasoning = &reasoning
@@ -172,11 +166,12 @@ func (s *sink) fill(sm *sample) {
 			s.spell(top)
 		}
 	}
-	s.count.CompletionTokens.Add(int64(len(sm.tokens)))
 	if s.cols.check != nil {
 		if want, ok, err := s.cols.check.Text(sm.row.record); ok && err == nil {
+			s.part.Checked++
 			s.count.Checked.Add(1)
 			if string(want) == response {
+				s.part.Correct++
 				s.count.Correct.Add(1)
 			}
 		}
@@ -192,8 +187,6 @@ func (s *sink) spell(list []datasets.TokenLogprob) {
 
 func (s *sink) put(r *row) error {
 	s.res.RowIndex, s.res.RunID = r.record.Index, s.runID
-	s.count.PromptTokens.Add(int64(s.res.PromptTokens))
-	s.count.Samples.Add(1)
 	s.cut.Tokens = int32(r.cut)
 	s.rows = append(s.rows[:0], &s.res)
 	if s.o.truncates() {

@@ -18,9 +18,9 @@ type work struct {
 
 // reading reads and tokenizes rows from..to. Batches come out of the returned
 // channel in input order, each complete; it is closed at the end. The error, if
-// any, is there when it is closed. Room is for few batches, so that memory does
+// any, is there when it is closed. Rows that are done are left out. Room is for few batches, so that memory does
 // not grow with the input.
-func reading(ctx context.Context, in *datasets.Input, from, to int64, p *preparer, clock *hostClock) (<-chan []*row, func() error) {
+func reading(ctx context.Context, in *datasets.Input, from, to int64, p *preparer, done func(*row) bool, clock *hostClock) (<-chan []*row, func() error) {
 	n := p.o.Workers
 	todo, order, out := make(chan *work, n), make(chan *work, n), make(chan []*row)
 	var failed error
@@ -53,9 +53,11 @@ func reading(ctx context.Context, in *datasets.Input, from, to int64, p *prepare
 		wg.Go(func() {
 			for w := range todo {
 				start := kernels.Now()
-				w.rows = make([]*row, len(w.records))
-				for i, rec := range w.records {
-					w.rows[i] = p.row(rec)
+				w.rows = make([]*row, 0, len(w.records))
+				for _, rec := range w.records {
+					if r := p.row(rec); !done(r) {
+						w.rows = append(w.rows, r)
+					}
 				}
 				clock.add(phaseTokenize, start)
 				close(w.ready)

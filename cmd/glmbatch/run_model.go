@@ -158,7 +158,7 @@ func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recor
 	}
 	onTrace := func(t kernels.Trace) {
 		if c := g.Info().Clock; c > 0 {
-			manifest.Device["clock_ns"] = fmt.Sprint(c) // it grows
+			manifest.SetDevice("clock_ns", fmt.Sprint(c)) // it grows
 		}
 		rec.OnTrace(t)
 	}

@@ -1,0 +1,328 @@
+package pipeline
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"glmbatch/datasets"
+	"glmbatch/engine"
+	"glmbatch/kernels"
+	"glmbatch/pipeline/journal"
+)
+
+// finished is what ended since the last time: samples of rows with several, as soon
+// as each is there, and rows of which all is there, in any order.
+type finished struct {
+	samples []*sample
+	rows    []*row
+}
+
+// windowBytes bounds the rows in memory whose turn has not come, besides Options.Window.
+const windowBytes = 256 << 20
+
+var errChanged = fmt.Errorf("%w: it is not what it was when the row was run", ErrInput)
+
+func (f *finished) empty() bool { return len(f.samples) == 0 && len(f.rows) == 0 }
+
+// keeper saves what is finished at once, in the journal, and hands rows to the sink
+// in input order. Rows whose turn has not come are held in memory as long as they are
+// within the window; of those beyond it only their place in the journal is known, and
+// they are read back from the input and the journal.
+type keeper struct {
+	o       *Options
+	text    Text
+	prep    *preparer
+	in      *datasets.Input
+	to      int64
+	sink    *sink
+	journal *journal.Journal
+	saved   *recovery
+	count   *Counts
+	clock   *hostClock
+
+	whole atomic.Bool // nothing more is missing when done is closed
+	ring  []*row      // finished rows, from sink.at on, by index modulo its length
+	bytes int         // of them
+	again *datasets.Reader
+	batch []datasets.Record
+	rec   saved
+	buf   []byte
+}
+
+// take saves what is finished and writes what is due.
+func (k *keeper) take(f finished) error {
+	defer k.clock.add(phaseWrite, kernels.Now())
+	for _, s := range f.samples {
+		if err := k.saveSample(s); err != nil {
+			return err
+		}
+	}
+	for _, r := range f.rows {
+		place, err := k.saveRow(r)
+		if err != nil {
+			return err
+		}
+		k.count.Rows.Add(1)
+		k.tally(r)
+		k.hold(r, place)
+	}
+	return k.writeHeld()
+}
+
+// saveSample appends a sample to the journal, behind the others of its row.
+func (k *keeper) saveSample(s *sample) error {
+	if s.saved || s.reason == engine.Failed { // it would fail again
+		return nil
+	}
+	row := s.row.record.Index
+	p := k.saved.partial[row]
+	if p == nil {
+		p = &partialRow{}
+		k.saved.partial[row] = p
+	}
+	k.rec = saved{kind: savedSample, identity: s.row.identity, before: p.last, index: s.index, of: s.row.params.N,
+		reason: s.reason, tokens: s.tokens, chosen: s.chosen, top: s.top}
+	at, err := k.append(row)
+	p.last = at
+	return err
+}
+
+// saveRow appends what the journal has not of a row, and returns its place.
+func (k *keeper) saveRow(r *row) (place int64, err error) {
+	row := r.record.Index
+	p := k.saved.partial[row]
+	delete(k.saved.partial, row)
+	switch {
+	case r.err != nil && r.identity == 0:
+		return noPlace, nil
+	case r.err != nil:
+		k.rec = saved{kind: savedError, identity: r.identity, code: r.err.code, text: r.err.text}
+		return k.append(row)
+	case len(r.samples) == 0:
+		return 0, fmt.Errorf("row %d has neither a response nor an error", row)
+	case p != nil:
+		return p.last, nil
+	}
+	if err := k.saveSample(r.samples[0]); err != nil {
+		return 0, err
+	}
+	place = k.saved.partial[row].last
+	delete(k.saved.partial, row)
+	return place, nil
+}
+
+func (k *keeper) append(row int64) (int64, error) {
+	k.buf = k.rec.append(k.buf[:0])
+	return k.journal.Append(row, k.buf)
+}
+
+func (k *keeper) tally(r *row) {
+	var t tally
+	t.row(r)
+	k.count.add(&t)
+}
+
+// hold keeps a row until its turn, in memory if there is room.
+func (k *keeper) hold(r *row, place int64) {
+	ahead := r.record.Index - k.sink.at
+	if n := r.bytes(); ahead < int64(len(k.ring)) && (ahead == 0 || k.bytes+n <= windowBytes) {
+		k.ring[r.record.Index%int64(len(k.ring))] = r
+		k.bytes += n
+		return
+	}
+	k.saved.places.set(r.record.Index, place)
+}
+
+// writeHeld writes the rows in memory whose turn it is.
+func (k *keeper) writeHeld() error {
+	for {
+		slot := &k.ring[k.sink.at%int64(len(k.ring))]
+		r := *slot
+		if r == nil {
+			return nil
+		}
+		*slot = nil
+		k.bytes -= r.bytes()
+		if err := k.write(r); err != nil {
+			return err
+		}
+	}
+}
+
+func (k *keeper) write(r *row) error {
+	parts := k.sink.next
+	if err := k.sink.write(r); err != nil {
+		return err
+	}
+	k.saved.places.passed(k.sink.at)
+	if k.sink.next > parts {
+		return k.journal.Trim(k.sink.at)
+	}
+	return nil
+}
+
+// behind reports whether the row whose turn it is has to be read back.
+func (k *keeper) behind() bool { return k.saved.places.get(k.sink.at) != 0 }
+
+// catchUp writes up to n rows that have to be read back.
+func (k *keeper) catchUp(n int) error {
+	for ; n > 0 && k.behind(); n-- {
+		at := k.sink.at
+		r, err := k.readBack(at, k.saved.places.get(at))
+		if err != nil {
+			return err
+		}
+		k.saved.places.set(at, 0)
+		if r == nil {
+			if k.saved.done.get(at) == 0 { // this run had it
+				return fmt.Errorf("row %d: %w", at, errChanged)
+			}
+			k.count.Rows.Add(-1) // it was another request: the row is run again
+			return nil
+		}
+		if k.saved.done.get(at) == int64(r.identity) && r.identity != 0 { // of an earlier run
+			k.tally(r)
+		}
+		if err := k.write(r); err != nil {
+			return err
+		}
+		if err := k.writeHeld(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readBack makes a finished row again; nil: what the journal has is of another request.
+func (k *keeper) readBack(index, place int64) (*row, error) {
+	rec, err := k.record(index)
+	if err != nil {
+		return nil, err
+	}
+	r := k.prep.row(rec)
+	if (place == noPlace) != (r.err != nil) {
+		return nil, nil
+	}
+	if r.err != nil {
+		return r, nil
+	}
+	samples := map[int]*sample{}
+	for at := place; at != 0; {
+		data, err := k.journal.Read(at)
+		if err != nil {
+			return nil, err
+		}
+		s, err := parseSaved(data)
+		if err != nil {
+			return nil, err
+		}
+		at = s.before
+		if s.identity != r.identity {
+			continue
+		}
+		if s.kind == savedError {
+			r.err = &rowError{s.code, s.text}
+			return r, nil
+		}
+		if samples[s.index] == nil && s.index < r.params.N {
+			samples[s.index] = s.sample(r, k.text, k.seed(r, s.index))
+		}
+	}
+	for i := range r.params.N {
+		if samples[i] == nil {
+			return nil, nil
+		}
+		r.samples = append(r.samples, samples[i])
+	}
+	return r, nil
+}
+
+func (k *keeper) seed(r *row, sample int) int64 {
+	return SampleSeed(k.o.Seed, r.record.Index, sample, r.params.Seed)
+}
+
+// record reads an input row. Calls mostly follow the order of the rows.
+func (k *keeper) record(index int64) (datasets.Record, error) {
+	const gap = 4096 // rows that are rather read than sought
+	if k.again == nil || index < k.nextAgain() || index > k.nextAgain()+gap {
+		k.closeAgain()
+		k.again = k.in.Reader(index, k.to)
+	}
+	for {
+		for len(k.batch) > 0 && k.batch[0].Index < index {
+			k.batch = k.batch[1:]
+		}
+		if len(k.batch) > 0 {
+			return k.batch[0], nil
+		}
+		var err error
+		if k.batch, err = k.again.Read(); err != nil {
+			return datasets.Record{}, fmt.Errorf("%w: reading row %d again: %w", ErrInput, index, err)
+		}
+	}
+}
+
+// nextAgain is the first row that can be had without seeking.
+func (k *keeper) nextAgain() int64 {
+	if len(k.batch) > 0 {
+		return k.batch[0].Index
+	}
+	return k.again.Next()
+}
+
+func (k *keeper) closeAgain() {
+	if k.again != nil {
+		_ = k.again.Close() // it was only read
+	}
+	k.again, k.batch = nil, nil
+}
+
+// close writes what can be written and finishes the last part. Where rows are
+// missing, the part says so, and the journal has its rows still.
+func (k *keeper) close() error {
+	defer k.closeAgain()
+	if k.sink.at >= k.to {
+		return k.sink.close()
+	}
+	return k.sink.closeEarly()
+}
+
+// writing keeps what is finished until there is no more. On an error it says so by
+// closing dead, and takes no more.
+func (k *keeper) writing(done <-chan finished, dead chan<- struct{}, tick func() error) (err error) {
+	defer func() {
+		if err != nil {
+			k.sink.abort()
+			close(dead)
+		}
+	}()
+	ticker := time.NewTicker(syncEvery(k.o.SyncInterval))
+	defer ticker.Stop()
+	always := make(chan struct{})
+	close(always)
+	for open := true; open || k.whole.Load() && k.behind(); {
+		var more <-chan struct{}
+		if k.behind() {
+			more = always
+		}
+		select {
+		case f, ok := <-done:
+			if !ok {
+				open, done = false, nil
+				continue
+			}
+			err = k.take(f)
+		case <-more:
+			err = k.catchUp(256)
+		case <-ticker.C:
+			if err = k.journal.Sync(); err == nil {
+				err = tick()
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return k.close()
+}

@@ -2,24 +2,45 @@ package datasets
 
 import (
 	"bufio"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 )
 
-// aside is a file that is written under a name starting with a dot and gets its
-// own name only when it is whole and on the disk.
-type aside struct {
+// Aside is a file that is written under a name of its own, which starts with a dot, and
+// gets the name that it is for only when it is whole and on the disk. Two that are for
+// one name have two names: the last that is committed is there, whole.
+type Aside struct {
 	file *os.File
 	buf  *bufio.Writer
 	path string
 }
 
+// unfinished are the files of this process that have no name yet, for a process that
+// has no time to end in order.
+var unfinished sync.Map
+
+// RemoveUnfinished removes the files that were begun and have no name yet. Whoever
+// writes them may go on: their commit is an error then.
+func RemoveUnfinished() {
+	unfinished.Range(func(path, _ any) bool {
+		_ = os.Remove(path.(string))
+		return true
+	})
+}
+
 // Replaceable returns the path of the file that is to be renamed to path: links are
-// followed, so that they stay. What is there already must be a regular file: a rename
-// would put the file in the place of a device or a pipe.
+// followed, so that they stay, if this user made them. What is there already must be a
+// regular file: a rename would put the file in the place of a device or a pipe.
 func Replaceable(path string) (string, error) {
+	if i, err := os.Lstat(path); err == nil && i.Mode()&fs.ModeSymlink != 0 && foreign(i) {
+		return "", fmt.Errorf("%s is a link that another user made: remove it, or give another name", path)
+	}
 	i, err := os.Stat(path)
 	if err != nil { // there is none
 		return path, nil
@@ -34,26 +55,35 @@ func Replaceable(path string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-func createAside(path string) (*aside, error) {
+// CreateAside begins a file that is for path.
+func CreateAside(path string) (*Aside, error) {
 	path, err := Replaceable(path)
 	if err != nil {
 		return nil, err
 	}
-	dir, name := filepath.Split(path)
+	dir, _ := filepath.Split(path)
 	if err := os.MkdirAll(filepath.Clean(dir+"."), 0o777); err != nil {
 		return nil, err
 	}
-	f, err := os.Create(filepath.Join(dir, "."+name+".tmp"))
-	if err != nil {
-		return nil, err
+	for range asideTries {
+		temp := asideName(path)
+		f, err := os.OpenFile(temp, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666) // which follows no link
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		unfinished.Store(temp, nil)
+		return &Aside{file: f, buf: bufio.NewWriterSize(f, 64<<10), path: path}, nil
 	}
-	return &aside{file: f, buf: bufio.NewWriterSize(f, 64<<10), path: path}, nil
+	return nil, fmt.Errorf("%s: no name is free for a file beside it", path)
 }
 
-func (a *aside) Write(p []byte) (int, error) { return a.buf.Write(p) }
+func (a *Aside) Write(p []byte) (int, error) { return a.buf.Write(p) }
 
-// commit syncs the file, renames it and syncs the folder.
-func (a *aside) commit() error {
+// Commit syncs the file, renames it and syncs the folder.
+func (a *Aside) Commit() error {
 	err := a.buf.Flush()
 	if err == nil {
 		err = a.file.Sync()
@@ -64,6 +94,7 @@ func (a *aside) commit() error {
 	if err == nil {
 		err = os.Rename(a.file.Name(), a.path)
 	}
+	unfinished.Delete(a.file.Name())
 	if err != nil {
 		os.Remove(a.file.Name())
 		return fmt.Errorf("writing %s: %w", a.path, err)
@@ -71,9 +102,11 @@ func (a *aside) commit() error {
 	return syncDir(filepath.Dir(a.path))
 }
 
-func (a *aside) abort() {
+// Abort drops the file.
+func (a *Aside) Abort() {
 	a.file.Close()
 	os.Remove(a.file.Name())
+	unfinished.Delete(a.file.Name())
 }
 
 func syncDir(dir string) error {
@@ -87,27 +120,29 @@ func syncDir(dir string) error {
 
 // WriteFile writes a small file in the same way: aside, synced, renamed.
 func WriteFile(path string, data []byte) error {
-	a, err := createAside(path)
+	a, err := CreateAside(path)
 	if err != nil {
 		return err
 	}
 	if _, err := a.Write(data); err != nil {
-		a.abort()
+		a.Abort()
 		return err
 	}
-	return a.commit()
+	return a.Commit()
 }
 
 // LinkFile makes to another name of the file from, or a copy where the file system
 // has no links: aside, synced, renamed.
 func LinkFile(from, to string) error {
-	dir, name := filepath.Split(to)
-	temp := filepath.Join(dir, "."+name+".tmp")
-	if err := os.Remove(temp); err != nil && !os.IsNotExist(err) {
-		return err
-	}
-	if err := os.Link(from, temp); err == nil {
+	for range asideTries {
+		temp := asideName(to)
+		if err := os.Link(from, temp); errors.Is(err, fs.ErrExist) {
+			continue
+		} else if err != nil {
+			break
+		}
 		if err := os.Rename(temp, to); err != nil {
+			os.Remove(temp)
 			return err
 		}
 		return syncDir(filepath.Dir(to))
@@ -117,13 +152,24 @@ func LinkFile(from, to string) error {
 		return err
 	}
 	defer f.Close()
-	a, err := createAside(to)
+	a, err := CreateAside(to)
 	if err != nil {
 		return err
 	}
 	if _, err := io.Copy(a, f); err != nil {
-		a.abort()
+		a.Abort()
 		return fmt.Errorf("writing %s: %w", to, err)
 	}
-	return a.commit()
+	return a.Commit()
+}
+
+const (
+	asideSuffix = ".tmp"
+	asideTries  = 100 // names, should some be taken
+)
+
+// asideName is a name beside path that nobody can guess.
+func asideName(path string) string {
+	dir, name := filepath.Split(path)
+	return filepath.Join(dir, "."+name+"."+rand.Text()[:12]+asideSuffix)
 }

@@ -80,7 +80,7 @@ func WriteCapture(path string, rows []Capture) (err error) {
 	if err != nil {
 		return err
 	}
-	file, err := createAside(path)
+	file, err := CreateAside(path)
 	if err != nil {
 		return err
 	}
@@ -103,10 +103,10 @@ func WriteCapture(path string, rows []Capture) (err error) {
 		err = out.Close()
 	}
 	if err != nil {
-		file.abort()
+		file.Abort()
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return file.commit()
+	return file.Commit()
 }
 
 // CaptureFormat is in the metadata of a capture's schema, beside the number of rows.

@@ -16,7 +16,7 @@ const maxBound = 1 << 10
 
 // trimFooter writes the footer of a complete file again without long bounds, if
 // it has any. meta is the footer that the file has.
-func trimFooter(a *aside, meta *format.FileMetaData) error {
+func trimFooter(a *Aside, meta *format.FileMetaData) error {
 	if !trimBounds(meta) {
 		return nil
 	}

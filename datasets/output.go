@@ -75,7 +75,7 @@ type Part struct {
 	Rows int64
 
 	o    *Output
-	file *aside
+	file *Aside
 	//lint:ignore SA1019 GenericWriter needs a Go type for each node of the schema; users' schemas have none
 	w     *parquet.Writer
 	rows  []parquet.Row // not yet given to w
@@ -84,13 +84,13 @@ type Part struct {
 
 // Create begins a file. meta is stored beside the input's own metadata.
 func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
-	file, err := createAside(path)
+	file, err := CreateAside(path)
 	if err != nil {
 		return nil, err
 	}
 	options := []parquet.WriterOption{o.schema, parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes), createdBy, noPageBounds}
 	if len(o.schema.Columns()) <= maxPageFiles {
-		options = append(options, parquet.ColumnPageBuffers(parquet.NewFileBufferPool(filepath.Dir(path), pageFiles(path))))
+		options = append(options, parquet.ColumnPageBuffers(parquet.NewFileBufferPool(filepath.Dir(path), pageFiles(file))))
 	}
 	for _, m := range []map[string]string{o.meta, meta} {
 		for k, v := range m {
@@ -103,7 +103,7 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 		return nil
 	})
 	if err != nil {
-		file.abort()
+		file.Abort()
 		return nil, fmt.Errorf("writing %s: %w", path, err)
 	}
 	return p, nil
@@ -177,13 +177,13 @@ func (p *Part) Close() error {
 		p.Abort()
 		return fmt.Errorf("writing %s: %w", p.file.path, err)
 	}
-	return p.file.commit()
+	return p.file.Commit()
 }
 
 // Abort drops the file.
 func (p *Part) Abort() {
-	p.file.abort()
-	left, _ := filepath.Glob(filepath.Join(filepath.Dir(p.file.path), pageFiles(p.file.path))) // the pattern is ours
+	p.file.Abort()
+	left, _ := filepath.Glob(filepath.Join(filepath.Dir(p.file.path), pageFiles(p.file))) // the pattern is ours
 	for _, f := range left {
 		os.Remove(f)
 	}
@@ -195,7 +195,9 @@ func (p *Part) Abort() {
 const maxPageFiles = 256
 
 // pageFiles is the pattern of a part's page files.
-func pageFiles(path string) string { return "." + filepath.Base(path) + ".*.tmp" }
+func pageFiles(a *Aside) string {
+	return strings.TrimSuffix(filepath.Base(a.file.Name()), asideSuffix) + ".*" + asideSuffix
+}
 
 // keptMetadata leaves out what describes the old file's columns and would hide
 // or contradict the new ones.

@@ -22,7 +22,7 @@ const (
 // Writer writes rows of a struct type to one file: Parquet, or Arrow IPC if its
 // name ends in ".arrow". Tags are the schema: `parquet:"name,dict" arrow:"name,dict"`.
 type Writer[T any] struct {
-	file *aside
+	file *Aside
 	pq   *parquet.GenericWriter[T]
 	ipc  *arrowWriter[T]
 	rows int
@@ -31,7 +31,7 @@ type Writer[T any] struct {
 // Create begins a file. The file has its name only after Close. meta is stored
 // as the file's key-value metadata.
 func Create[T any](path string, meta map[string]string) (*Writer[T], error) {
-	file, err := createAside(path)
+	file, err := CreateAside(path)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func Create[T any](path string, meta map[string]string) (*Writer[T], error) {
 		err = fmt.Errorf("%s: unknown format %q: parquet or arrow", path, ext)
 	}
 	if err != nil {
-		file.abort()
+		file.Abort()
 		return nil, err
 	}
 	return w, nil
@@ -92,14 +92,14 @@ func (w *Writer[T]) Close() (err error) {
 		err = w.ipc.close()
 	}
 	if err != nil {
-		w.file.abort()
+		w.file.Abort()
 		return fmt.Errorf("writing %s: %w", w.file.path, err)
 	}
-	return w.file.commit()
+	return w.file.Commit()
 }
 
 // Abort drops the file.
-func (w *Writer[T]) Abort() { w.file.abort() }
+func (w *Writer[T]) Abort() { w.file.Abort() }
 
 // Parts writes a folder of numbered files, part-00000 and so on, each of at most
 // MaxRows rows.

@@ -18,6 +18,9 @@ type Counts struct {
 	Checked          atomic.Int64 // responses compared with the expected answer
 	Correct          atomic.Int64 // of them, equal
 
+	// Of this run alone.
+	RunRows, RunPrompt, RunCompletion atomic.Int64
+
 	mu    sync.Mutex
 	codes map[string]int64 // errors by code
 }

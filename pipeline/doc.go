@@ -2,7 +2,9 @@
 //
 // [Job.Run] is the whole of it. Rows stream through four goroutines' worth of work
 // with bounded room between them: reading, tokenizing (many workers, order kept),
-// the engine's steps, writing. [Job] says what to run on what; [Params] are one
+// the engine's steps, saving and writing. What is finished goes into a journal at
+// once; parts are made of it in input order, so that one long row keeps no other
+// from being saved. [Job] says what to run on what; [Params] are one
 // row's sampling parameters; [Manifest] is what the output folder says of itself;
 // [Recorder] writes steps and timelines.
 //
@@ -16,5 +18,6 @@
 //     input and the sample; see [SampleSeed]. Shards, resuming, batch limits and
 //     neighbours change nothing.
 //   - What is in the output folder under its own name is whole: after a crash the
-//     same command goes on behind the last finished part.
+//     same command goes on with the rows that neither a part nor the journal has.
+//     The outputs are then the same bytes as without the crash.
 package pipeline

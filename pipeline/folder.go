@@ -149,6 +149,9 @@ func (f *Folder) Done() int64 {
 	return n
 }
 
+// Finished reports whether the parts have all rows already.
+func (f *Folder) Finished() bool { return f.Resumed && f.NextPart > 0 && f.NextRow >= f.manifest.ToRow }
+
 // Torn is how many bytes of the journal a crash had left unfinished.
 func (f *Folder) Torn() int64 {
 	if f.saved == nil {
@@ -334,14 +337,14 @@ func parts(dir string) ([]string, error) {
 }
 
 // report writes how far the job is.
-func (f *Folder) report(counts ManifestCounts) error {
-	f.manifest.Counts = counts
+func (f *Folder) report(counts ManifestCounts, engine ManifestEngine) error {
+	f.manifest.Counts, f.manifest.Engine = counts, engine
 	return f.manifest.write(f.Dir)
 }
 
 // finish writes the manifest, and _SUCCESS last; the journal of a job that is complete
 // is removed then. What another job left is as it was where this one did not begin.
-func (f *Folder) finish(status string, counts ManifestCounts, cause error) error {
+func (f *Folder) finish(status string, counts ManifestCounts, engine ManifestEngine, cause error) error {
 	if f.old || f.saved == nil {
 		return nil
 	}
@@ -352,7 +355,7 @@ func (f *Folder) finish(status string, counts ManifestCounts, cause error) error
 			return err
 		}
 	}
-	f.manifest.Status, f.manifest.Counts = status, counts
+	f.manifest.Status, f.manifest.Counts, f.manifest.Engine = status, counts, engine
 	if cause != nil {
 		f.manifest.Error = oneLine(cause)
 	}

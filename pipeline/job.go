@@ -34,6 +34,12 @@ var ErrOutput = errors.New("the output cannot be written")
 // is ErrInterrupted when ctx ended it, or wraps ErrInput, ErrOutput, or is the engine's.
 func (j *Job) Run(ctx context.Context) error { return j.End(j.run(ctx)) }
 
+// Finish ends a job of which only the end is missing; see [Folder.Finished].
+func (j *Job) Finish() error {
+	j.Counts.add(&j.Folder.tally)
+	return j.End(nil)
+}
+
 // End is how Run ends with err, for jobs that get no engine to run with.
 func (j *Job) End(err error) error {
 	if j.Recorder != nil {
@@ -47,19 +53,20 @@ func (j *Job) End(err error) error {
 		status = StatusFailed
 	}
 	j.Counts.Rows.Store(max(j.Counts.Rows.Load(), j.Folder.Done()))
-	if ferr := j.Folder.finish(status, j.counts(), err); ferr != nil {
+	counts, engine := j.totals()
+	if ferr := j.Folder.finish(status, counts, engine, err); ferr != nil {
 		return errors.Join(err, fmt.Errorf("finishing %s: %w: %w", j.Folder.Dir, ErrOutput, ferr))
 	}
 	return err
 }
 
-// counts are the totals as they are now.
-func (j *Job) counts() ManifestCounts {
-	c := j.Counts.snapshot(j.Plan.To - j.Plan.From)
+// totals are how far the job is.
+func (j *Job) totals() (ManifestCounts, ManifestEngine) {
+	e := ManifestEngine{j.Folder.Recorder.FirstStep, j.Folder.Recorder.Preempted}
 	if j.Recorder != nil {
-		c.Steps, c.Preemptions = j.Recorder.totals()
+		e.Steps, e.Preemptions = j.Recorder.totals()
 	}
-	return c
+	return j.Counts.snapshot(j.Plan.To - j.Plan.From), e
 }
 
 // run is the job: records are read and tokenized, the engine answers them, what is
@@ -117,7 +124,7 @@ func (j *Job) report() func() error {
 			return nil
 		}
 		last = time.Now()
-		return j.Folder.report(j.counts())
+		return j.Folder.report(j.totals())
 	}
 }
 

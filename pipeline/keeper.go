@@ -64,7 +64,10 @@ func (k *keeper) take(f finished) error {
 			return err
 		}
 		k.count.Rows.Add(1)
-		k.tally(r)
+		t := k.tally(r)
+		k.count.RunRows.Add(1)
+		k.count.RunPrompt.Add(t.PromptTokens)
+		k.count.RunCompletion.Add(t.CompletionTokens)
 		k.hold(r, place)
 	}
 	return k.writeHeld()
@@ -117,10 +120,10 @@ func (k *keeper) append(row int64) (int64, error) {
 	return k.journal.Append(row, k.buf)
 }
 
-func (k *keeper) tally(r *row) {
-	var t tally
+func (k *keeper) tally(r *row) (t tally) {
 	t.row(r)
 	k.count.add(&t)
+	return t
 }
 
 // hold keeps a row until its turn, in memory if there is room.

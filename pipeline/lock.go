@@ -2,14 +2,14 @@ package pipeline
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"glmbatch/datasets"
 )
 
 // lock is this process's hold of a folder.
@@ -29,10 +29,10 @@ func lockFolder(dir string, none bool) (*lock, error) {
 		return &lock{}, nil
 	}
 	path := filepath.Join(dir, lockFile)
-	l := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDONLY|syscall.O_NOFOLLOW), flock.SetPermissions(0o666))
+	l := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDONLY|noFollow), flock.SetPermissions(0o666))
 	ok, err := l.TryLock()
 	switch {
-	case errors.Is(err, syscall.ENOLCK), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.EOPNOTSUPP), errors.Is(err, syscall.EINVAL):
+	case noLocks(err):
 		return nil, fmt.Errorf("%s: %w: its file system has no locks (%w); see to it that no other run has the folder, and give --no-lock", dir, ErrOutput, err)
 	case err != nil:
 		return nil, fmt.Errorf("locking %s: %w: %w", dir, ErrOutput, err)
@@ -40,7 +40,7 @@ func lockFolder(dir string, none bool) (*lock, error) {
 		return nil, fmt.Errorf("%s: %w%s: wait for its end, or choose another --out", dir, ErrLocked, holder(path))
 	}
 	// Who else can write the file may have made it: then it says nothing of the holder.
-	if f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC|syscall.O_NOFOLLOW, 0); err == nil {
+	if f, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC|noFollow, 0); err == nil {
 		host, _ := os.Hostname()
 		_ = json.NewEncoder(f).Encode(owner{os.Getpid(), host, time.Now().UTC().Truncate(time.Second)})
 		_ = f.Close()
@@ -69,11 +69,7 @@ func (l *lock) release() error {
 func checkLinks(dir string) error {
 	for _, name := range []string{manifestFile, successFile, lockFile, outputsDir, stepsDir, timelineDir, capturesDir, journalDir} {
 		path := filepath.Join(dir, name)
-		i, err := os.Lstat(path)
-		if err != nil || i.Mode()&os.ModeSymlink == 0 {
-			continue
-		}
-		if s, ok := i.Sys().(*syscall.Stat_t); name == lockFile || !ok || int(s.Uid) != os.Geteuid() {
+		if datasets.ForeignLink(path) {
 			return fmt.Errorf("%s: %w: it is a link that this user did not make; remove it, or choose another --out", path, ErrFolder)
 		}
 	}

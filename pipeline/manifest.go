@@ -47,6 +47,7 @@ type Manifest struct {
 	// FromRow and ToRow are the input rows that the job is about: to is behind the last.
 	FromRow int64          `json:"from_row"`
 	ToRow   int64          `json:"to_row"`
+	Engine  ManifestEngine `json:"engine"`
 	Counts  ManifestCounts `json:"counts"`
 	Error   string         `json:"error,omitempty"`
 
@@ -82,10 +83,15 @@ type ManifestCounts struct {
 	CompletionTokens int64 `json:"completion_tokens"`
 	Checked          int64 `json:"checked"`
 	Correct          int64 `json:"correct"`
-	Steps            int64 `json:"steps"`
-	Preemptions      int64 `json:"preemptions"`
 
 	Codes map[string]int64 `json:"error_codes,omitempty"` // errors by code
+}
+
+// ManifestEngine is what the engine did for them, in all runs: it depends on how often
+// the job was interrupted, and on limits.
+type ManifestEngine struct {
+	Steps       int64 `json:"steps"`
+	Preemptions int64 `json:"preemptions"`
 }
 
 func (c *Counts) snapshot(inputRows int64) ManifestCounts {

@@ -230,12 +230,15 @@ func mergeManifests(shards []*Manifest) *Manifest {
 	m.Settings[settingShard] = datasets.Shard{Index: 0, Of: 1}.String()
 	m.ToRow = shards[len(shards)-1].ToRow
 	m.Status, m.Error, m.Runs, m.Counts = StatusComplete, "", 0, ManifestCounts{}
+	m.Engine = ManifestEngine{}
 	for _, s := range shards {
 		if s.Started.Before(m.Started) {
 			m.Started = s.Started
 		}
 		m.Runs += s.Runs
 		m.Counts.add(&s.Counts)
+		m.Engine.Steps += s.Engine.Steps
+		m.Engine.Preemptions += s.Engine.Preemptions
 	}
 	return &m
 }

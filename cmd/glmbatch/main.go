@@ -74,19 +74,6 @@ func plainFlag(err error) string {
 	return strings.Replace(s, n.Error(), why, 1)
 }
 
-const exitHelp = `
-Exit codes:
-  0   all done
-  1   failed, or a check did not pass
-  2   finished, but more rows had errors than --max-errors
-  3   bad usage or input: nothing was run
-  4   another run has the output folder
-  5   no usable device, or it failed; run the same command again to resume
-  6   a replay's outputs differ from the recorded ones
-  75  interrupted; run the same command again to resume
-  130 interrupted twice: ended at once
-`
-
 // newRootCommand returns the whole program: one file a command.
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{

@@ -41,9 +41,11 @@ func runMerge(out string, w io.Writer) error {
 	case errors.Is(err, pipeline.ErrLocked):
 		return withCode(exitLocked, err)
 	case errors.Is(err, pipeline.ErrShards):
-		return err
+		return withCode(exitCheck, err)
 	case errors.Is(err, pipeline.ErrFolder):
 		return withCode(exitInput, err)
+	case errors.Is(err, pipeline.ErrOutput):
+		return withCode(exitOutput, err)
 	case err != nil:
 		return err
 	}

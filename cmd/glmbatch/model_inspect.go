@@ -256,5 +256,5 @@ func (r *inspection) verdict() error {
 	if why == nil {
 		return nil
 	}
-	return fmt.Errorf("%s cannot be run: %s", r.Dir, strings.Join(why, ", and "))
+	return withCode(exitCheck, fmt.Errorf("%s cannot be run: %s", r.Dir, strings.Join(why, ", and ")))
 }

@@ -117,7 +117,7 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 		}
 	}
 	if failed > 0 {
-		return withCode(exitFailed, fmt.Errorf("%s is out of tolerance in %d of %d comparisons with %s", dir, failed, len(reports), path))
+		return withCode(exitCheck, fmt.Errorf("%s is out of tolerance in %d of %d comparisons with %s", dir, failed, len(reports), path))
 	}
 	return nil
 }

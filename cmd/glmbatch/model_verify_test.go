@@ -59,7 +59,7 @@ func TestModelVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"model", "verify", dir, golden}, &out, &errs); code != exitFailed || !strings.Contains(errs.String(), "out of tolerance") {
+	if code := run(context.Background(), []string{"model", "verify", dir, golden}, &out, &errs); code != exitCheck || !strings.Contains(errs.String(), "out of tolerance") {
 		t.Errorf("a damaged model: exit code %d:\n%s%s", code, out.String(), errs.String())
 	}
 }

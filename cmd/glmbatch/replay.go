@@ -241,7 +241,7 @@ func (f *replayFlags) replay(ctx context.Context, c *replay.Capture, o replay.Op
 		if f.format == "json" {
 			r.Write(stdout, f.format, report.Style{}) // the error is told in any case
 		}
-		return withCode(exitMismatch, err)
+		return withCode(exitCheck, err)
 	case errors.Is(err, context.Canceled):
 		return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
 	case errors.Is(err, kernels.ErrMemory), errors.Is(err, kernels.ErrDevice):

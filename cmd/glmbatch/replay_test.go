@@ -105,7 +105,7 @@ func TestReplay(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{changed, "--verify", "calls"}, exitMismatch, "changed.arrow: the replay's outputs differ from the recorded ones: y of call 0, embed_bf16: "},
+		{[]string{changed, "--verify", "calls"}, exitCheck, "changed.arrow: the replay's outputs differ from the recorded ones: y of call 0, embed_bf16: "},
 		{[]string{damaged}, exitInput, "damaged.arrow"},
 		{[]string{filepath.Join(out, "none")}, exitInput, "no such file"},
 		{[]string{filepath.Join(out, "outputs")}, exitInput, "no captures"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -105,6 +106,7 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 	if r.dryRun {
 		return dryRun(stdout, r, plan, m)
 	}
+	outlivePipes()
 	return r.run(ctx, args, plan, m, say)
 }
 
@@ -142,17 +144,23 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	} else if err != nil {
 		return err
 	}
-	folder, err := pipeline.OpenFolder(r.jobDir(), manifest, r.overwrite, plan.From)
+	folder, err := pipeline.OpenFolder(r.jobDir(), manifest, pipeline.FolderOptions{Overwrite: r.overwrite, NoLock: r.noLock})
+	var complete *pipeline.CompleteError
 	switch {
-	case errors.Is(err, pipeline.ErrLocked):
-		return withCode(exitLocked, err)
+	case errors.As(err, &complete):
+		say.line("nothing to do: %v: %s rows, %s of them with errors", err, digits(complete.Counts.Rows), digits(complete.Counts.Errors))
+		return r.rowErrors(complete.Counts.Errors)
 	case err != nil:
-		return withCode(exitInput, err)
+		return r.refused(err)
 	}
 	defer folder.Close()
 	say.line("columns read: %s", strings.Join(plan.Taken, ", "))
 	if folder.Resumed {
-		say.line("going on with row %s of %s in %s", digits(folder.NextRow), digits(plan.To), folder.Dir)
+		say.line("going on in %s, which has %s of %s rows", folder.Dir, digits(folder.Done()), digits(plan.To-plan.From))
+	}
+	if folder.Finished() { // all but the last words of the manifest
+		job := &pipeline.Job{Plan: plan, Folder: folder, Counts: &pipeline.Counts{}}
+		return r.outcome(job.Counts, job.Finish())
 	}
 	origin := int64(manifest.Started.Sub(kernels.Epoch())) // of the first run of the job
 	recorder := pipeline.NewRecorder(r.recorderOptions(folder, origin))
@@ -160,19 +168,21 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	if !m.isDemo {
 		say.line("loading %s: ranks %d, device %s", r.model, r.tp, r.device.resolved())
 	}
-	job := &pipeline.Job{Plan: plan, Text: m.text, Recorder: recorder, Folder: folder, Counts: &pipeline.Counts{}}
+	end := endingOf(ctx)
+	job := &pipeline.Job{Plan: plan, Text: m.text, Recorder: recorder, Folder: folder, Counts: &pipeline.Counts{},
+		Stop: pipeline.Stop{Grace: r.grace, Hurry: end.hurry}}
 	var tokens atomic.Int64
 	if job.Engine, err = m.load(ctx, r, recorder, folder, manifest, &tokens); err != nil {
-		if err = job.End(err); errors.Is(err, pipeline.ErrInterrupted) {
-			err = r.outcome(job.Counts, err)
-		}
-		return err
+		return r.outcome(job.Counts, job.End(err))
 	}
 	m.describeDevice(manifest.Device)
 	if manifest.Rounding = m.rounding(); len(manifest.Rounding) > 0 {
 		say.line("weights rounded to FP8: %s", roundingText(m.rounded))
 	}
-	progress := say.start(job.Counts, &tokens, plan.To-plan.From, folder.NextRow-plan.From)
+	progress := say.start(job.Counts, &tokens, plan.To-plan.From, folder.Done())
+	ctx, cancel := r.until(ctx)
+	defer cancel()
+	end.allow(r.grace + r.device.stepTimeout + timeToSave)
 	err = job.Run(ctx)
 	progress.stop()
 	r.capture.close(say)
@@ -189,25 +199,50 @@ func (r *runFlags) recorderOptions(f *pipeline.Folder, origin int64) pipeline.Re
 	return o
 }
 
+// timeToSave is how long a job that was told to stop may take after the last step.
+const timeToSave = 30 * time.Second
+
+// refused gives the error of a folder that was not opened its exit code.
+func (r *runFlags) refused(err error) error {
+	switch {
+	case errors.Is(err, pipeline.ErrLocked):
+		return withCode(exitLocked, err)
+	case errors.Is(err, pipeline.ErrOutput):
+		return withCode(exitOutput, err)
+	}
+	return withCode(exitInput, err)
+}
+
 // outcome gives a job's end its exit code.
 func (r *runFlags) outcome(c *pipeline.Counts, err error) error {
+	again := "run the same command again to go on"
+	if r.overwrite {
+		again = "run the same command without --overwrite to go on"
+	}
+	var known coded
 	switch {
 	case errors.Is(err, pipeline.ErrInterrupted):
-		again := "run the same command again to go on"
-		if r.overwrite {
-			again = "run the same command without --overwrite to go on"
-		}
 		return withCode(exitInterrupted, fmt.Errorf("%w after %s rows; %s", err, digits(c.Rows.Load()), again))
+	case errors.As(err, &known):
+		return err
 	case errors.Is(err, kernels.ErrDevice), errors.Is(err, kernels.ErrMemory):
 		return deviceError(err, lessForRun)
-	case errors.Is(err, datasets.ErrFile):
-		return withCode(exitInput, err)
 	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("%s is on a full disk: make room and run the same command again to go on (%w)", r.out, err)
+		return withCode(exitOutput, fmt.Errorf("%s is on a full disk: make room and %s (%w)", r.out, again, err))
+	case errors.Is(err, pipeline.ErrOutput):
+		return withCode(exitOutput, fmt.Errorf("%w; %s rows are saved: %s", err, digits(c.Rows.Load()), again))
+	case errors.Is(err, pipeline.ErrInput):
+		return withCode(exitMidway, fmt.Errorf("%w; %s rows are saved", err, digits(c.Rows.Load())))
 	case err != nil:
 		return err
-	case c.Errors.Load() > r.maxErrors:
-		return withCode(exitRowErrors, fmt.Errorf("%s rows have errors, more than --max-errors %d: see error_code and error in %s", digits(c.Errors.Load()), r.maxErrors, r.out))
 	}
-	return nil
+	return r.rowErrors(c.Errors.Load())
+}
+
+// rowErrors is the error of a job that is complete, but for more errors than are allowed.
+func (r *runFlags) rowErrors(n int64) error {
+	if n <= r.maxErrors {
+		return nil
+	}
+	return withCode(exitRowErrors, fmt.Errorf("%s rows have errors, more than --max-errors %d: see error_code and error in %s", digits(n), r.maxErrors, r.jobDir()))
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -38,6 +39,10 @@ type runFlags struct {
 	dryRun         bool
 	quiet          bool
 	maxErrors      int64
+	grace          time.Duration
+	deadline       string
+	stopAt         time.Time // by deadline; the zero time: never
+	noLock         bool
 	stop           []string
 	stopTokens     []int32
 	rows           pipeline.Options
@@ -53,6 +58,10 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&r.dryRun, "dry-run", false, "count rows and tokens, check model and memory, estimate steps; run nothing")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "no progress and no summary")
 	f.Int64Var(&r.maxErrors, "max-errors", 0, "rows with errors that still end with exit code 0")
+	f.DurationVar(&r.grace, "grace", 20*time.Second, "when told to stop (SIGTERM, SIGINT, SIGUSR1, --deadline): how long rows that have begun may go on")
+	f.StringVar(&r.deadline, "deadline", "", "stop at a `time` of day, 06:00 say, or after a while, 4h say, as by a signal")
+	f.DurationVar(&o.SyncInterval, "sync-interval", 2*time.Second, "the most finished work that a crash may cost")
+	f.BoolVar(&r.noLock, "no-lock", false, "the file system of --out has no locks: you see to it that no other run has the folder")
 	heading(f, "Job")
 
 	f.StringVar(&o.PromptColumn, "prompt-column", "", "column of prompts")
@@ -163,7 +172,8 @@ func (r *runFlags) check(args []string) error {
 		}
 	}
 	errs = append(errs, checkTP(r.tp), inRange("kv-tokens", r.kvTokens, 0, 1<<31), inRange("max-seqs", r.maxSeqs, 0, 1<<16),
-		inRange("max-batch-tokens", r.maxBatchTokens, 0, 1<<20), inRange("max-errors", r.maxErrors, 0, math.MaxInt64))
+		inRange("max-batch-tokens", r.maxBatchTokens, 0, 1<<20), inRange("max-errors", r.maxErrors, 0, math.MaxInt64),
+		inRange("grace", r.grace, 0, 24*time.Hour), inRange("sync-interval", r.rows.SyncInterval, time.Millisecond, time.Hour))
 	if r.kvTokens > 0 && r.kvTokens < leastContext {
 		usage("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default", r.kvTokens, leastContext)
 	}
@@ -172,6 +182,10 @@ func (r *runFlags) check(args []string) error {
 	if r.thinking != "auto" {
 		on := r.thinking == "on"
 		r.rows.Thinking = &on
+	}
+	var err error
+	if r.stopAt, err = deadline(r.deadline, time.Now()); err != nil {
+		errs = append(errs, err)
 	}
 	if _, _, err := r.policy(); err != nil {
 		errs = append(errs, err)

@@ -188,6 +188,7 @@ func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) 
 		settings["--dense-weights"] = r.dense
 	}
 	return &pipeline.Manifest{
+		FromRow: plan.From, ToRow: plan.To,
 		Settings: settings, Input: plan.Files(), Arguments: append([]string{}, os.Args[1:]...),
 		Model:   pipeline.ModelInfo{Name: name, Hash: hash, Text: m.textHash, Ranks: r.tp, Device: r.device.resolved()},
 		Program: versions(),

@@ -141,8 +141,8 @@ func (p *progress) rate(now time.Time) float64 {
 // left is the time for the tokens that the rows to come will have, if they are
 // like the rows done, without those that went through the model already; 0: unknown.
 func (p *progress) left() time.Duration {
-	rows, written := p.count.Rows.Load(), p.count.PromptTokens.Load()+p.count.CompletionTokens.Load()
-	done := rows - p.first
+	rows, written := p.count.Rows.Load(), p.count.RunPrompt.Load()+p.count.RunCompletion.Load()
+	done := p.count.RunRows.Load()
 	if done <= 0 || rows >= p.rows || p.last <= 0 {
 		return 0
 	}
@@ -164,9 +164,9 @@ const rateMarks = 20 // the last while: so many figures back
 // summary says what came out and what to do next.
 func (p *progress) summary(r *runFlags, err error) {
 	c, took := p.count, time.Since(p.began)
-	in, out := c.PromptTokens.Load(), c.CompletionTokens.Load()
+	in, out := c.RunPrompt.Load(), c.RunCompletion.Load()
 	each := func(n int64) string { return digits(int64(float64(n) / took.Seconds())) }
-	p.say.line("%s rows in %.1f s", digits(c.Rows.Load()-p.first), took.Seconds())
+	p.say.line("%s rows in %.1f s", digits(c.RunRows.Load()), took.Seconds())
 	p.say.line("%s prompt tokens (%s/s), %s completion tokens (%s/s)", digits(in), each(in), digits(out), each(out))
 	if n := c.Errors.Load(); n > 0 {
 		p.say.line("%s rows have errors: see error_code and error", digits(n))

@@ -25,8 +25,9 @@ func TestProgressFigures(t *testing.T) {
 
 	// 100 rows of 50 tokens, and as many tokens of rows that run.
 	c.Rows.Store(200)
-	c.PromptTokens.Store(4000)
-	c.CompletionTokens.Store(1000)
+	c.RunRows.Store(100)
+	c.RunPrompt.Store(4000)
+	c.RunCompletion.Store(1000)
 	c.Errors.Store(3)
 	done.Store(10000)
 	p.marks = nil

@@ -6,31 +6,66 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"syscall"
+	"sync/atomic"
+	"time"
+
+	"glmbatch/datasets"
 )
 
-// signalContext returns a context that the first signal to stop ends; the second
-// ends the process at once. A hang-up that the process was started to ignore, as
-// nohup does, stays ignored.
+const (
+	// sameRequest is how close a second signal counts as the first: timeout(1) sends
+	// one to the program and one to its group.
+	sameRequest = time.Second
+	// usualEnd is how long a command may take to end after a signal, unless it says
+	// otherwise by [ending.allow].
+	usualEnd = 700 * time.Millisecond
+)
+
+// ending is how this process ends when it is told to. The first signal ends the
+// command's context; when the command has not returned in the time it is allowed, the
+// process ends without it. A second signal, later than a second, ends that time.
+type ending struct {
+	allowed atomic.Int64  // ns
+	hurry   chan struct{} // closed by the second signal
+}
+
+type endingKey struct{}
+
+// endingOf is the process's, of a command's context; without one, as in tests, nothing
+// ends the process.
+func endingOf(ctx context.Context) *ending {
+	if e, ok := ctx.Value(endingKey{}).(*ending); ok {
+		return e
+	}
+	return &ending{}
+}
+
+// allow says how long the command may take to end from now on.
+func (e *ending) allow(d time.Duration) { e.allowed.Store(int64(d)) }
+
+// signalContext returns a context that the first signal to stop ends. A hang-up that
+// the process was started to ignore, as nohup does, stays ignored.
 func signalContext(stderr io.Writer) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	got := make(chan os.Signal, 2)
-	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(got, syscall.SIGHUP)
+	e := &ending{hurry: make(chan struct{})}
+	e.allow(usualEnd)
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), endingKey{}, e))
+	got := make(chan os.Signal, 4)
+	for _, s := range stopSignals {
+		if !signal.Ignored(s) {
+			signal.Notify(got, s)
+		}
 	}
 	done := make(chan struct{})
 	go func() {
 		select {
-		case <-got:
-			cancel()
-		case <-done:
-			return
-		}
-		select {
 		case s := <-got:
-			fmt.Fprintf(stderr, "glmbatch: ended at once by a second signal (%v)\n", s)
-			os.Exit(exitForced)
+			cancel()
+			if !e.wait(got, done) {
+				return
+			}
+			datasets.RemoveUnfinished()
+			fmt.Fprintf(stderr, "glmbatch: interrupted (%v)\n", s)
+			os.Exit(exitInterrupted)
 		case <-done:
 		}
 	}()
@@ -38,5 +73,27 @@ func signalContext(stderr io.Writer) (context.Context, func()) {
 		signal.Stop(got)
 		close(done)
 		cancel()
+	}
+}
+
+// wait waits for the command to end, and reports whether its time for that is over.
+func (e *ending) wait(got <-chan os.Signal, done <-chan struct{}) (over bool) {
+	began, hurried := time.Now(), time.Time{}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done: // the command has ended, and main ends the process
+			return false
+		case <-got:
+			if hurried.IsZero() && time.Since(began) > sameRequest {
+				hurried = time.Now()
+				close(e.hurry)
+			}
+		case now := <-tick.C:
+			if now.Sub(began) > time.Duration(e.allowed.Load()) || !hurried.IsZero() && now.Sub(hurried) > usualEnd {
+				return true
+			}
+		}
 	}
 }

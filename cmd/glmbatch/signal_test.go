@@ -15,48 +15,76 @@ import (
 
 const asStuck = "GLMBATCH_TEST_STUCK"
 
-// TestStuck is a program whose orderly stop never ends; other tests start it.
+// TestStuck is a program whose orderly stop never ends; other tests start it. It allows
+// itself as long as it is told.
 func TestStuck(t *testing.T) {
-	if os.Getenv(asStuck) == "" {
+	allowed := os.Getenv(asStuck)
+	if allowed == "" {
 		t.Skip("only as a child of other tests")
 	}
 	ctx, stop := signalContext(os.Stderr)
 	defer stop()
+	if d, err := time.ParseDuration(allowed); err == nil && d > 0 {
+		endingOf(ctx).allow(d)
+	}
 	fmt.Println("running")
 	<-ctx.Done()
 	fmt.Println("stopping")
+	<-endingOf(ctx).hurry
+	fmt.Println("hurrying")
 	time.Sleep(time.Minute)
 }
 
-// TestSecondSignal: the first signal asks for an end, the second is the end.
-func TestSecondSignal(t *testing.T) {
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		t.Run(s.String(), func(t *testing.T) {
-			c := exec.Command(os.Args[0], "-test.run=^TestStuck$")
-			c.Env = append(os.Environ(), asStuck+"=1")
+// TestSignals: a command that does not end by itself ends soon after the first signal,
+// or where it takes its time, after the second. Two at once are one.
+func TestSignals(t *testing.T) {
+	for _, c := range []struct {
+		signal  syscall.Signal
+		allowed string
+	}{{syscall.SIGINT, "0s"}, {syscall.SIGTERM, "0s"}, {syscall.SIGHUP, "0s"}, {syscall.SIGUSR1, "0s"}, {syscall.SIGTERM, "1m"}} {
+		t.Run(fmt.Sprint(c.signal, " ", c.allowed), func(t *testing.T) {
+			t.Parallel()
+			child := exec.Command(os.Args[0], "-test.run=^TestStuck$")
+			child.Env = append(os.Environ(), asStuck+"="+c.allowed)
 			var stderr bytes.Buffer
-			c.Stderr = &stderr
-			stdout, err := c.StdoutPipe()
+			child.Stderr = &stderr
+			stdout, err := child.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := c.Start(); err != nil {
+			if err := child.Start(); err != nil {
 				t.Fatal(err)
 			}
 			lines := bufio.NewScanner(stdout)
-			for _, want := range []string{"running", "stopping"} {
+			says := func(want string) {
+				t.Helper()
 				if !lines.Scan() || lines.Text() != want {
 					t.Fatalf("it says %q, want %q", lines.Text(), want)
 				}
-				if err := c.Process.Signal(s); err != nil {
+			}
+			send := func() {
+				t.Helper()
+				if err := child.Process.Signal(c.signal); err != nil {
 					t.Fatal(err)
 				}
 			}
-			c.Wait() // its error is the exit code
-			if code := c.ProcessState.ExitCode(); code != exitForced {
-				t.Errorf("exit code %d, want %d", code, exitForced)
+			says("running")
+			send()
+			send()
+			says("stopping")
+			if c.allowed == "1m" {
+				time.Sleep(sameRequest + 100*time.Millisecond)
+				send()
+				says("hurrying")
 			}
-			if want := fmt.Sprintf("glmbatch: ended at once by a second signal (%v)\n", s); stderr.String() != want {
+			for lines.Scan() {
+				t.Errorf("it says %q", lines.Text())
+			}
+			child.Wait() // its error is the exit code
+			if code := child.ProcessState.ExitCode(); code != exitInterrupted {
+				t.Errorf("exit code %d, want %d", code, exitInterrupted)
+			}
+			if want := fmt.Sprintf("glmbatch: interrupted (%v)\n", c.signal); stderr.String() != want {
 				t.Errorf("it said %q, want %q", stderr.String(), want)
 			}
 		})

@@ -47,7 +47,7 @@ func Open(dir, owner string, o Options, each func(Record) error) (_ *Journal, fo
 	if o.Buffer == 0 {
 		o.Buffer = 64 << 10
 	}
-	j := &Journal{dir: dir, owner: owner, o: o, at: 1, syncs: newSyncer()}
+	j := &Journal{dir: dir, owner: owner, o: o, at: 1, syncs: newSyncer(o.noSync)}
 	defer func() {
 		if err != nil {
 			_ = j.Close() // err says what is wrong

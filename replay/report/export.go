@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,35 +49,27 @@ func Export(path, out, viewer string, steps timeline.Steps) (spans int, err erro
 
 // writeAside writes a file under another name and renames it when it is whole.
 func writeAside(out string, write func(io.Writer) error) error {
-	out, err := datasets.Replaceable(out)
+	if _, err := os.Stat(filepath.Dir(out)); err != nil { // a mistyped folder is not made
+		return err
+	}
+	f, err := datasets.CreateAside(out)
 	if err != nil {
 		return err
 	}
-	f, err := os.Create(out + ".part")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	var w io.Writer = f
-	var z *gzip.Writer
 	if strings.HasSuffix(out, ".gz") {
-		z = gzip.NewWriter(f)
-		w = z
-	}
-	err = write(w)
-	if z != nil && err == nil {
-		err = z.Close()
-	}
-	if closed := f.Close(); err == nil {
-		err = closed
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), out)
+		z := gzip.NewWriter(f)
+		err = write(z)
+		if cerr := z.Close(); err == nil {
+			err = cerr
+		}
+	} else {
+		err = write(f)
 	}
 	if err != nil {
+		f.Abort()
 		return fmt.Errorf("writing %s: %w", out, err)
 	}
-	return nil
+	return f.Commit()
 }
 
 // tracks are the spans of an export, by start, and the lanes that they are on.

@@ -264,3 +264,30 @@ func (c *jsonColumn) value(v json.RawMessage) (parquet.Value, error) {
 	}
 	return parquet.ByteArrayValue(bytes.Clone(v)), nil
 }
+
+// WriteJSONLines writes all rows to w as objects, one a line. Keys whose value is null
+// are left out.
+func (in *Input) WriteJSONLines(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	r := in.Reader(0, in.Rows)
+	defer r.Close()
+	row := Field{node: in.root}
+	var line []byte
+	for {
+		records, err := r.Read()
+		if err == io.EOF {
+			return out.Flush()
+		}
+		if err != nil {
+			return err
+		}
+		for _, rec := range records {
+			if line, _, err = row.JSON(line[:0], rec); err != nil {
+				return badFile(in.Paths(), fmt.Errorf("row %d: %w", rec.Index, err))
+			}
+			if _, err := out.Write(append(line, '\n')); err != nil {
+				return err
+			}
+		}
+	}
+}

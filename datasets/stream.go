@@ -51,7 +51,7 @@ func OpenStream(r io.Reader, name string) (in *Input, err error) {
 }
 
 // convert writes a stream's rows as a Parquet file.
-func convert(raw io.ReadSeeker, name, path string) error {
+func convert(raw *os.File, name, path string) error {
 	head := make([]byte, 8)
 	n, err := io.ReadFull(raw, head)
 	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
@@ -66,8 +66,8 @@ func convert(raw io.ReadSeeker, name, path string) error {
 		return badFile(name, errors.New("it is empty: give JSON lines or Arrow IPC"))
 	case bytes.HasPrefix(head, []byte(parquetMagic)):
 		return badFile(name, errors.New("a Parquet file cannot be read as a stream: name the file itself"))
-	case bytes.HasPrefix(head, []byte("ARROW1")), bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
-		return badFile(name, errors.New("it is Arrow IPC, which is not read yet: give JSON lines"))
+	case bytes.HasPrefix(head, []byte(arrowMagic)), bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
+		return arrowTable(raw, name, path)
 	}
 	return JSONLines(raw, name, path)
 }

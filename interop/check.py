@@ -1,6 +1,8 @@
 """Writes prompts with each library, runs glmbatch on them, and opens its files with each library.
 Run: interop/check.py FOLDER FIXTURES, where FOLDER has the glmbatch program. Prints a table; exits 1 if a check failed."""
 
+import datetime
+import decimal
 import glob
 import json
 import math
@@ -253,6 +255,60 @@ def recorded(library, path, want):
     want.setdefault(key, rows)
 
 
+# --- rows from Python to glmbatch and back, without files
+
+
+def recipes():
+    """The code of docs/python.md, run with this program."""
+    os.environ["PATH"] = WORK + os.pathsep + os.environ["PATH"]
+    with open(os.path.join(os.path.dirname(__file__), "..", "docs", "python.md")) as page:
+        blocks = page.read().split("```python\n")[1:]
+    names = {"print": lambda *values: None}
+    for block in blocks:
+        exec(block.split("```")[0], names)
+    if names["answers"]["response"].to_pylist() != ["Tokyo", "Nairobi"]:
+        return f"the responses are {names['answers']['response'].to_pylist()}"
+    if names["responses"] != ["Tokyo", "Nairobi"]:
+        return f"the responses of JSON lines are {names['responses']}"
+    recipes.glmbatch = names["glmbatch"]
+
+
+def all_types():
+    return pa.table(
+        {
+            "prompt": ["Capital of Japan?", None, "Add 1 and 2."],
+            "int16": pa.array([1, None, -3], pa.int16()),
+            "uint64": pa.array([2**64 - 1, None, 0], pa.uint64()),
+            "half": pa.array([0.5, 1, None], pa.float16()),
+            "decimal": pa.array([decimal.Decimal("1.50"), None, decimal.Decimal("-2.25")], pa.decimal128(10, 2)),
+            "wide": pa.array([decimal.Decimal(10**50), None, decimal.Decimal(-1)], pa.decimal256(60, 0)),
+            "time": pa.array([datetime.datetime(2024, 1, 1), None, datetime.datetime(1960, 5, 5)], pa.timestamp("us", tz="UTC")),
+            "seconds": pa.array([datetime.datetime(2024, 1, 1), None, datetime.datetime(1960, 5, 5)], pa.timestamp("s")),
+            "day": pa.array([datetime.date(2024, 1, 1), None, datetime.date(1960, 5, 5)]),
+            "clock": pa.array([datetime.time(1, 2, 3), None, datetime.time(0)], pa.time64("ns")),
+            "list": pa.array([[1, None], [], None], pa.list_(pa.int64())),
+            "pair": pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int32(), 2)),
+            "struct": pa.array([{"a": 1, "b": ["x"]}, None, {"a": None, "b": None}], pa.struct([("a", pa.int8()), ("b", pa.list_(pa.string()))])),
+            "map": pa.array([[("k", 1)], None, []], pa.map_(pa.string(), pa.int32())),
+            "dictionary": pa.array(["a", "b", None]).dictionary_encode(),
+            "null": pa.nulls(3),
+            "bytes": pa.array([b"\x00\xff", None, b""], pa.large_binary()),
+            "fixed": pa.array([b"ab", None, b"cd"], pa.binary(2)),
+            "view": pa.array(["x", "a text that is longer than a view", None], pa.string_view()),
+        }
+    )
+
+
+def streamed(table):
+    """Every value comes back from a job as it was."""
+    back = recipes.glmbatch(table, "--timeline", "off", "--max-tokens", "4")
+    if back["error_code"].to_pylist() != [None, "null_prompt", None]:
+        return f"error codes are {back['error_code'].to_pylist()}"
+    for name in table.column_names:
+        if back[name].to_pylist() != table[name].to_pylist():
+            return f"column {name} was {table[name].to_pylist()} and is {back[name].to_pylist()}"
+
+
 def main():
     inputs = write_inputs(os.path.join(WORK, "prompts"))
     inputs += [os.path.join(FIXTURES, name + ".parquet") for name in ("pyarrow", "pandas", "polars", "duckdb", "spark")]
@@ -266,6 +322,9 @@ def main():
         rows = pq.read_metadata(source).num_rows
         for library, by in LIBRARIES.items():
             check("output: " + what, library, lambda: by(source, out, rows))
+    check("docs/python.md", "pyarrow", recipes)
+    check("stream of all types", "pyarrow", lambda: streamed(all_types()))
+    check("stream of all types", "polars", lambda: streamed(pl.from_arrow(all_types().drop_columns(["map", "pair", "wide"])).to_arrow()))
     for ext in ("parquet", "arrow"):
         out = os.path.join(WORK, "recorded-" + ext)
         check(

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -24,8 +26,8 @@ func newRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run PROMPTS... --out DIR",
 		Short: "Run the prompts of Parquet files and write responses, steps and timelines",
-		Long: `run reads prompts from Parquet files, folders and globs, or JSON lines from standard
-input (-), runs them through the model, and writes to the folder of --out:
+		Long: `run reads prompts from Parquet files, folders and globs, or JSON lines or Arrow IPC from
+standard input (-), runs them through the model, and writes to the folder of --out:
 
   outputs/         the input's columns as they are, then response, reasoning,
                    finish_reason, prompt_tokens, completion_tokens, error_code,
@@ -53,7 +55,7 @@ a tiny checkpoint, both part of the program.
 ` + exitHelp,
 		Example: `  glmbatch run --demo --out out
   glmbatch run prompts.parquet --model models/GLM-5-NVFP4 --out out --max-tokens 512
-  grep urgent tickets.jsonl | glmbatch run - --out out
+  grep urgent tickets.jsonl | glmbatch run - --stdout jsonl > answers.jsonl
   glmbatch run 'data/*.parquet' --model models/GLM-5-NVFP4 --out out --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return runRun(c, &r, args)
@@ -107,7 +109,33 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		return dryRun(stdout, r, plan, m)
 	}
 	outlivePipes()
-	return r.run(ctx, args, plan, m, say)
+	if r.out == "" { // the rows go to standard output alone
+		if r.out, err = os.MkdirTemp("", "glmbatch-"); err != nil {
+			return err
+		}
+		defer os.RemoveAll(r.out)
+	}
+	err = r.run(ctx, args, plan, m, say)
+	if code := codeOf(err); r.stdout == "" || code != exitOK && code != exitRowErrors {
+		return err
+	}
+	return errors.Join(err, printRows(stdout, r.stdout, filepath.Join(r.jobDir(), "outputs")))
+}
+
+// printRows writes the rows of a job to standard output.
+func printRows(w io.Writer, format, dir string) error {
+	paths, err := datasets.Expand([]string{dir})
+	if err != nil {
+		return err
+	}
+	in, err := datasets.Open(paths)
+	if err != nil {
+		return err
+	}
+	if format == "jsonl" {
+		return in.WriteJSONLines(w)
+	}
+	return in.WriteArrow(w)
 }
 
 // streamArg stands for standard input.

@@ -21,6 +21,7 @@ import (
 // runFlags are the options of glmbatch run that are not a row's parameters.
 type runFlags struct {
 	out, model     string
+	stdout         string
 	demo           bool
 	tp             int
 	device         deviceFlags
@@ -52,6 +53,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	o := &r.rows
 	f.SortFlags = false
 	f.StringVarP(&r.out, "out", "o", "", "output `folder`")
+	f.StringVar(&r.stdout, "stdout", "", "at the end, print all rows to standard output, as `format` arrow (IPC stream) or jsonl; then --out may be left out")
 	f.StringVarP(&r.model, "model", "m", "", "checkpoint `folder` (default: the demo checkpoint)")
 	f.BoolVar(&r.demo, "demo", false, "run the demo prompts on the demo checkpoint")
 	f.BoolVar(&r.overwrite, "overwrite", false, "start anew if the folder has a job's output")
@@ -163,7 +165,10 @@ func (r *runFlags) check(args []string) error {
 	case !r.demo && len(args) == 0:
 		usage("no prompts: name Parquet files, folders or globs, or try --demo")
 	}
-	if r.out == "" && !r.dryRun {
+	if r.stdout != "" {
+		errs = append(errs, oneOf("stdout", r.stdout, datasets.Arrow, "jsonl"))
+	}
+	if r.out == "" && !r.dryRun && r.stdout == "" {
 		usage("--out DIR is missing")
 	}
 	for flag, path := range map[string]string{"out": r.out, "model": r.model} {

@@ -208,3 +208,31 @@ func TestStandardInput(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
+
+// TestStandardOutput: all rows are printed, and nothing else, with or without a folder.
+func TestStandardOutput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a model")
+	}
+	for _, format := range []string{"arrow", "jsonl"} {
+		args := []string{"run", "--demo", "--limit", "3", "--max-tokens", "2", "--timeline", "off", "--max-errors", "3", "--stdout", format}
+		code, printed, errs := glmbatch(args...)
+		if code != 0 {
+			t.Fatalf("%s: %s", format, errs)
+		}
+		in, err := datasets.OpenStream(strings.NewReader(printed), "printed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		if in.Rows != 3 || !strings.Contains(in.ColumnNames(), "response") {
+			t.Errorf("%s: %d rows of %s", format, in.Rows, in.ColumnNames())
+		}
+		if code, again, errs := glmbatch(append(args, "--out", t.TempDir())...); code != 0 || again != printed {
+			t.Errorf("%s: with a folder it prints other rows: %s", format, errs)
+		}
+	}
+	if code, out, errs := glmbatch("run", "--demo", "--stdout", "xml"); code != exitInput || out != "" || !strings.Contains(errs, `--stdout "xml"`) {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+}

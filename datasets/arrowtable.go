@@ -1,0 +1,286 @@
+package datasets
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/parquet-go/parquet-go"
+)
+
+// arrowTable writes the rows of an Arrow IPC file or stream as a Parquet file.
+func arrowTable(raw *os.File, name, path string) error {
+	info, err := raw.Stat()
+	if err != nil {
+		return badFile(name, err)
+	}
+	err = guard(func() error {
+		var magic [6]byte
+		if _, err := raw.ReadAt(magic[:], 0); err != nil {
+			return err
+		}
+		if string(magic[:]) == arrowMagic {
+			if err := checkArrow(raw, info.Size()); err != nil {
+				return err
+			}
+			r, err := ipc.NewFileReader(raw)
+			if err != nil {
+				return fmt.Errorf("not an Arrow IPC file: %w", err)
+			}
+			defer r.Close()
+			return writeRecords(r.Schema(), fileRecords(r), path)
+		}
+		if err := checkArrowStream(raw, info.Size()); err != nil {
+			return err
+		}
+		r, err := ipc.NewReader(raw)
+		if err != nil {
+			return fmt.Errorf("not an Arrow IPC stream: %w", err)
+		}
+		defer r.Release()
+		return writeRecords(r.Schema(), r.Read, path)
+	})
+	return badFile(name, err)
+}
+
+// fileRecords reads a file's batches one after the other.
+func fileRecords(r *ipc.FileReader) func() (arrow.Record, error) {
+	next := 0
+	return func() (arrow.Record, error) {
+		if next == r.NumRecords() {
+			return nil, io.EOF
+		}
+		next++
+		return r.Record(next - 1)
+	}
+}
+
+// checkArrowStream is checkArrow for the stream format: messages one after the other.
+func checkArrowStream(r io.ReaderAt, size int64) error {
+	c := arrowCheck{r: r, size: size}
+	for at, first := int64(0), true; at < size; first = false {
+		var head [8]byte
+		if n, err := r.ReadAt(head[:], at); n < 4 {
+			return damagedArrow(err)
+		}
+		skip, meta := int64(8), int64(int32(binary.LittleEndian.Uint32(head[4:])))
+		if binary.LittleEndian.Uint32(head[:]) != 0xFFFFFFFF {
+			skip, meta = 4, int64(int32(binary.LittleEndian.Uint32(head[:])))
+		}
+		if meta == 0 { // the end
+			return nil
+		}
+		if meta < 8 || meta > maxArrowMeta || at+skip+meta > size {
+			return fmt.Errorf("%w: a message of %d bytes at %d of %d", errArrow, meta, at, size)
+		}
+		message := make(flat, meta)
+		if _, err := r.ReadAt(message, at+skip); err != nil {
+			return err
+		}
+		at += skip + meta
+		root, err := message.root()
+		if err != nil {
+			return err
+		}
+		header, err := root.table(2)
+		if err != nil || header == nil {
+			return damagedArrow(err)
+		}
+		kind, err := root.byte(1)
+		if err != nil {
+			return err
+		}
+		body, err := root.long(3)
+		if err != nil {
+			return err
+		}
+		if body < 0 || body > size-at {
+			return fmt.Errorf("%w: a body of %d bytes at %d of %d", errArrow, body, at, size)
+		}
+		switch {
+		case first != (kind == 1):
+			return fmt.Errorf("%w: a message of kind %d", errArrow, kind)
+		case kind == 1:
+			err = c.schema(header)
+		case kind == 2:
+			if header, err = header.table(1); err == nil && header == nil {
+				err = errArrow
+			}
+			fallthrough
+		case kind == 3:
+			if err == nil {
+				err = c.recordBatch(header, at, body)
+			}
+		default:
+			err = fmt.Errorf("%w: a message of kind %d", errArrow, kind)
+		}
+		if err != nil {
+			return err
+		}
+		at += body
+	}
+	return nil
+}
+
+// damagedArrow is err, or that something is missing.
+func damagedArrow(err error) error {
+	if err == nil {
+		err = errArrow
+	}
+	return err
+}
+
+// writeRecords writes batches until they end.
+func writeRecords(schema *arrow.Schema, next func() (arrow.Record, error), path string) error {
+	root := &node{name: "schema", typ: parquet.Group{}.Type(), stored: parquet.Group{}.Type()}
+	for _, f := range schema.Fields() {
+		n, err := arrowNode(f)
+		if err != nil {
+			return fmt.Errorf("column %q: %w", f.Name, err)
+		}
+		root.fields = append(root.fields, n)
+	}
+	if len(root.fields) == 0 {
+		return errors.New("there are no columns")
+	}
+	root.number(0, 0)
+	meta := map[string]string{}
+	for i, key := range schema.Metadata().Keys() {
+		meta[key] = schema.Metadata().Values()[i]
+	}
+	var buf bytes.Buffer
+	if err := ipc.NewWriter(&buf, ipc.WithSchema(schema)).Close(); err != nil {
+		return err
+	}
+	meta[arrowSchemaKey] = base64.StdEncoding.EncodeToString(buf.Bytes())
+	part, err := tableOf(root, meta).Create(path, nil)
+	if err != nil {
+		return err
+	}
+	s := shredder{root: root, columns: make([][]parquet.Value, root.leaves)}
+	err = func() error {
+		for {
+			batch, err := next()
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if err := s.batch(batch, part); err != nil {
+				return err
+			}
+		}
+	}()
+	if err != nil {
+		part.Abort()
+		return err
+	}
+	return part.Close()
+}
+
+// shredder turns Arrow values into the leaf columns of a schema.
+type shredder struct {
+	root    *node
+	columns [][]parquet.Value // of a row
+	row     []parquet.Value
+}
+
+func (s *shredder) batch(batch arrow.Record, part *Part) error {
+	for i := range int(batch.NumRows()) {
+		for k := range s.columns {
+			s.columns[k] = s.columns[k][:0]
+		}
+		for k := range s.root.fields {
+			if err := s.value(s.root.child(k), batch.Column(k), i, 0, 0, 0); err != nil {
+				return fmt.Errorf("column %q: %w", s.root.child(k).name, err)
+			}
+		}
+		s.row = s.row[:0]
+		for _, c := range s.columns {
+			s.row = append(s.row, c...)
+		}
+		if err := part.Write(Record{values: s.row}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value adds value i of an array at repetition level rep. def is the level of n's
+// parent, depth the number of lists around n.
+func (s *shredder) value(n *node, a arrow.Array, i, rep, def, depth int) error {
+	if a.DataType().ID() == arrow.NULL || a.IsNull(i) {
+		if n.rep != optional {
+			return errors.New("a null where the schema has none")
+		}
+		s.nulls(n, rep, def)
+		return nil
+	}
+	if e, ok := a.(array.ExtensionArray); ok {
+		return s.value(n, e.Storage(), i, rep, def, depth)
+	}
+	if d, ok := a.(*array.Dictionary); ok {
+		return s.value(n, d.Dictionary(), d.GetValueIndex(i), rep, def, depth)
+	}
+	switch a := a.(type) {
+	case array.ListLike: // maps too: lists of structs
+		from, to := a.ValueOffsets(i)
+		list := n.child(0)
+		if from == to {
+			s.nulls(list, rep, n.maxDef)
+			return nil
+		}
+		for k := from; k < to; k++ {
+			if err := s.element(list, a.ListValues(), int(k), rep, depth+1); err != nil {
+				return err
+			}
+			rep = depth + 1
+		}
+		return nil
+	case *array.Struct:
+		for k := range n.fields {
+			if err := s.value(n.child(k), a.Field(k), i, rep, n.maxDef, depth); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	v, err := arrowValue(a, i)
+	if err != nil {
+		return err
+	}
+	s.columns[n.first] = append(s.columns[n.first], v.Level(rep, n.maxDef, n.first))
+	return nil
+}
+
+// element adds one entry of a list or a map.
+func (s *shredder) element(list *node, a arrow.Array, k, rep, depth int) error {
+	if len(list.fields) == 1 {
+		return s.value(list.child(0), a, k, rep, list.maxDef, depth)
+	}
+	entry, ok := a.(*array.Struct)
+	if !ok {
+		return errors.New("a map whose entries are no structs")
+	}
+	for f := range list.fields {
+		if err := s.value(list.child(f), entry.Field(f), k, rep, list.maxDef, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nulls adds what stands for no value in each leaf below n.
+func (s *shredder) nulls(n *node, rep, def int) {
+	for l := n.first; l < n.first+n.leaves; l++ {
+		s.columns[l] = append(s.columns[l], parquet.Value{}.Level(rep, def, l))
+	}
+}

@@ -74,7 +74,7 @@ func arrowNode(f arrow.Field) (*node, error) {
 	}
 	n.leaf = true
 	if n.typ = leafType(typ); n.typ == nil {
-		return nil, fmt.Errorf("Arrow's type %s cannot be read", typ)
+		return nil, fmt.Errorf("the Arrow type %s cannot be read", typ)
 	}
 	n.stored = n.typ
 	switch typ.ID() {
@@ -225,7 +225,7 @@ func arrowValue(a arrow.Array, i int) (parquet.Value, error) {
 		n := decimalBytes(a.DataType().(*arrow.Decimal256Type).Precision)
 		return decimalValue(a.Value(i).BigInt(), n)
 	}
-	return parquet.Value{}, fmt.Errorf("values of Arrow's type %s cannot be read", a.DataType())
+	return parquet.Value{}, fmt.Errorf("values of the Arrow type %s cannot be read", a.DataType())
 }
 
 func decimalValue(v *big.Int, n int) (parquet.Value, error) {

@@ -79,7 +79,7 @@ func arrowField(n *node) (arrow.Field, error) {
 		}
 	case isList(n):
 		list := n.child(0)
-		elem := arrow.Field{Name: "element"}
+		var elem arrow.Field
 		if e := element(list); e == list {
 			one := *list
 			one.rep = required

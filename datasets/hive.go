@@ -29,6 +29,9 @@ const defaultPartition = "__HIVE_DEFAULT_PARTITION__" // stands for null
 // pathPartitions are those of a path in its order; the first of a name counts.
 func pathPartitions(path string) []partitionValue {
 	dir := filepath.ToSlash(path)
+	if Scheme(path) != "" {
+		dir, _, _ = strings.Cut(dir, "?") // options
+	}
 	dir = dir[:strings.LastIndexByte(dir, '/')+1]
 	var all []partitionValue
 	seen := map[string]bool{}

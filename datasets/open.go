@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"os"
 
 	"github.com/parquet-go/parquet-go"
+
+	"glmbatch/stores"
 )
 
 // ErrFile marks an input file that cannot be opened or read: missing, damaged,
@@ -97,6 +100,13 @@ func (p *parquetFile) open() (err error) {
 	if p.data != nil {
 		p.r, p.size = bytes.NewReader(p.data), int64(len(p.data))
 		return nil
+	}
+	if stores.IsURL(p.path) {
+		o, err := stores.Open(context.Background(), p.path)
+		if err == nil {
+			p.r, p.size, p.modTime = o, o.Size, o.ModTime
+		}
+		return err
 	}
 	if p.disk, err = openRegular(p.path); err != nil {
 		return err

@@ -41,8 +41,12 @@ func expand(arg string) ([]string, error) {
 	if arg == "" {
 		return nil, errors.New("an argument is empty: name a file, a folder or a glob")
 	}
-	if scheme := Scheme(arg); scheme != "" {
-		return nil, fmt.Errorf("%s: %s:// cannot be read here: copy the files, or mount them", arg, scheme)
+	arg, err := LocalPath(arg)
+	if err != nil {
+		return nil, err
+	}
+	if Scheme(arg) != "" {
+		return expandURL(arg)
 	}
 	info, err := os.Stat(arg)
 	if err == nil && !info.IsDir() {

@@ -24,7 +24,7 @@ const (
 	stepsDir     = "steps"
 	timelineDir  = "timeline"
 	capturesDir  = "captures"
-	journalDir   = "_journal"
+	JournalDir   = "_journal" // finished samples that are not in a part yet
 )
 
 var (
@@ -187,7 +187,7 @@ func checkEmpty(dir string) error {
 // clear removes what a job leaves, and nothing else.
 func (f *Folder) clear() error {
 	// The manifest goes last: a crash in between leaves a folder that is known.
-	for _, name := range []string{successFile, outputsDir, stepsDir, timelineDir, capturesDir, journalDir, manifestFile} {
+	for _, name := range []string{successFile, outputsDir, stepsDir, timelineDir, capturesDir, JournalDir, manifestFile} {
 		if err := os.RemoveAll(filepath.Join(f.Dir, name)); err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (f *Folder) resume(old *Manifest) error {
 		return fmt.Errorf("%s: %w: it belongs to another job: %s; choose another --out, or start anew with --overwrite", f.Dir, ErrFolder, what)
 	}
 	if complete {
-		_ = os.RemoveAll(filepath.Join(f.Dir, journalDir)) // a crash may have left it
+		_ = os.RemoveAll(filepath.Join(f.Dir, JournalDir)) // a crash may have left it
 		return &CompleteError{f.Dir, old.Counts}
 	}
 	f.manifest.Started, f.manifest.Runs = old.Started, old.Runs+1

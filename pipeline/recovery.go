@@ -29,7 +29,7 @@ type partialRow struct {
 func recoverJournal(dir, runID string, from int64) (*recovery, error) {
 	r := &recovery{partial: map[int64]*partialRow{}, samples: map[int64][]*saved{}}
 	var err error
-	r.journal, r.found, err = journal.Open(filepath.Join(dir, journalDir), runID, journal.Options{}, func(rec journal.Record) error {
+	r.journal, r.found, err = journal.Open(filepath.Join(dir, JournalDir), runID, journal.Options{}, func(rec journal.Record) error {
 		if rec.Key < from {
 			return nil
 		}

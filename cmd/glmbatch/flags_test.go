@@ -26,7 +26,7 @@ func TestGivenEmpty(t *testing.T) {
 		{[]string{"run", prompts, "--out", filepath.Join(dir, "o"), "--check="}, "--check is empty"},
 		{[]string{"run", "", "--out", filepath.Join(dir, "o")}, "an argument is empty"},
 		{[]string{"report", dir, "--html", ""}, "--html is empty"},
-		{[]string{"run", prompts, "--out", "s3://bucket/job"}, "--out s3://bucket/job"},
+		{[]string{"run", prompts, "--out", "hdfs://name/job"}, "--out hdfs://name/job: hdfs:// is not one of s3, gs, azblob, file"},
 		{[]string{"run", prompts, "--out", filepath.Join(dir, "o"), "--model", "hf://zai/GLM-5"}, "--model hf://zai/GLM-5"},
 		{[]string{"run", "ftp://host/x.parquet", "--out", filepath.Join(dir, "o")}, "ftp://host/x.parquet"},
 	} {
@@ -35,7 +35,7 @@ func TestGivenEmpty(t *testing.T) {
 			t.Errorf("%v: exit code %d, %q", c.args, code, errs)
 		}
 	}
-	for _, made := range []string{"o", "s3:"} {
+	for _, made := range []string{"o", "hdfs:"} {
 		if m, err := filepath.Glob(filepath.Join(dir, made)); err != nil || len(m) > 0 {
 			t.Errorf("%v was made, %v", m, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"strconv"
 	"strings"
@@ -17,6 +18,7 @@ import (
 )
 
 func main() {
+	log.SetOutput(io.Discard) // libraries' own lines: what matters comes back as an error
 	ctx, stop := signalContext(os.Stderr)
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"glmbatch/pipeline"
+	"glmbatch/stores"
 )
 
 func newMergeCommand() *cobra.Command {
@@ -30,13 +32,13 @@ If shards are missing or not complete it changes nothing and says which to run.
   glmbatch merge job`,
 		Args: exactArgs(1, "an output folder"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return runMerge(args[0], c.OutOrStdout())
+			return runMerge(c.Context(), args[0], c.OutOrStdout())
 		},
 	}
 }
 
-func runMerge(out string, w io.Writer) error {
-	m, err := pipeline.Merge(out, append([]string{}, os.Args[1:]...))
+func runMerge(ctx context.Context, out string, w io.Writer) error {
+	m, err := merge(ctx, out)
 	switch {
 	case errors.Is(err, pipeline.ErrLocked):
 		return withCode(exitLocked, err)
@@ -56,4 +58,26 @@ func runMerge(out string, w io.Writer) error {
 	_, err = fmt.Fprintf(w, "%s shards %s: %s input rows, %s output rows, %s with errors, in %s files of %s\n", digits(int64(m.Shards)), what,
 		digits(m.Counts.InputRows), digits(m.Counts.Samples), digits(m.Counts.Errors), digits(int64(m.Parts)), out)
 	return err
+}
+
+// merge also merges shards in an object store: in a copy here, which is then uploaded.
+func merge(ctx context.Context, out string) (*pipeline.Merged, error) {
+	arguments := append([]string{}, os.Args[1:]...)
+	if !stores.IsURL(out) {
+		return pipeline.Merge(out, arguments)
+	}
+	dir, err := os.MkdirTemp("", "glmbatch-merge-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	mirror := stores.Mirror{Dir: dir, URL: out, Last: []string{"_manifest.json", "_SUCCESS"}}
+	if err := mirror.Pull(ctx); err != nil {
+		return nil, err
+	}
+	m, err := pipeline.Merge(dir, arguments)
+	if err != nil {
+		return nil, err
+	}
+	return m, mirror.Finish(ctx)
 }

@@ -76,6 +76,10 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		return withCode(exitInput, err)
 	}
 	defer in.Close()
+	say := newSpeaker(stderr, r.quiet)
+	if err := r.localModel(ctx, say); err != nil {
+		return err
+	}
 	m, err := r.openModel()
 	if err != nil {
 		return err
@@ -95,7 +99,6 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	say := newSpeaker(stderr, r.quiet)
 	for _, note := range plan.Notes {
 		say.line("note: %s", note)
 	}
@@ -115,11 +118,15 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		}
 		defer os.RemoveAll(r.out)
 	}
-	err = r.run(ctx, args, plan, m, say)
-	if code := codeOf(err); r.stdout == "" || code != exitOK && code != exitRowErrors {
-		return err
+	remote, err := r.openRemote(ctx)
+	if err != nil {
+		return withCode(exitInput, err)
 	}
-	return errors.Join(err, printRows(stdout, r.stdout, filepath.Join(r.jobDir(), "outputs")))
+	err = r.run(ctx, args, plan, m, say, remote)
+	if code := codeOf(err); r.stdout != "" && (code == exitOK || code == exitRowErrors) {
+		err = errors.Join(err, printRows(stdout, r.stdout, filepath.Join(r.jobDir(), "outputs")))
+	}
+	return errors.Join(err, remote.finish(ctx))
 }
 
 // printRows writes the rows of a job to standard output.
@@ -161,7 +168,7 @@ func (r *runFlags) openInput(args []string, stdin io.Reader) (*datasets.Input, e
 	return datasets.Open(paths)
 }
 
-func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, m *openedModel, say *speaker) (err error) {
+func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, m *openedModel, say *speaker, remote *remoteOut) (err error) {
 	manifest, err := m.manifest(r, plan, args)
 	if err != nil {
 		return err
@@ -202,6 +209,9 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	var tokens atomic.Int64
 	if job.Engine, err = m.load(ctx, r, recorder, folder, manifest, &tokens); err != nil {
 		return r.outcome(job.Counts, job.End(err))
+	}
+	if err := remote.begin(ctx, r.overwrite); err != nil {
+		return withCode(exitOutput, job.End(err))
 	}
 	m.describeDevice(manifest.Device)
 	if manifest.Rounding = m.rounding(); len(manifest.Rounding) > 0 {

@@ -16,12 +16,16 @@ import (
 	"glmbatch/datasets"
 	"glmbatch/kernels"
 	"glmbatch/pipeline"
+	"glmbatch/stores"
 )
 
 // runFlags are the options of glmbatch run that are not a row's parameters.
 type runFlags struct {
-	out, model     string
 	stdout         string
+	out, model     string // folders, or URLs of object stores
+	modelURL       string // where model was fetched from; "": it is a folder
+	work           string // folder for what is at URLs; "": in the user's cache
+	remoteDir      string // where a job with a URL for out works; "": out is a folder
 	demo           bool
 	tp             int
 	device         deviceFlags
@@ -52,9 +56,10 @@ type runFlags struct {
 func (r *runFlags) add(f *pflag.FlagSet) {
 	o := &r.rows
 	f.SortFlags = false
-	f.StringVarP(&r.out, "out", "o", "", "output `folder`")
+	f.StringVarP(&r.out, "out", "o", "", "output `folder`, or a URL: s3://, gs://, azblob://")
 	f.StringVar(&r.stdout, "stdout", "", "at the end, print all rows to standard output, as `format` arrow (IPC stream) or jsonl; then --out may be left out")
-	f.StringVarP(&r.model, "model", "m", "", "checkpoint `folder` (default: the demo checkpoint)")
+	f.StringVarP(&r.model, "model", "m", "", "checkpoint `folder`, or a URL (default: the demo checkpoint)")
+	f.StringVar(&r.work, "work-dir", "", "`folder` of this machine for jobs and checkpoints at URLs (default: in the user's cache folder)")
 	f.BoolVar(&r.demo, "demo", false, "run the demo prompts on the demo checkpoint")
 	f.BoolVar(&r.overwrite, "overwrite", false, "start anew if the folder has a job's output")
 	f.BoolVar(&r.dryRun, "dry-run", false, "count rows and tokens, check model and memory, estimate steps; run nothing")
@@ -171,9 +176,12 @@ func (r *runFlags) check(args []string) error {
 	if r.out == "" && !r.dryRun && r.stdout == "" {
 		usage("--out DIR is missing")
 	}
-	for flag, path := range map[string]string{"out": r.out, "model": r.model} {
-		if scheme := datasets.Scheme(path); scheme != "" {
-			usage("--%s %s: %s:// is no folder of this machine: give a folder, or mount it", flag, path, scheme)
+	for flag, path := range map[string]*string{"out": &r.out, "model": &r.model} {
+		local, err := datasets.LocalPath(*path)
+		if *path = local; err != nil {
+			usage("--%s %w", flag, err)
+		} else if scheme := datasets.Scheme(*path); scheme != "" && !stores.IsURL(*path) {
+			usage("--%s %s: %s:// is not one of %s, file", flag, *path, scheme, strings.Join(stores.Schemes, ", "))
 		}
 	}
 	errs = append(errs, checkTP(r.tp), inRange("kv-tokens", r.kvTokens, 0, 1<<31), inRange("max-seqs", r.maxSeqs, 0, 1<<16),

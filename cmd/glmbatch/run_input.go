@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"glmbatch/datasets"
+	"glmbatch/stores"
 )
 
 // withoutOwn leaves out of the input what the job itself writes: an output
@@ -19,6 +20,9 @@ func (r *runFlags) withoutOwn(args, paths []string) ([]string, error) {
 	}
 	out := realPath(r.out)
 	own := func(path string) bool {
+		if stores.IsURL(path) || stores.IsURL(r.out) {
+			return belowURL(path, r.out)
+		}
 		rel, err := filepath.Rel(out, realPath(path))
 		first, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 		return err == nil && slices.Contains(jobFolders, first)
@@ -37,6 +41,15 @@ func (r *runFlags) withoutOwn(args, paths []string) ([]string, error) {
 
 // jobFolders are the folders in an output folder.
 var jobFolders = []string{datasets.ShardsDir, "outputs", "steps", "timeline", "captures"}
+
+// belowURL reports whether a URL is one of what a job with this output writes.
+func belowURL(path, out string) bool {
+	path, _, _ = strings.Cut(path, "?")
+	out, _, _ = strings.Cut(out, "?")
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(out, "/")+"/")
+	first, _, _ := strings.Cut(rest, "/")
+	return ok && slices.Contains(jobFolders, first)
+}
 
 // realPath is a path without links, as far as it exists.
 func realPath(path string) string {

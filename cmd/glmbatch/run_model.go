@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -178,7 +179,7 @@ func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) 
 	if err != nil {
 		return nil, withCode(exitInput, err)
 	}
-	name := r.model
+	name := cmp.Or(r.modelURL, r.model)
 	if m.isDemo {
 		name = demoName
 	}

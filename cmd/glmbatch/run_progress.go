@@ -177,11 +177,15 @@ func (p *progress) summary(r *runFlags, err error) {
 	if n := c.Checked.Load(); n > 0 {
 		p.say.line("%s of %s responses equal column %s: %.1f %%", digits(c.Correct.Load()), digits(n), r.rows.Check, 100*float64(c.Correct.Load())/float64(n))
 	}
-	p.say.line("written to %s", r.jobDir())
+	if r.remoteDir != "" {
+		p.say.line("written to %s", r.out)
+	} else {
+		p.say.line("written to %s", r.jobDir())
+	}
 	if r.rows.Shards > 1 && err == nil {
 		p.say.line("next, when all %d shards are complete: %s merge %s", r.rows.Shards, callName(), r.out)
 	}
-	if err == nil && r.timeline != "off" {
+	if err == nil && r.timeline != "off" && r.remoteDir == "" {
 		p.say.line("next: %s report %s", callName(), r.jobDir())
 	}
 	if r.capture.written > 0 {

@@ -71,8 +71,12 @@ func podShard(env func(string) string) (datasets.Shard, error) {
 	return datasets.Shard{Index: i, Of: n}, nil
 }
 
-// jobDir is the folder of this process: that of --out, or its shard's in it.
+// jobDir is the folder of this process: that of --out, or its shard's in it. For a
+// URL it is the one in which the job works.
 func (r *runFlags) jobDir() string {
+	if r.remoteDir != "" {
+		return r.remoteDir
+	}
 	if r.rows.Shards > 1 {
 		return filepath.Join(r.out, datasets.Shard{Index: r.rows.Shard, Of: r.rows.Shards}.Dir())
 	}

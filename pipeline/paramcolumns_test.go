@@ -116,7 +116,7 @@ func TestNumberColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := (&preparer{cols: p.cols, text: demoText(t), o: &p.Options}).row(records[0])
+	got := (&preparer{cols: p.cols, text: demoText(t), o: &p.Options}).row(t.Context(), records[0])
 	if got.err != nil || got.params.Temperature != 0.7 || got.params.TopP != 0.9 || got.params.N != 2 {
 		t.Errorf("%+v, %+v", got.params, got.err)
 	}

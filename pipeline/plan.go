@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,7 +116,7 @@ type Estimate struct {
 }
 
 // Estimate reads and tokenizes all rows, without an engine.
-func (p *Plan) Estimate(t Text) (Estimate, error) {
+func (p *Plan) Estimate(ctx context.Context, t Text) (Estimate, error) {
 	e := Estimate{Codes: map[string]int64{}}
 	if err := p.Check(t); err != nil {
 		return e, err
@@ -128,11 +129,14 @@ func (p *Plan) Estimate(t Text) (Estimate, error) {
 		if err == io.EOF {
 			return e, nil
 		}
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			return e, err
 		}
 		for _, rec := range records {
-			row := prep.row(rec)
+			row := prep.row(ctx, rec)
 			e.Rows++
 			if row.err != nil {
 				e.Errors++

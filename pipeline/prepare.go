@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -23,10 +24,11 @@ type preparer struct {
 	shared uint64 // hash of the parameters of rows without their own
 }
 
-// row never fails: what is wrong with a record is in the row.
-func (p *preparer) row(rec datasets.Record) *row {
+// row never fails: what is wrong with a record is in the row. Nobody must look at
+// the row once ctx is done: it may say that it was stopped.
+func (p *preparer) row(ctx context.Context, rec datasets.Record) *row {
 	r := &row{record: rec, params: p.o.Params}
-	if err := p.fill(r); err != nil {
+	if err := p.fill(ctx, r); err != nil {
 		r.err = err
 	} else {
 		r.identity = p.identify(r)
@@ -34,37 +36,36 @@ func (p *preparer) row(rec datasets.Record) *row {
 	return r
 }
 
-func (p *preparer) fill(r *row) *rowError {
+func (p *preparer) fill(ctx context.Context, r *row) *rowError {
 	if err := p.rowParams(r); err != nil {
 		return err
 	}
-	text, err := p.render(r)
+	prompt, err := p.render(ctx, r)
 	if err != nil {
 		return err
 	}
-	p.encode(r, text)
+	p.encode(r, prompt)
 	if len(r.prompt) == 0 {
 		return badRow(EmptyPrompt, "the prompt has no tokens")
 	}
-	return p.fit(r)
+	return p.fit(ctx, r)
 }
 
 // encode takes the model's input.
-func (p *preparer) encode(r *row, text string) {
-	tail := strings.TrimRight(text[max(0, len(text)-16):], "\n")
-	r.open = strings.HasSuffix(tail, "<think>")
-	r.prompt = p.text.Tokenizer.Encode(make([]int32, 0, len(text)/3+8), text)
+func (p *preparer) encode(r *row, prompt chat.Prompt) {
+	r.open = prompt.Thinking
+	r.prompt = p.text.Tokenizer.Encode(make([]int32, 0, len(prompt.Text)/3+8), prompt.Text)
 }
 
 // fit sees to it that prompt and output are within the context.
-func (p *preparer) fit(r *row) *rowError {
+func (p *preparer) fit(ctx context.Context, r *row) *rowError {
 	room := p.o.Context - 1 // for one token at least
 	if len(r.prompt) > room && !p.o.truncates() {
 		return badRow(TooLong, "the prompt has %d tokens, the context has room for %d and one of output", len(r.prompt), room)
 	}
 	if len(r.prompt) > room {
 		keep := p.o.Context - max(1, min(r.params.MaxTokens, p.o.Context/2))
-		if err := p.shorten(r, keep); err != nil {
+		if err := p.shorten(ctx, r, keep); err != nil {
 			return err
 		}
 	}
@@ -76,42 +77,42 @@ func (p *preparer) fit(r *row) *rowError {
 }
 
 // render returns the model's input as text.
-func (p *preparer) render(r *row) (string, *rowError) {
+func (p *preparer) render(ctx context.Context, r *row) (prompt chat.Prompt, bad *rowError) {
 	var in chat.Input
 	if p.cols.messages {
 		messages, ok, err := jsonOf(p.cols.prompt, r.record)
 		if err != nil {
-			return "", err
+			return prompt, err
 		}
 		if !ok {
-			return "", badRow(NullPrompt, "column %s is null", p.cols.prompt.Name)
+			return prompt, badRow(NullPrompt, "column %s is null", p.cols.prompt.Name)
 		}
 		if b := bytes.TrimLeft(messages, " \t\r\n"); len(b) == 0 || b[0] != '[' {
-			return "", badRow(BadMessages, "column %s is not a JSON list of messages", p.cols.prompt.Name)
+			return prompt, badRow(BadMessages, "column %s is not a JSON list of messages", p.cols.prompt.Name)
 		}
-		in.Messages = messages
+		in.Messages, in.Sparse = messages, p.cols.prompt.Shape == datasets.List
 	} else {
-		prompt, ok, err := p.cols.prompt.Text(r.record)
+		text, ok, err := p.cols.prompt.Text(r.record)
 		switch {
 		case err != nil:
-			return "", badRow(BadUTF8, "column %s is not valid UTF-8", p.cols.prompt.Name)
+			return prompt, badRow(BadUTF8, "column %s is not valid UTF-8", p.cols.prompt.Name)
 		case !ok:
-			return "", badRow(NullPrompt, "column %s is null", p.cols.prompt.Name)
+			return prompt, badRow(NullPrompt, "column %s is null", p.cols.prompt.Name)
 		case p.o.Raw:
-			return string(prompt), nil
+			return chat.Raw(string(text)), nil
 		}
-		in.Turns = []chat.Turn{{Role: "user", Content: string(prompt)}}
+		in.Turns = []chat.Turn{{Role: "user", Content: string(text)}}
 	}
 	if err := p.addSystem(&in, r.record); err != nil {
-		return "", err
+		return prompt, err
 	}
 	if p.cols.tools != nil {
 		tools, ok, err := jsonOf(*p.cols.tools, r.record)
 		if err != nil {
-			return "", err
+			return prompt, err
 		}
 		if ok {
-			in.Tools = tools
+			in.Tools, in.SparseTools = tools, p.cols.tools.Shape == datasets.List
 		}
 	}
 	in.AddGenerationPrompt = true
@@ -119,11 +120,11 @@ func (p *preparer) render(r *row) (string, *rowError) {
 	if p.o.truncates() {
 		r.input = &in
 	}
-	text, err := p.text.Template.Render(in)
+	prompt, err := p.text.Template.Render(ctx, in)
 	if err != nil {
-		return "", badRow(TemplateError, "%v", oneLine(err))
+		return prompt, badRow(TemplateError, "%v", oneLine(err))
 	}
-	return text, nil
+	return prompt, nil
 }
 
 // addSystem puts a system message in front, unless the messages begin with one.

@@ -55,7 +55,7 @@ func reading(ctx context.Context, in *datasets.Input, from, to int64, p *prepare
 				start := kernels.Now()
 				w.rows = make([]*row, 0, len(w.records))
 				for _, rec := range w.records {
-					if r := p.row(rec); !done(r) {
+					if r := p.row(ctx, rec); !done(r) {
 						w.rows = append(w.rows, r)
 					}
 				}
@@ -68,6 +68,9 @@ func reading(ctx context.Context, in *datasets.Input, from, to int64, p *prepare
 		defer close(out)
 		for w := range order {
 			<-w.ready
+			if ctx.Err() != nil { // its rows may have been stopped half-way
+				continue
+			}
 			select {
 			case out <- w.rows:
 			case <-ctx.Done():

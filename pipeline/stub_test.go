@@ -91,7 +91,7 @@ func mix(x uint64) uint64 {
 func demoText(t testing.TB) Text {
 	t.Helper()
 	f := demo.Files()
-	text, err := LoadText(f["tokenizer.json"], f["chat_template.jinja"], f["tokenizer_config.json"])
+	text, err := LoadText(f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,18 +13,18 @@ type Text struct {
 	Template  *chat.Template // nil: the checkpoint has none, prompts must be raw
 }
 
-// LoadText reads a checkpoint's tokenizer.json, chat_template.jinja and
-// tokenizer_config.json; missing files are nil.
-func LoadText(tokenizerJSON, template, config []byte) (Text, error) {
-	if tokenizerJSON == nil {
+// LoadText reads a checkpoint's tokenizer.json and chat template from its files,
+// by name.
+func LoadText(files map[string][]byte) (Text, error) {
+	if files["tokenizer.json"] == nil {
 		return Text{}, errors.New("the checkpoint has no tokenizer.json")
 	}
-	tok, err := tokenizer.Load(tokenizerJSON)
+	tok, err := tokenizer.Load(files["tokenizer.json"])
 	if err != nil {
 		return Text{}, err
 	}
 	t := Text{Tokenizer: tok}
-	if t.Template, err = chat.Read(template, config, ""); errors.Is(err, chat.ErrNoTemplate) {
+	if t.Template, err = chat.Read(files, ""); errors.Is(err, chat.ErrNoTemplate) {
 		return t, nil
 	}
 	return t, err

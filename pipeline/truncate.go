@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -37,7 +38,7 @@ func span(side string, n, all int) (from, to int) {
 }
 
 // shorten cuts a prompt to at most keep tokens.
-func (p *preparer) shorten(r *row, keep int) *rowError {
+func (p *preparer) shorten(ctx context.Context, r *row, keep int) *rowError {
 	whole := len(r.prompt)
 	if r.input == nil { // without a template all is content
 		from, to := span(p.o.OnOverlong, whole-keep, whole)
@@ -55,11 +56,11 @@ func (p *preparer) shorten(r *row, keep int) *rowError {
 		if err != nil {
 			return badRow(BadMessages, "column %s: %v", p.cols.prompt.Name, oneLine(err))
 		}
-		text, err := p.text.Template.Render(in)
+		prompt, err := p.text.Template.Render(ctx, in)
 		if err != nil {
 			return badRow(TemplateError, "%v", oneLine(err))
 		}
-		p.encode(r, text)
+		p.encode(r, prompt)
 		remove += len(r.prompt) - keep
 		if len(r.prompt) <= keep || remove > c.all && len(r.prompt) < p.o.Context { // or as short as it gets
 			r.cut = whole - len(r.prompt)

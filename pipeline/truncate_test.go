@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -24,7 +25,7 @@ func prepared(t rapid.TB, in *datasets.Input, text Text, o Options) (*row, strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := (&preparer{cols: p.cols, text: text, o: &p.Options}).row(records[0])
+	r := (&preparer{cols: p.cols, text: text, o: &p.Options}).row(context.Background(), records[0])
 	return r, text.Tokenizer.Decode(r.prompt, false)
 }
 

@@ -86,11 +86,11 @@ func runModelTokenize(ctx context.Context, w io.Writer, in io.Reader, name, dir 
 	}
 	text := lineText
 	if o.Chat {
-		template, err := chat.Read(files["chat_template.jinja"], files["tokenizer_config.json"], "")
+		template, err := chat.Read(files, "")
 		if err != nil {
 			return withCode(exitInput, fmt.Errorf("reading %s: %w", dir, err))
 		}
-		text = func(line []byte) (string, error) { return chatText(template, line) }
+		text = func(line []byte) (string, error) { return chatText(ctx, template, line) }
 	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxLineBytes)
@@ -146,7 +146,7 @@ func lineText(line []byte) (string, error) {
 }
 
 // chatText reads {"messages": […], …} and renders it.
-func chatText(t *chat.Template, line []byte) (string, error) {
+func chatText(ctx context.Context, t *chat.Template, line []byte) (string, error) {
 	var v map[string]json.RawMessage
 	if err := unmarshalLine(line, &v); err != nil {
 		return "", err
@@ -164,7 +164,8 @@ func chatText(t *chat.Template, line []byte) (string, error) {
 	for _, key := range []string{"messages", "tools", "enable_thinking", "add_generation_prompt"} {
 		delete(v, key)
 	}
-	return t.Render(in)
+	prompt, err := t.Render(ctx, in)
+	return prompt.Text, err
 }
 
 func unmarshalLine(line []byte, v any) error {

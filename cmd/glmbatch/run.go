@@ -109,7 +109,7 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		say.line("shard %d of %d, from %s", r.rows.Shard, r.rows.Shards, r.shardFrom)
 	}
 	if r.dryRun {
-		return dryRun(stdout, r, plan, m)
+		return dryRun(ctx, stdout, r, plan, m)
 	}
 	outlivePipes()
 	if r.out == "" { // the rows go to standard output alone

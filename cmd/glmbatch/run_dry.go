@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -11,8 +12,8 @@ import (
 )
 
 // dryRun counts what a job would do.
-func dryRun(w io.Writer, r *runFlags, plan *pipeline.Plan, m *openedModel) error {
-	e, err := plan.Estimate(m.text)
+func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, m *openedModel) error {
+	e, err := plan.Estimate(ctx, m.text)
 	if err != nil {
 		return withCode(exitInput, err)
 	}

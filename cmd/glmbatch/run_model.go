@@ -64,7 +64,7 @@ func (r *runFlags) openModel() (*openedModel, error) {
 		err = m.config.CheckTP(r.tp)
 	}
 	if err == nil {
-		m.text, err = pipeline.LoadText(files["tokenizer.json"], files["chat_template.jinja"], files["tokenizer_config.json"])
+		m.text, err = pipeline.LoadText(files)
 	}
 	if err == nil {
 		m.generation, err = pipeline.ParseGeneration(files["generation_config.json"])

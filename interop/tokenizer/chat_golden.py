@@ -7,6 +7,7 @@ and what Jinja2 makes of it with the settings of transformers: "render", or
 "error" when it raises one.
 """
 
+import datetime
 import gzip
 import json
 import pathlib
@@ -15,12 +16,57 @@ import sys
 import jinja2
 import jinja2.ext
 import jinja2.sandbox
+import jinja2.utils
 
 HERE = pathlib.Path(__file__).resolve().parents[2] / "pipeline/chat/testdata"
 
 
+class Generation(jinja2.ext.Extension):
+    """transformers' block {% generation %}: its text, with variables of its own."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        lineno = next(parser.stream).lineno
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        return jinja2.nodes.CallBlock(self.call_method("text"), [], [], body).set_lineno(lineno)
+
+    def text(self, caller):
+        return caller()
+
+
+class Dict:
+    """transformers' dict, which is no type."""
+
+    def __call__(self, *args, **kwargs):
+        return dict(*args, **kwargs)
+
+    def fromkeys(self, *args, **kwargs):
+        return dict.fromkeys(*args, **kwargs)
+
+
+class Namespace(jinja2.utils.Namespace):
+    """transformers' namespace, which has no attributes that start with an underscore."""
+
+    def __init__(*args, **kwargs):
+        self, args = args[0], args[1:]
+        attributes = dict(*args, **kwargs)
+        for name in attributes:
+            Namespace.check(name)
+        jinja2.utils.Namespace.__init__(self, attributes)
+
+    def __setitem__(self, name, value):
+        Namespace.check(name)
+        jinja2.utils.Namespace.__setitem__(self, name, value)
+
+    @staticmethod
+    def check(name):
+        if isinstance(name, str) and name.startswith("_"):
+            raise jinja2.exceptions.SecurityError(f"the name {name!r} starts with an underscore")
+
+
 def environment():
-    env = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols])
+    env = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
     env.filters["tojson"] = lambda x, ensure_ascii=False, indent=None, separators=None, sort_keys=False: json.dumps(
         x, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
@@ -28,6 +74,9 @@ def environment():
         raise jinja2.exceptions.TemplateError(message)
 
     env.globals["raise_exception"] = raise_exception
+    env.globals["strftime_now"] = lambda format: datetime.datetime.now().strftime(format)
+    env.globals["dict"] = Dict()
+    env.globals["namespace"] = Namespace
     return env
 
 

@@ -2,28 +2,28 @@
 // chat template, as transformers' apply_chat_template does, and splits a
 // model's answer into reasoning and response.
 //
-// A [Template] comes from chat_template.jinja or tokenizer_config.json ([Read],
-// [Load]); [Template.Render] takes an [Input], whose messages and tools are JSON
-// text, so that keys keep their order and numbers their digits.
+// A [Template] comes from the files of a checkpoint ([Read]) or from one source
+// ([Load]); [Template.Render] takes an [Input], whose messages and tools are JSON
+// text, so that keys keep their order and numbers their digits. The templates
+// themselves are run by package jinja.
 //
-// The templates are run by github.com/ardanlabs/jinja. Where it differs from
-// Jinja2, the template is rewritten before it is compiled, from the same source
-// text to the subset on which both agree:
+// What reaches a template is transformers' (5.24), but for the first four rules,
+// which are vLLM's: transformers leaves these to the caller, and templates then
+// print "None" or quoted JSON, or fail.
 //
-//   - White space control is done here and text becomes string literals
-//     (the library trims past neighbouring tags).
-//   - Printing, filters, tests and the methods of strings are Python's: None,
-//     True, 1.0, quoted lists; json.dumps; strip, split, rsplit, replace.
-//   - A variable that is set in a loop starts each turn as it was outside.
-//   - String escapes, number literals and "for a, b in c if d" are resolved.
-//   - Statements, filters and tests that are not known are errors of Load, not
-//     silence; so are "*" after "/", "//" or "%" without parentheses.
-//
-// Left as the library has them: arithmetic on mixed types, comparisons of
-// different types, attributes of undefined values (undefined again, where Jinja2
-// raises an error), and tuples, which print as lists.
-//
-// A template cannot run away: loop turns and macro calls, their depth, the text
-// that is printed and each value that is kept are bounded, and passing a bound
-// is an error. There is no clock in this: the same input fails or not everywhere.
+//   - A content that is null or missing is empty text.
+//   - The arguments of a tool call that are JSON text are that JSON; empty or null
+//     ones are {}. Text that is not JSON is an error.
+//   - An empty list of tool calls is as none.
+//   - A name that is null is none.
+//   - Other keys that are null are dropped, in messages, parts of a content and
+//     tool calls: columnar files give every message every key. In a column of
+//     structs so are those inside of arguments and tools ([Input.Sparse]).
+//   - Reasoning may be called reasoning_content, thinking or reasoning; a template
+//     finds it as reasoning_content and as thinking.
+//   - tools and documents are None where there are none. Messages, tools and tool
+//     calls may be JSON text, each tool too.
+//   - A final message is continued with [Input.Continue], up to its last text.
+//   - [Input.Guard] marks tokens in what users wrote, so that they stay text
+//     (transformers' sanitize_control_tokens).
 package chat

@@ -19,7 +19,7 @@ func TestFeatures(t *testing.T) {
 			t.Errorf("%d: %s\n%v", i, g.Source, err)
 			continue
 		}
-		got, err := tmpl.Render(g.input())
+		got, err := render(t, tmpl, g.input())
 		if (err != nil) != (g.Error != "") {
 			t.Errorf("%d: %s%s\nerror %v, want %q", i, g.Source, g.Template, err, g.Error)
 			continue

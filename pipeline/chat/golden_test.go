@@ -66,6 +66,13 @@ func goldens(t testing.TB, name string) []golden {
 	return all
 }
 
+// render is the text of a prompt.
+func render(t testing.TB, tmpl *Template, in Input) (string, error) {
+	t.Helper()
+	p, err := tmpl.Render(t.Context(), in)
+	return p.Text, err
+}
+
 func source(t testing.TB, name string) string {
 	t.Helper()
 	if name == "tiny.jinja" {
@@ -88,7 +95,7 @@ func TestTiny(t *testing.T) {
 		t.Fatalf("%d renders", len(all))
 	}
 	for i, g := range all {
-		got, err := tmpl.Render(g.input())
+		got, err := render(t, tmpl, g.input())
 		if err != nil {
 			t.Errorf("render %d: %v", i, err)
 		}
@@ -112,7 +119,7 @@ func BenchmarkRender(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := tmpl.Render(in); err != nil {
+				if _, err := tmpl.Render(b.Context(), in); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -4,9 +4,10 @@ import "strings"
 
 // SplitReasoning splits a model's answer into what it thought and what it said.
 // Open tells that the prompt ended inside <think>; otherwise reasoning counts
-// only if the answer starts with <think>. Without </think>, an open thought is
-// all reasoning. White space around both parts is dropped if there was reasoning;
-// an answer without any is returned as it is.
+// only if the answer starts with <think>. Without </think> the text is the
+// response: a model that was cut short has said nothing else. White space around
+// both parts is dropped if there was reasoning; an answer without any is returned
+// as it is.
 func SplitReasoning(text string, open bool) (reasoning, response string) {
 	const start, end = "<think>", "</think>"
 	rest, opened := strings.CutPrefix(strings.TrimLeft(text, " \t\r\n"), start)
@@ -14,6 +15,9 @@ func SplitReasoning(text string, open bool) (reasoning, response string) {
 		// A prompt that ends with </think>, or no reasoning at all.
 		return "", strings.TrimPrefix(text, end)
 	}
-	reasoning, response, _ = strings.Cut(rest, end)
+	reasoning, response, ended := strings.Cut(rest, end)
+	if !ended {
+		return "", text
+	}
 	return strings.TrimSpace(reasoning), strings.TrimSpace(response)
 }

@@ -1,42 +1,23 @@
 package chat
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
-	"github.com/ardanlabs/jinja"
+	"glmbatch/pipeline/chat/jinja"
 )
 
-// Template is a compiled chat template, safe for concurrent use.
+// Template is a chat template, safe for concurrent use.
 type Template struct {
-	compiled *jinja.Template
-	scopes   sync.Pool // of *scope: making one costs as much as a short render
-}
-
-// scope is the variables of one render: builtins, tokens and input.
-type scope struct {
-	run  run
-	data map[string]jinja.Value
-}
-
-// newScope returns the builtins, bound to its run, and the tokens.
-func newScope(names []string, tokens map[string]string) *scope {
-	s := &scope{data: make(map[string]jinja.Value)}
-	for key, token := range tokens {
-		s.data[key] = jinja.NewString(token)
-	}
-	for _, name := range names {
-		do := builtins[name]
-		s.data[name] = jinja.NewCallable(name, func(a []jinja.Value, k map[string]jinja.Value) (jinja.Value, error) {
-			return do(&s.run, a, k)
-		})
-	}
-	return s
+	main   *jinja.Template
+	tools  *jinja.Template // for inputs with tools; nil: main
+	tokens map[string]any  // variables such as bos_token
 }
 
 // Input is what a template is rendered with.
@@ -44,162 +25,130 @@ type Input struct {
 	Messages            []byte                     // a JSON array of objects
 	Turns               []Turn                     // instead of Messages, where it is nil
 	Tools               []byte                     // a JSON array; nil: none
+	Sparse              bool                       // null stands for absent in all of Messages
+	SparseTools         bool                       // and in all of Tools
 	AddGenerationPrompt bool                       // end with the start of the assistant's turn
+	Continue            bool                       // if the last message is the assistant's, end inside of it
 	EnableThinking      *bool                      // nil: not defined, the template's default
 	Kwargs              map[string]json.RawMessage // any other variables of the template
+	Guard               *Guard                     // nil: tokens in messages are tokens
 }
 
 // Turn is a message of text alone.
 type Turn struct{ Role, Content string }
 
-// Load compiles the source of a template. Tokens are variables of the template
+// Prompt is a rendered input.
+type Prompt struct {
+	Text     string // with Guard's marks
+	Thinking bool   // it ends inside <think>
+}
+
+// Raw is a prompt that no template made.
+func Raw(text string) Prompt { return Prompt{text, endsThinking(text)} }
+
+// Load parses the source of a template. Tokens are variables of the template
 // such as bos_token; nil for none.
 func Load(source string, tokens map[string]string) (*Template, error) {
-	code, names, err := rewrite(source)
+	main, err := jinja.Parse(source)
 	if err != nil {
 		return nil, fmt.Errorf("chat template: %w", err)
 	}
-	compiled, err := jinja.Compile(code)
-	if err != nil {
-		return nil, fmt.Errorf("chat template: %w", err)
+	t := &Template{main: main, tokens: map[string]any{}}
+	for name, token := range tokens {
+		t.tokens[name] = token
 	}
-	tokens = maps.Clone(tokens)
-	t := &Template{compiled: compiled}
-	t.scopes.New = func() any { return newScope(names, tokens) }
 	return t, nil
 }
 
-// Read finds and compiles the template of a checkpoint from the bytes of its
-// chat_template.jinja and tokenizer_config.json, either of which may be nil.
-// The former has precedence. Where the latter names several templates, name
-// chooses; "" is "default".
-func Read(source, config []byte, name string) (*Template, error) {
-	var c map[string]json.RawMessage
-	if config != nil {
-		if err := json.Unmarshal(config, &c); err != nil {
-			return nil, fmt.Errorf("tokenizer_config.json: %w", err)
-		}
+// SetNow fixes what strftime_now says; without it, it is the time of the render.
+func (t *Template) SetNow(now time.Time) {
+	t.main.Now = now
+	if t.tools != nil {
+		t.tools.Now = now
 	}
-	if source == nil {
-		found, err := configured(c["chat_template"], name)
+}
+
+// Uses tells whether the template reads or sets a variable of this name.
+func (t *Template) Uses(name string) bool {
+	return t.main.Uses(name) || t.tools != nil && t.tools.Uses(name)
+}
+
+// taken are the variables that arguments cannot be.
+var taken = []string{"messages", "tools", "add_generation_prompt", "continue_final_message"}
+
+// Render returns the prompt. Errors are the input's, the template's
+// (raise_exception) or the context's; they name the message where they can.
+func (t *Template) Render(ctx context.Context, in Input) (Prompt, error) {
+	vars := make(map[string]any, len(t.tokens)+len(in.Kwargs)+8)
+	maps.Copy(vars, t.tokens)
+	vars["documents"] = nil
+	for _, key := range slices.Sorted(maps.Keys(in.Kwargs)) {
+		if slices.Contains(taken, key) {
+			return Prompt{}, fmt.Errorf("template argument %q: the name is taken", key)
+		}
+		v, err := jinja.ParseJSON(in.Kwargs[key])
 		if err != nil {
-			return nil, fmt.Errorf("tokenizer_config.json: chat_template: %w", err)
+			return Prompt{}, fmt.Errorf("template argument %q: %w", key, err)
 		}
-		source = []byte(found)
+		vars[key] = in.Guard.markAll(v)
 	}
-	tokens := make(map[string]string)
-	for _, key := range []string{"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"} {
-		var text string
-		var object struct{ Content string }
-		switch {
-		case json.Unmarshal(c[key], &text) == nil && text != "":
-			tokens[key] = text
-		case json.Unmarshal(c[key], &object) == nil && object.Content != "":
-			tokens[key] = object.Content
-		}
-	}
-	return Load(string(source), tokens)
-}
-
-// ErrNoTemplate is returned by Read when a checkpoint has no chat template.
-var ErrNoTemplate = errors.New("there is none")
-
-// configured picks a template from a string or a list of named ones.
-func configured(data json.RawMessage, name string) (string, error) {
-	var text string
-	var list []struct{ Name, Template string }
-	switch {
-	case len(data) == 0 || string(data) == "null":
-		return "", ErrNoTemplate
-	case json.Unmarshal(data, &text) == nil:
-		return text, nil
-	case json.Unmarshal(data, &list) != nil:
-		return "", errors.New("neither a string nor a list of named templates")
-	}
-	if name == "" {
-		name = "default"
-	}
-	var names []string
-	for _, t := range list {
-		if t.Name == name {
-			return t.Template, nil
-		}
-		names = append(names, t.Name)
-	}
-	return "", fmt.Errorf("no template %q; there are %q", name, names)
-}
-
-// Render returns the prompt's text. Errors are the input's or the template's
-// (raise_exception); they name the message where they can.
-func (t *Template) Render(in Input) (text string, err error) {
-	input, err := in.values()
+	messages, err := in.messages()
 	if err != nil {
-		return "", err
+		return Prompt{}, err
 	}
-	s := t.scopes.Get().(*scope)
-	s.run = run{message: -1}
-	hidden := make(map[string]jinja.Value) // tokens that the input has another value for
-	for key, v := range input {
-		if old, ok := s.data[key]; ok {
-			hidden[key] = old
-		}
-		s.data[key] = v
-	}
-	defer func() {
-		// The library panics on some operations; the input decides which are
-		// reached.
-		if p := recover(); p != nil {
-			text, err = "", fmt.Errorf("chat template: %v", p)
-		}
-		if err != nil && s.run.message >= 0 {
-			err = fmt.Errorf("message %d: %w", s.run.message, err)
-		}
-		for key := range input {
-			delete(s.data, key)
-		}
-		maps.Copy(s.data, hidden)
-		t.scopes.Put(s)
-	}()
-	text, err = t.compiled.RenderValues(s.data)
+	tools, err := in.tools()
 	if err != nil {
-		return "", fmt.Errorf("chat template: %w", err)
+		return Prompt{}, err
 	}
-	return text, nil
-}
-
-// values are the variables of the template that the input gives.
-func (in *Input) values() (map[string]jinja.Value, error) {
-	data := make(map[string]jinja.Value, len(in.Kwargs)+4)
-	var err error
-	for key, raw := range in.Kwargs {
-		if isBuiltin(key) {
-			return nil, fmt.Errorf("template argument %q: the name is taken", key)
-		}
-		if data[key], err = decode(raw); err != nil {
-			return nil, fmt.Errorf("template argument %q: %w", key, err)
-		}
+	in.Guard.markAll(messages)
+	var end ending
+	add := in.AddGenerationPrompt
+	if in.Continue && end.tag(messages) {
+		add = false
 	}
-	if in.Messages == nil && in.Turns != nil {
-		data["messages"] = fromTurns(in.Turns)
-	} else if data["messages"], err = decodeMessages(in.Messages); err != nil {
-		return nil, err
-	}
-	if in.Tools != nil {
-		if data["tools"], err = decode(in.Tools); err != nil {
-			return nil, fmt.Errorf("tools: %w", err)
-		}
-		if !data["tools"].IsList() && !data["tools"].IsNone() {
-			return nil, errors.New("tools: not an array")
-		}
-	}
-	data["add_generation_prompt"] = jinja.NewBool(in.AddGenerationPrompt)
+	vars["messages"], vars["tools"], vars["add_generation_prompt"] = messages, in.Guard.markAll(tools), add
 	if in.EnableThinking != nil {
-		data["enable_thinking"] = jinja.NewBool(*in.EnableThinking)
+		vars["enable_thinking"] = *in.EnableThinking
 	}
-	return data, nil
+	template := t.main
+	if tools != nil && t.tools != nil {
+		template = t.tools
+	}
+	text, err := template.Render(ctx, vars, len(in.Messages)+len(in.Tools))
+	if err != nil {
+		return Prompt{}, templateError(err, messages)
+	}
+	if end.message == nil {
+		return Prompt{text, endsThinking(text)}, nil
+	}
+	if text, err = end.cut(text); err != nil {
+		return Prompt{}, err
+	}
+	return Prompt{text, insideThinking(text)}, nil
 }
 
-// isBuiltin tells whether a name is one of those that rewriting brings in.
-func isBuiltin(name string) bool {
-	return strings.HasPrefix(name, builtinPrefix) || slices.Contains(overridden, name)
+// templateError says of which message an error is, if it was in a loop over them.
+func templateError(err error, messages *jinja.List) error {
+	var e *jinja.Error
+	if !errors.As(err, &e) {
+		return fmt.Errorf("chat template: %w", err)
+	}
+	if e.Cause != nil {
+		return e.Cause
+	}
+	if i := slices.IndexFunc(messages.Items, func(m any) bool { return m == e.Item }); i >= 0 {
+		return fmt.Errorf("message %d: chat template: %w", i, err)
+	}
+	return fmt.Errorf("chat template: %w", err)
+}
+
+// endsThinking tells whether a prompt leaves the model inside <think>.
+func endsThinking(text string) bool {
+	return strings.HasSuffix(strings.TrimRight(text[max(0, len(text)-32):], " \n"), "<think>")
+}
+
+// insideThinking is endsThinking for a message that goes on.
+func insideThinking(text string) bool {
+	i := strings.LastIndex(text, "<think>")
+	return i >= 0 && !strings.Contains(text[i:], "</think>")
 }

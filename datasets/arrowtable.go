@@ -12,7 +12,6 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
-	"github.com/parquet-go/parquet-go"
 )
 
 // arrowTable writes the rows of an Arrow IPC file or stream as a Parquet file.
@@ -139,7 +138,7 @@ func damagedArrow(err error) error {
 
 // writeRecords writes batches until they end.
 func writeRecords(schema *arrow.Schema, next func() (arrow.Record, error), path string) error {
-	root := &node{name: "schema", typ: parquet.Group{}.Type(), stored: parquet.Group{}.Type()}
+	root := &node{name: "schema"}
 	for _, f := range schema.Fields() {
 		n, err := arrowNode(f)
 		if err != nil {
@@ -150,7 +149,7 @@ func writeRecords(schema *arrow.Schema, next func() (arrow.Record, error), path 
 	if len(root.fields) == 0 {
 		return errors.New("there are no columns")
 	}
-	root.number(0, 0)
+	root.number(0, 0, 0)
 	meta := map[string]string{}
 	for i, key := range schema.Metadata().Keys() {
 		meta[key] = schema.Metadata().Values()[i]
@@ -164,7 +163,7 @@ func writeRecords(schema *arrow.Schema, next func() (arrow.Record, error), path 
 	if err != nil {
 		return err
 	}
-	s := shredder{root: root, columns: make([][]parquet.Value, root.leaves)}
+	s := shredder{leaves: root.leafNodes(), root: root, columns: make([][]byte, root.leaves)}
 	err = func() error {
 		for {
 			batch, err := next()
@@ -189,8 +188,8 @@ func writeRecords(schema *arrow.Schema, next func() (arrow.Record, error), path 
 // shredder turns Arrow values into the leaf columns of a schema.
 type shredder struct {
 	root    *node
-	columns [][]parquet.Value // of a row
-	row     []parquet.Value
+	leaves  []*node
+	columns [][]byte // of a row, packed
 }
 
 func (s *shredder) batch(batch arrow.Record, part *Part) error {
@@ -203,11 +202,15 @@ func (s *shredder) batch(batch arrow.Record, part *Part) error {
 				return fmt.Errorf("column %q: %w", s.root.child(k).name, err)
 			}
 		}
-		s.row = s.row[:0]
+		var r Record
 		for _, c := range s.columns {
-			s.row = append(s.row, c...)
+			r.data = append(r.data, c...)
+			r.ends = append(r.ends, uint32(len(r.data)))
 		}
-		if err := part.Write(Record{values: s.row}); err != nil {
+		if len(r.data) > maxRow {
+			return errRow
+		}
+		if err := part.Write(r); err != nil {
 			return err
 		}
 	}
@@ -216,7 +219,7 @@ func (s *shredder) batch(batch arrow.Record, part *Part) error {
 
 // value adds value i of an array at repetition level rep. def is the level of n's
 // parent, depth the number of lists around n.
-func (s *shredder) value(n *node, a arrow.Array, i, rep, def, depth int) error {
+func (s *shredder) value(n *node, a arrow.Array, i int, rep, def, depth uint8) error {
 	if a.DataType().ID() == arrow.NULL || a.IsNull(i) {
 		if n.rep != optional {
 			return errors.New("a null where the schema has none")
@@ -257,12 +260,12 @@ func (s *shredder) value(n *node, a arrow.Array, i, rep, def, depth int) error {
 	if err != nil {
 		return err
 	}
-	s.columns[n.first] = append(s.columns[n.first], v.Level(rep, n.maxDef, n.first))
+	s.columns[n.first] = appendCell(s.columns[n.first], n, rep, n.maxDef, v)
 	return nil
 }
 
 // element adds one entry of a list or a map.
-func (s *shredder) element(list *node, a arrow.Array, k, rep, depth int) error {
+func (s *shredder) element(list *node, a arrow.Array, k int, rep, depth uint8) error {
 	if len(list.fields) == 1 {
 		return s.value(list.child(0), a, k, rep, list.maxDef, depth)
 	}
@@ -279,8 +282,8 @@ func (s *shredder) element(list *node, a arrow.Array, k, rep, depth int) error {
 }
 
 // nulls adds what stands for no value in each leaf below n.
-func (s *shredder) nulls(n *node, rep, def int) {
+func (s *shredder) nulls(n *node, rep, def uint8) {
 	for l := n.first; l < n.first+n.leaves; l++ {
-		s.columns[l] = append(s.columns[l], parquet.Value{}.Level(rep, def, l))
+		s.columns[l] = appendCell(s.columns[l], s.leaves[l], rep, def, nil)
 	}
 }

@@ -4,17 +4,19 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"math/big"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/format"
+
+	"glmbatch/datasets/pages"
 )
 
 // arrowNode is a column for an Arrow field, as Arrow's own writers have it.
 func arrowNode(f arrow.Field) (*node, error) {
-	n := &node{name: f.Name, enc: &parquet.Plain}
+	n := &node{name: f.Name}
 	if f.Nullable || f.Type.ID() == arrow.NULL {
 		n.rep = optional
 	}
@@ -28,8 +30,8 @@ func arrowNode(f arrow.Field) (*node, error) {
 			break
 		}
 	}
-	group := func(t parquet.Type, fields ...*node) {
-		n.typ, n.stored = t, t
+	group := func(class pages.Class, fields ...*node) {
+		n.logical = class
 		for _, c := range fields {
 			n.fields = append(n.fields, c)
 		}
@@ -44,8 +46,8 @@ func arrowNode(f arrow.Field) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		entries := &node{name: "key_value", rep: repeated, typ: parquet.Group{}.Type(), stored: parquet.Group{}.Type(), fields: []parquet.Field{key, value}}
-		group(parquet.Map(parquet.String(), parquet.String()).Type(), entries)
+		entries := &node{name: "key_value", rep: repeated, fields: []parquet.Field{key, value}}
+		group(pages.Map, entries)
 		return n, nil
 	case arrow.ListLikeType:
 		elem := t.ElemField()
@@ -54,8 +56,8 @@ func arrowNode(f arrow.Field) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		list := &node{name: "list", rep: repeated, typ: parquet.Group{}.Type(), stored: parquet.Group{}.Type(), fields: []parquet.Field{e}}
-		group(parquet.List(parquet.String()).Type(), list)
+		list := &node{name: "list", rep: repeated, fields: []parquet.Field{e}}
+		group(pages.List, list)
 		return n, nil
 	case *arrow.StructType:
 		var fields []*node
@@ -69,73 +71,80 @@ func arrowNode(f arrow.Field) (*node, error) {
 		if len(fields) == 0 {
 			return nil, errors.New("structs without fields cannot be stored")
 		}
-		group(parquet.Group{}.Type(), fields...)
+		group(pages.Plain, fields...)
 		return n, nil
 	}
 	n.leaf = true
-	if n.typ = leafType(typ); n.typ == nil {
+	var ok bool
+	if n.typ, ok = parquetLeaf(typ); !ok {
 		return nil, fmt.Errorf("the Arrow type %s cannot be read", typ)
-	}
-	n.stored = n.typ
-	switch typ.ID() {
-	case arrow.NULL:
-		n.stored = annotated{Type: parquet.Int32Type, logical: &format.LogicalType{Value: &format.NullType{}}}
-	case arrow.FLOAT16:
-		n.stored = annotated{Type: n.typ, logical: &format.LogicalType{Value: &format.Float16Type{}}}
 	}
 	return n, nil
 }
 
-// leafType is the Parquet type that holds all values of an Arrow type; nil: none does.
-func leafType(typ arrow.DataType) parquet.Type {
-	units := map[arrow.TimeUnit]parquet.TimeUnit{arrow.Second: parquet.Millisecond, arrow.Millisecond: parquet.Millisecond, arrow.Microsecond: parquet.Microsecond, arrow.Nanosecond: parquet.Nanosecond}
+// parquetLeaf is the Parquet type that holds all values of an Arrow type.
+func parquetLeaf(typ arrow.DataType) (leafType, bool) {
+	units := [...]pages.Unit{arrow.Second: pages.Millis, arrow.Millisecond: pages.Millis, arrow.Microsecond: pages.Micros, arrow.Nanosecond: pages.Nanos}
+	plain := func(kind pages.Kind) (leafType, bool) { return leafType{kind: kind}, true }
+	integer := func(unsigned bool) (leafType, bool) {
+		bits := typ.(arrow.FixedWidthDataType).BitWidth()
+		t := leafType{kind: pages.Int32, logical: pages.Logical{Class: pages.Integer, Bits: int8(bits), Unsigned: unsigned}}
+		if bits == 64 {
+			t.kind = pages.Int64
+		}
+		return t, true
+	}
+	timed := func(kind pages.Kind, class pages.Class, unit pages.Unit, utc bool) (leafType, bool) {
+		return leafType{kind: kind, logical: pages.Logical{Class: class, Unit: unit, UTC: utc}}, true
+	}
 	switch t := typ.(type) {
 	case *arrow.NullType:
-		return parquet.NullType
+		return leafType{kind: pages.Int32, logical: pages.Logical{Class: pages.Null}}, true
 	case *arrow.BooleanType:
-		return parquet.BooleanType
+		return plain(pages.Boolean)
 	case *arrow.Int8Type, *arrow.Int16Type:
-		return parquet.Int(t.(arrow.FixedWidthDataType).BitWidth()).Type()
+		return integer(false)
 	case *arrow.Int32Type:
-		return parquet.Int32Type
+		return plain(pages.Int32)
 	case *arrow.Int64Type, *arrow.DurationType:
-		return parquet.Int64Type
+		return plain(pages.Int64)
 	case *arrow.Uint8Type, *arrow.Uint16Type, *arrow.Uint32Type, *arrow.Uint64Type:
-		return parquet.Uint(t.(arrow.FixedWidthDataType).BitWidth()).Type()
+		return integer(true)
 	case *arrow.Float16Type:
-		return parquet.FixedLenByteArrayType(2)
+		return leafType{kind: pages.FixedLenByteArray, length: 2, logical: pages.Logical{Class: pages.Half}}, true
 	case *arrow.Float32Type:
-		return parquet.FloatType
+		return plain(pages.Float)
 	case *arrow.Float64Type:
-		return parquet.DoubleType
+		return plain(pages.Double)
 	case *arrow.StringType, *arrow.LargeStringType, *arrow.StringViewType:
-		return parquet.String().Type()
+		return textType, true
 	case *arrow.BinaryType, *arrow.LargeBinaryType, *arrow.BinaryViewType:
-		return parquet.ByteArrayType
+		return plain(pages.ByteArray)
 	case *arrow.FixedSizeBinaryType:
-		return parquet.FixedLenByteArrayType(t.ByteWidth)
+		return leafType{kind: pages.FixedLenByteArray, length: int32(t.ByteWidth)}, t.ByteWidth > 0
 	case *arrow.Date32Type, *arrow.Date64Type:
-		return parquet.Date().Type()
+		return leafType{kind: pages.Int32, logical: pages.Logical{Class: pages.Date}}, true
 	case *arrow.Time32Type:
-		return parquet.Time(units[t.Unit]).Type()
+		return timed(pages.Int32, pages.Time, units[t.Unit], true)
 	case *arrow.Time64Type:
-		return parquet.Time(units[t.Unit]).Type()
+		return timed(pages.Int64, pages.Time, units[t.Unit], true)
 	case *arrow.TimestampType:
-		return parquet.TimestampAdjusted(units[t.Unit], t.TimeZone != "").Type()
+		return timed(pages.Int64, pages.Timestamp, units[t.Unit], t.TimeZone != "")
 	case *arrow.Decimal128Type:
 		return decimalType(t.Precision, t.Scale)
 	case *arrow.Decimal256Type:
 		return decimalType(t.Precision, t.Scale)
 	}
-	return nil
+	return leafType{}, false
 }
 
 // decimalType is that of decimals in as many bytes as they need.
-func decimalType(precision, scale int32) parquet.Type {
+func decimalType(precision, scale int32) (leafType, bool) {
 	if precision < 1 || precision > 76 || scale < 0 || scale > precision {
-		return nil
+		return leafType{}, false
 	}
-	return parquet.Decimal(int(scale), int(precision), parquet.FixedLenByteArrayType(decimalBytes(precision))).Type()
+	return leafType{kind: pages.FixedLenByteArray, length: int32(decimalBytes(precision)),
+		logical: pages.Logical{Class: pages.Decimal, Precision: precision, Scale: scale}}, true
 }
 
 func decimalBytes(precision int32) int {
@@ -151,14 +160,18 @@ func signedBytes(v *big.Int, n int) []byte {
 	return v.FillBytes(make([]byte, n))
 }
 
-// arrowValue is value i of an array of leaves, which is not null.
-func arrowValue(a arrow.Array, i int) (parquet.Value, error) {
-	int32Of := func(v int32) (parquet.Value, error) { return parquet.Int32Value(v), nil }
-	int64Of := func(v int64) (parquet.Value, error) { return parquet.Int64Value(v), nil }
-	bytesOf := func(v []byte) (parquet.Value, error) { return parquet.ByteArrayValue(v), nil }
+// arrowValue is value i of an array of leaves, which is not null, packed as in a [Record].
+func arrowValue(a arrow.Array, i int) ([]byte, error) {
+	le := binary.LittleEndian
+	int32Of := func(v int32) ([]byte, error) { return le.AppendUint32(nil, uint32(v)), nil }
+	int64Of := func(v int64) ([]byte, error) { return le.AppendUint64(nil, uint64(v)), nil }
+	bytesOf := func(v []byte) ([]byte, error) { return append([]byte{}, v...), nil } // never nil, which is null
 	switch a := a.(type) {
 	case *array.Boolean:
-		return parquet.BooleanValue(a.Value(i)), nil
+		if a.Value(i) {
+			return []byte{1}, nil
+		}
+		return []byte{0}, nil
 	case *array.Int8:
 		return int32Of(int32(a.Value(i)))
 	case *array.Int16:
@@ -178,11 +191,11 @@ func arrowValue(a arrow.Array, i int) (parquet.Value, error) {
 	case *array.Duration:
 		return int64Of(int64(a.Value(i)))
 	case *array.Float16:
-		return parquet.FixedLenByteArrayValue(binary.LittleEndian.AppendUint16(nil, a.Value(i).Uint16())), nil
+		return le.AppendUint16(nil, a.Value(i).Uint16()), nil
 	case *array.Float32:
-		return parquet.FloatValue(a.Value(i)), nil
+		return le.AppendUint32(nil, math.Float32bits(a.Value(i))), nil
 	case *array.Float64:
-		return parquet.DoubleValue(a.Value(i)), nil
+		return le.AppendUint64(nil, math.Float64bits(a.Value(i))), nil
 	case *array.String:
 		return bytesOf([]byte(a.Value(i)))
 	case *array.LargeString:
@@ -196,7 +209,7 @@ func arrowValue(a arrow.Array, i int) (parquet.Value, error) {
 	case *array.BinaryView:
 		return bytesOf(a.Value(i))
 	case *array.FixedSizeBinary:
-		return parquet.FixedLenByteArrayValue(a.Value(i)), nil
+		return bytesOf(a.Value(i))
 	case *array.Date32:
 		return int32Of(int32(a.Value(i)))
 	case *array.Date64:
@@ -213,7 +226,7 @@ func arrowValue(a arrow.Array, i int) (parquet.Value, error) {
 		v := int64(a.Value(i))
 		if a.DataType().(*arrow.TimestampType).Unit == arrow.Second {
 			if v > 1<<53 || v < -1<<53 {
-				return parquet.Value{}, fmt.Errorf("the time of %d seconds cannot be stored", v)
+				return nil, fmt.Errorf("the time of %d seconds cannot be stored", v)
 			}
 			v *= 1000
 		}
@@ -225,12 +238,12 @@ func arrowValue(a arrow.Array, i int) (parquet.Value, error) {
 		n := decimalBytes(a.DataType().(*arrow.Decimal256Type).Precision)
 		return decimalValue(a.Value(i).BigInt(), n)
 	}
-	return parquet.Value{}, fmt.Errorf("values of the Arrow type %s cannot be read", a.DataType())
+	return nil, fmt.Errorf("values of the Arrow type %s cannot be read", a.DataType())
 }
 
-func decimalValue(v *big.Int, n int) (parquet.Value, error) {
+func decimalValue(v *big.Int, n int) ([]byte, error) {
 	if v.BitLen() > 8*n-1 {
-		return parquet.Value{}, errors.New("a decimal has more digits than its type")
+		return nil, errors.New("a decimal has more digits than its type")
 	}
-	return parquet.FixedLenByteArrayValue(signedBytes(v, n)), nil
+	return signedBytes(v, n), nil
 }

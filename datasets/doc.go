@@ -12,7 +12,11 @@
 // Caveats:
 //
 //   - Every file is taken for hostile. Opening and reading turn panics of the
-//     libraries into errors that name the file.
+//     libraries into errors that name the file. Budgets are in package pages and
+//     in reader.go.
+//   - Parquet is read by package pages, whose values and bounds are checked, and
+//     written by parquet-go. What it does not know of an input's schema, and bounds
+//     in the order of what values mean, are put into the footer at last.
 //   - Files are written aside under a name that starts with a dot, synced, and
 //     renamed: a file that has its name is whole.
 //   - Lists and byte slices that were nil when written come back empty.

@@ -2,10 +2,9 @@ package datasets
 
 import (
 	"errors"
-	"sort"
 	"unicode/utf8"
 
-	"github.com/parquet-go/parquet-go"
+	"glmbatch/datasets/pages"
 )
 
 // ErrUTF8 is returned for text that is not valid UTF-8.
@@ -47,19 +46,9 @@ func (f Field) Element() Shape {
 	case f.Shape != List:
 		return Other
 	case f.node.rep == repeated: // of no list type: it is its own element
-		one := *f.node
-		one.rep = required
-		return shape(&one)
-	case len(f.node.fields) != 1:
-		return Other
+		return shape(asRequired(f.node))
 	}
-	e := element(f.node.child(0))
-	if e == f.node.child(0) {
-		one := *e
-		one.rep = required
-		return shape(&one)
-	}
-	return shape(e)
+	return shape(asElement(element(f.node.child(0))))
 }
 
 // Names are the columns' names, in order.
@@ -79,71 +68,45 @@ func (f Field) Type() string { return signature(f.node) }
 
 func shape(n *node) Shape {
 	switch {
-	case n.rep == repeated, isLogical(n, "LIST"):
+	case n.rep == repeated, n.isList():
 		return List
 	case !n.leaf:
 		return Struct
-	case n.isNull():
+	}
+	switch t := n.typ; t.logical.Class {
+	case pages.Null:
 		return Null
-	}
-	if isDecimal(n) || isHalf(n) {
-		return Float
-	}
-	switch n.typ.Kind() {
-	case parquet.Boolean:
-		return Bool
-	case parquet.Int32, parquet.Int64:
-		if plainInt(n.typ) {
-			return Int
-		}
-	case parquet.Float, parquet.Double:
-		return Float
-	case parquet.ByteArray:
-		switch {
-		case n.typ.LogicalType() == nil && n.typ.ConvertedType() == nil,
-			isLogical(n, "STRING"), isLogical(n, "ENUM"), isLogical(n, "JSON"):
+	case pages.Plain, pages.Integer:
+		switch t.kind {
+		case pages.Boolean:
+			return Bool
+		case pages.Int32, pages.Int64:
+			if t.duration == pages.NoUnit {
+				return Int
+			}
+		case pages.Float, pages.Double:
+			return Float
+		case pages.ByteArray:
 			return Text
 		}
+	case pages.Half, pages.Decimal:
+		return Float
+	case pages.String, pages.Enum, pages.JSON:
+		return Text
 	}
 	return Other
-}
-
-func isLogical(n *node, name string) bool {
-	lt := n.typ.LogicalType()
-	return lt != nil && logicalName(lt) == name
-}
-
-// column returns the values of leaf column i.
-func (r Record) column(i int) []parquet.Value {
-	v := r.values
-	if i < len(v) && v[i].Column() == i && (i+1 == len(v) || v[i+1].Column() != i) && (i == 0 || v[i-1].Column() != i) {
-		return v[i : i+1] // every column before it has one value
-	}
-	lo := sort.Search(len(v), func(k int) bool { return v[k].Column() >= i })
-	hi := lo
-	for hi < len(v) && v[hi].Column() == i {
-		hi++
-	}
-	return v[lo:hi]
-}
-
-// leaf returns the only value of a leaf column; ok is false for null.
-func (f Field) leaf(r Record) (v parquet.Value, ok bool) {
-	vs := r.column(f.node.first)
-	if len(vs) != 1 || vs[0].IsNull() {
-		return parquet.Value{}, false
-	}
-	return vs[0], true
 }
 
 // Text returns the text of a Text column; ok is false for null. The bytes are
 // the record's own. Its error is ErrUTF8.
 func (f Field) Text(r Record) (s []byte, ok bool, err error) {
-	v, ok := f.leaf(r)
-	if !ok || v.Kind() != parquet.ByteArray {
+	if f.Shape != Text {
 		return nil, false, nil
 	}
-	s = v.ByteArray()
+	s = r.cells(f.node).value
+	if s == nil {
+		return nil, false, nil
+	}
 	if !utf8.Valid(s) {
 		return nil, true, ErrUTF8
 	}
@@ -154,9 +117,9 @@ func (f Field) Text(r Record) (s []byte, ok bool, err error) {
 // null are left out. ok is false for null, which appends nothing. Its error is
 // ErrUTF8, or says what is damaged.
 func (f Field) JSON(dst []byte, r Record) (json []byte, ok bool, err error) {
-	a := assembler{dst: dst, pos: make([]int, f.node.leaves), cols: make([][]parquet.Value, f.node.leaves), base: f.node.first}
-	for i := range a.cols {
-		a.cols[i] = r.column(f.node.first + i)
+	a := assembler{dst: dst, base: f.node.first}
+	for _, leaf := range f.node.leafNodes() {
+		a.cols = append(a.cols, r.cells(leaf))
 	}
 	before := len(dst)
 	if !a.value(f.node, 0) {

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	"github.com/parquet-go/parquet-go/format"
+
+	"glmbatch/datasets/pages"
 )
 
 // maxBound is the longest minimum or maximum of a column that a footer keeps.
@@ -14,12 +17,8 @@ import (
 // footer holds a text of many MiB.
 const maxBound = 1 << 10
 
-// trimFooter writes the footer of a complete file again without long bounds, if
-// it has any. meta is the footer that the file has.
-func trimFooter(a *Aside, meta *format.FileMetaData) error {
-	if !trimBounds(meta) {
-		return nil
-	}
+// rewriteFooter writes the footer of a complete file again, as meta.
+func rewriteFooter(a *Aside, meta *format.FileMetaData) error {
 	if err := a.buf.Flush(); err != nil {
 		return err
 	}
@@ -47,17 +46,100 @@ func trimFooter(a *Aside, meta *format.FileMetaData) error {
 	return err
 }
 
-// trimBounds removes long bounds, and reports whether there were any.
-func trimBounds(meta *format.FileMetaData) bool {
-	long := false
-	for i := range meta.RowGroups {
-		for j := range meta.RowGroups[i].Columns {
-			s := &meta.RowGroups[i].Columns[j].MetaData.Statistics
-			if len(s.MinValue) > maxBound || len(s.MaxValue) > maxBound {
-				s.MinValue, s.MaxValue = nil, nil
-				long = true
+// footer puts into the library's footer what the library does not know: the
+// schema of the input as its file has it, and bounds by what values mean.
+func (p *Part) footer(meta *format.FileMetaData) {
+	all := p.o.root.elements(nil)
+	for i, n := range all[1:] { // the root stays the library's
+		if n.ours == nil {
+			meta.Schema[i+1] = n.element(meta.Schema[i+1])
+		}
+	}
+	for g := range meta.RowGroups {
+		columns := meta.RowGroups[g].Columns
+		for i := range columns {
+			c := &columns[i]
+			if i >= p.o.inputs || g >= len(p.groups) {
+				trimBounds(&c.MetaData.Statistics)
+				continue
+			}
+			b := &p.groups[g][i]
+			b.put(&c.MetaData)
+			if b.odd || !byPhysical(b.typ) {
+				c.ColumnIndexOffset, c.ColumnIndexLength = 0, 0
 			}
 		}
 	}
-	return long
+}
+
+// elements lists a tree's nodes as footers do.
+func (n *node) elements(all []*node) []*node {
+	all = append(all, n)
+	for i := range n.fields {
+		all = n.child(i).elements(all)
+	}
+	return all
+}
+
+// element returns a node of an input as its file describes it. physical is what
+// the library makes of it.
+func (n *node) element(physical format.SchemaElement) format.SchemaElement {
+	e := physical
+	if n.elem != nil {
+		known := format.SchemaElement{}
+		err := guard(func() error { return thrift.Unmarshal(new(thrift.CompactProtocol), n.elem.Raw, &known) })
+		if err == nil {
+			e = known
+		}
+	} else if n.leaf {
+		n.typ.annotate(&e)
+	} else if n.logical == pages.List {
+		e.LogicalType.Value, e.ConvertedType = &format.ListType{}, thrift.New(deprecated.List)
+	} else if n.logical == pages.Map {
+		e.LogicalType.Value, e.ConvertedType = &format.MapType{}, thrift.New(deprecated.Map)
+	}
+	e.Name, e.RepetitionType, e.NumChildren = physical.Name, physical.RepetitionType, physical.NumChildren
+	e.Type, e.TypeLength = physical.Type, physical.TypeLength
+	return e
+}
+
+// annotate writes the annotations of a type that several files' types made.
+func (t leafType) annotate(e *format.SchemaElement) {
+	l := t.logical
+	units := [...]format.TimeUnit{{}, {}, {Value: &format.MilliSeconds{}}, {Value: &format.MicroSeconds{}}, {Value: &format.NanoSeconds{}}}
+	converted := func(c deprecated.ConvertedType) { e.ConvertedType = thrift.New(c) }
+	switch l.Class {
+	case pages.String:
+		e.LogicalType.Value = &format.StringType{}
+		converted(deprecated.UTF8)
+	case pages.Date:
+		e.LogicalType.Value = &format.DateType{}
+		converted(deprecated.Date)
+	case pages.Half:
+		e.LogicalType.Value = &format.Float16Type{}
+	case pages.Null:
+		e.LogicalType.Value = &format.NullType{}
+	case pages.Integer:
+		e.LogicalType.Value = &format.IntType{BitWidth: l.Bits, IsSigned: !l.Unsigned}
+		order := map[int8]deprecated.ConvertedType{8: deprecated.Int8, 16: deprecated.Int16, 32: deprecated.Int32, 64: deprecated.Int64}
+		if l.Unsigned {
+			order = map[int8]deprecated.ConvertedType{8: deprecated.Uint8, 16: deprecated.Uint16, 32: deprecated.Uint32, 64: deprecated.Uint64}
+		}
+		converted(order[l.Bits])
+	case pages.Decimal:
+		e.LogicalType.Value = &format.DecimalType{Precision: l.Precision, Scale: l.Scale}
+		e.Precision, e.Scale = thrift.New(l.Precision), thrift.New(l.Scale)
+		converted(deprecated.Decimal)
+	case pages.Timestamp:
+		e.LogicalType.Value = &format.TimestampType{IsAdjustedToUTC: l.UTC, Unit: units[l.Unit]}
+	case pages.Time:
+		e.LogicalType.Value = &format.TimeType{IsAdjustedToUTC: l.UTC, Unit: units[l.Unit]}
+	}
+}
+
+// trimBounds removes bounds that are long.
+func trimBounds(s *format.Statistics) {
+	if len(s.MinValue) > maxBound || len(s.MaxValue) > maxBound {
+		s.MinValue, s.MaxValue = nil, nil
+	}
 }

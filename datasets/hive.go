@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"net/url"
@@ -11,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/parquet-go/parquet-go"
+	"glmbatch/datasets/pages"
 )
 
 // Partition columns, as DuckDB reads them: folders called name=value in the path
@@ -77,45 +78,23 @@ func (in *Input) partition() {
 			}
 		}
 	}
-	var added []parquet.Field
 	for _, p := range names {
 		kind := partitionKindOf(values, p.name)
-		n := leafNode(p.name, kind.node())
+		n := leafNode(p.name, kind.leafType())
 		if have := in.fieldLike(p.name); have >= 0 {
 			n.name = in.root.child(have).name
 			in.root.fields[have] = n
-			delete(in.meta, arrowSchemaKey) // it describes the files' column
 		} else {
 			in.root.fields = append(in.root.fields, n)
-			added = append(added, n)
 		}
 		in.hive = append(in.hive, n)
 		for i := range in.Files {
 			in.Files[i].hive = append(in.Files[i].hive, kind.value(values[i][p.name]))
 		}
 	}
-	in.describePartitions(added)
 	for i := range in.Files {
 		in.Files[i].sealPartitions(names, values[i])
 	}
-}
-
-// describePartitions adds the columns to the Arrow schema of the input, which
-// must have all columns or go.
-func (in *Input) describePartitions(added []parquet.Field) {
-	stored, ok := in.meta[arrowSchemaKey]
-	if !ok || len(added) == 0 {
-		return
-	}
-	err := guard(func() (err error) {
-		stored, err = extendArrowSchema(stored, added)
-		return err
-	})
-	if err != nil || stored == "" {
-		delete(in.meta, arrowSchemaKey)
-		return
-	}
-	in.meta[arrowSchemaKey] = stored
 }
 
 // sealPartitions makes a file's fingerprint that of its partition columns too.
@@ -129,18 +108,6 @@ func (f *File) sealPartitions(names []partitionValue, values map[string]string) 
 	f.Footer = hex.EncodeToString(h.Sum(nil))
 }
 
-// numberHive gives the file's partition values their columns, once those have numbers.
-func (f *File) numberHive(in *Input) {
-	for k, n := range in.hive {
-		v := f.hive[k]
-		def := 1
-		if v.IsNull() {
-			def = 0
-		}
-		f.hive[k] = v.Level(0, def, n.first)
-	}
-}
-
 // fieldLike is the place of a column by its name, whatever its letters' case.
 func (in *Input) fieldLike(name string) int {
 	for i := range in.root.fields {
@@ -151,8 +118,8 @@ func (in *Input) fieldLike(name string) int {
 	return -1
 }
 
-func leafNode(name string, p parquet.Node) *node {
-	return &node{name: name, rep: optional, leaf: true, typ: p.Type(), stored: p.Type(), enc: &parquet.Plain}
+func leafNode(name string, typ leafType) *node {
+	return &node{name: name, rep: optional, leaf: true, typ: typ}
 }
 
 // partitionKind is the type of a partition column.
@@ -199,34 +166,35 @@ func partitionKindOfText(raw string) partitionKind {
 	return partitionText
 }
 
-func (k partitionKind) node() parquet.Node {
+func (k partitionKind) leafType() leafType {
 	switch k {
 	case partitionDate:
-		return parquet.Date()
+		return leafType{kind: pages.Int32, logical: pages.Logical{Class: pages.Date}}
 	case partitionTime:
-		return parquet.TimestampAdjusted(parquet.Microsecond, false)
+		return leafType{kind: pages.Int64, logical: pages.Logical{Class: pages.Timestamp, Unit: pages.Micros}}
 	case partitionInt:
-		return parquet.Int(64)
+		return leafType{kind: pages.Int64}
 	}
-	return parquet.String()
+	return textType
 }
 
-func (k partitionKind) value(raw string) parquet.Value {
+// value is packed as in a [Record]; nil is null.
+func (k partitionKind) value(raw string) []byte {
 	if raw == defaultPartition || k != partitionText && nullPartition(raw) {
-		return parquet.NullValue()
+		return nil
 	}
 	switch k {
 	case partitionDate:
 		day, _ := partitionDay(raw) // the kind says that it is one
-		return parquet.Int32Value(int32(day.Unix() / (24 * 60 * 60)))
+		return binary.LittleEndian.AppendUint32(nil, uint32(day.Unix()/(24*60*60)))
 	case partitionTime:
 		at, _ := partitionMoment(raw)
-		return parquet.Int64Value(at.UnixMicro())
+		return binary.LittleEndian.AppendUint64(nil, uint64(at.UnixMicro()))
 	case partitionInt:
 		n, _ := partitionNumber(raw)
-		return parquet.Int64Value(n)
+		return binary.LittleEndian.AppendUint64(nil, uint64(n))
 	}
-	return parquet.ByteArrayValue([]byte(unescape(raw)))
+	return []byte(unescape(raw))
 }
 
 func partitionDay(raw string) (time.Time, bool) {

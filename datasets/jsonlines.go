@@ -3,6 +3,7 @@ package datasets
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,8 +12,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/format"
+	"glmbatch/datasets/pages"
 )
 
 // Bounds of what a text may make this program hold.
@@ -85,7 +85,7 @@ type jsonTable struct {
 	columns []jsonColumn
 	index   map[string]int
 	values  map[string]json.RawMessage // of the line at hand; the memory is kept
-	row1    []parquet.Value
+	root    *node
 }
 
 type jsonColumn struct {
@@ -132,35 +132,29 @@ func kindOf(v json.RawMessage) jsonKind {
 	return jsonLong
 }
 
-// node is the column that holds all values of these types.
-func (c *jsonColumn) node() *node {
-	n := &node{name: c.name, leaf: true, rep: optional, enc: &parquet.Plain}
+// leafType is the type that holds all values of these types.
+func (c *jsonColumn) leafType() leafType {
 	switch c.kind {
 	case 0:
-		n.typ = parquet.NullType
-		n.stored = annotated{Type: parquet.Int32Type, logical: &format.LogicalType{Value: &format.NullType{}}}
-		return n
+		return leafType{kind: pages.Int32, logical: pages.Logical{Class: pages.Null}}
 	case jsonBool:
-		n.typ = parquet.BooleanType
+		return leafType{kind: pages.Boolean}
 	case jsonInt, jsonLong, jsonInt | jsonLong:
-		n.typ = parquet.Int64Type
+		return leafType{kind: pages.Int64}
 	case jsonFloat, jsonFloat | jsonInt:
-		n.typ = parquet.DoubleType
-	default:
-		n.typ = parquet.String().Type()
+		return leafType{kind: pages.Double}
 	}
-	n.stored = n.typ
-	return n
+	return textType
 }
 
 func (t *jsonTable) schema() *node {
-	root := &node{name: "schema", typ: parquet.Group{}.Type()}
+	t.root = &node{name: "schema"}
 	for i := range t.columns {
-		root.fields = append(root.fields, t.columns[i].node())
+		c := &t.columns[i]
+		t.root.fields = append(t.root.fields, leafNode(c.name, c.leafType()))
 	}
-	root.stored = root.typ
-	root.number(0, 0)
-	return root
+	t.root.number(0, 0, 0)
+	return t.root
 }
 
 // parse reads the line at hand.
@@ -228,41 +222,43 @@ func (t *jsonTable) row(line []byte) (Record, error) {
 	if err := t.parse(line); err != nil {
 		return Record{}, err
 	}
-	t.row1 = t.row1[:0]
+	var b batch
+	b.begin(0)
 	for i := range t.columns {
 		v, err := t.columns[i].value(t.values[t.columns[i].name])
 		if err != nil {
 			return Record{}, err
 		}
-		def := 1
-		if v.IsNull() {
-			def = 0
-		}
-		t.row1 = append(t.row1, v.Level(0, def, i))
+		b.cell(t.root.child(i), v)
+		b.endLeaf()
 	}
-	return Record{values: t.row1}, nil
+	return b.finish()[0], nil
 }
 
-func (c *jsonColumn) value(v json.RawMessage) (parquet.Value, error) {
+// value is packed as in a [Record]; nil is null.
+func (c *jsonColumn) value(v json.RawMessage) ([]byte, error) {
 	if len(v) == 0 || v[0] == 'n' {
-		return parquet.Value{}, nil
+		return nil, nil
 	}
 	switch c.kind {
 	case jsonBool:
-		return parquet.BooleanValue(v[0] == 't'), nil
+		if v[0] == 't' {
+			return []byte{1}, nil
+		}
+		return []byte{0}, nil
 	case jsonInt, jsonLong, jsonInt | jsonLong:
 		n, err := strconv.ParseInt(string(v), 10, 64)
-		return parquet.Int64Value(n), err
+		return binary.LittleEndian.AppendUint64(nil, uint64(n)), err
 	case jsonFloat, jsonFloat | jsonInt:
 		f, err := strconv.ParseFloat(string(v), 64)
-		return parquet.DoubleValue(f), err
+		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)), err
 	}
 	if v[0] == '"' {
 		var s string
 		err := json.Unmarshal(v, &s)
-		return parquet.ByteArrayValue([]byte(s)), err
+		return []byte(s), err
 	}
-	return parquet.ByteArrayValue(bytes.Clone(v)), nil
+	return bytes.Clone(v), nil
 }
 
 // WriteJSONLines writes all rows to w as objects, one a line. Keys whose value is null

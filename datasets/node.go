@@ -8,9 +8,10 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress"
 	"github.com/parquet-go/parquet-go/compress/zstd"
-	"github.com/parquet-go/parquet-go/deprecated"
 	"github.com/parquet-go/parquet-go/encoding"
 	"github.com/parquet-go/parquet-go/format"
+
+	"glmbatch/datasets/pages"
 )
 
 var codec = &zstd.Codec{Level: zstd.SpeedFastest}
@@ -23,34 +24,74 @@ const (
 	repeated
 )
 
-// node is a node of a schema that keeps its fields in the file's order (the
-// library's own Group sorts them) and every annotation as the file has it. It is
-// a parquet.Field.
-type node struct {
-	name   string
-	id     int
-	rep    repetition
-	leaf   bool
-	typ    parquet.Type
-	stored parquet.Type      // typ with the annotations of its file, where they differ; else typ
-	enc    encoding.Encoding // nil: the writer's default
-	fields []parquet.Field   // all *node
-
-	first, leaves int // leaf columns below: [first, first+leaves)
-	maxDef        int // definition level of a value that is there
+// leafType is the type of a leaf's values: equal types are equal values.
+type leafType struct {
+	kind     pages.Kind
+	length   int32 // bytes of a value of FixedLenByteArray
+	logical  pages.Logical
+	duration pages.Unit // of integers that Arrow's schema says are durations
 }
 
-func (n *node) ID() int                     { return n.id }
-func (n *node) Name() string                { return n.name }
-func (n *node) String() string              { return signature(n) }
-func (n *node) Type() parquet.Type          { return n.stored }
-func (n *node) Optional() bool              { return n.rep == optional }
-func (n *node) Repeated() bool              { return n.rep == repeated }
-func (n *node) Required() bool              { return n.rep == required }
-func (n *node) Leaf() bool                  { return n.leaf }
-func (n *node) Fields() []parquet.Field     { return n.fields }
-func (n *node) Encoding() encoding.Encoding { return n.enc }
-func (n *node) GoType() reflect.Type        { return reflect.TypeFor[any]() }
+// textType is the type of texts.
+var textType = leafType{kind: pages.ByteArray, logical: pages.Logical{Class: pages.String}}
+
+func (t leafType) width() int {
+	l := pages.Leaf{Element: &pages.Element{Kind: t.kind, Length: t.length}}
+	return l.Width()
+}
+
+func (t leafType) String() string {
+	kind := [...]string{"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"}[t.kind]
+	switch {
+	case t.duration != pages.NoUnit:
+		return "DURATION(" + t.duration.String() + ")"
+	case t.logical.Class != pages.Plain:
+		return t.logical.String()
+	case t.kind == pages.FixedLenByteArray:
+		return fmt.Sprintf("%s(%d)", kind, t.length)
+	}
+	return kind
+}
+
+// node is a node of a schema. It keeps its fields in the file's order (the
+// library's own Group sorts them), and is a parquet.Field that the library's
+// writer takes: to that it shows physical types alone. What they mean is in elem
+// and is put into the footer, see [trimFooter].
+type node struct {
+	name    string
+	rep     repetition
+	leaf    bool
+	typ     leafType        // of a leaf
+	logical pages.Class     // of a group: List, Map, or Plain
+	elem    *pages.Element  // as a file has it; nil: none has it so
+	ours    parquet.Node    // of a struct of ours
+	nulls   bool            // a leaf that has nulls alone in its file
+	fields  []parquet.Field // all *node
+
+	first, leaves  int // leaf columns below: [first, first+leaves)
+	maxRep, maxDef uint8
+}
+
+func (n *node) ID() int                 { return 0 }
+func (n *node) Name() string            { return n.name }
+func (n *node) String() string          { return signature(n) }
+func (n *node) Optional() bool          { return n.rep == optional }
+func (n *node) Repeated() bool          { return n.rep == repeated }
+func (n *node) Required() bool          { return n.rep == required }
+func (n *node) Leaf() bool              { return n.leaf }
+func (n *node) Fields() []parquet.Field { return n.fields }
+func (n *node) GoType() reflect.Type    { return reflect.TypeFor[any]() }
+
+func (n *node) Encoding() encoding.Encoding {
+	if n.ours != nil && n.ours.Encoding() != nil {
+		return n.ours.Encoding()
+	}
+	if n.leaf {
+		return &parquet.Plain
+	}
+	return nil
+}
+
 func (n *node) Compression() compress.Codec {
 	if n.leaf {
 		return codec
@@ -58,85 +99,116 @@ func (n *node) Compression() compress.Codec {
 	return nil
 }
 
+func (n *node) Type() parquet.Type {
+	switch {
+	case n.ours != nil && n.leaf:
+		return ownPages{n.ours.Type()}
+	case n.ours != nil:
+		return n.ours.Type()
+	case !n.leaf:
+		return parquet.Group{}.Type()
+	case n.typ.kind == pages.FixedLenByteArray:
+		return ownPages{parquet.FixedLenByteArrayType(int(n.typ.length))}
+	}
+	return ownPages{[...]parquet.Type{parquet.BooleanType, parquet.Int32Type, parquet.Int64Type, parquet.Int96Type, parquet.FloatType, parquet.DoubleType,
+		parquet.ByteArrayType}[n.typ.kind]}
+}
+
+// ownPages is a type whose pages end where [Part] says: the writer's own limit is
+// out of reach, and must not be taken for a page's size.
+type ownPages struct{ parquet.Type }
+
+func (t ownPages) EstimateNumValues(int) int { return t.Type.EstimateNumValues(pageBytes) }
+
+func (t ownPages) NewDictionary(columnIndex, numValues int, data encoding.Values) parquet.Dictionary {
+	return ownPagesDictionary{t.Type.NewDictionary(columnIndex, numValues, data)}
+}
+
+type ownPagesDictionary struct{ parquet.Dictionary }
+
+func (d ownPagesDictionary) Type() parquet.Type { return ownPages{d.Dictionary.Type()} }
+
 // Value is for rows that are Go values; ours never are.
 func (n *node) Value(base reflect.Value) reflect.Value { return base }
 
 func (n *node) child(i int) *node { return n.fields[i].(*node) }
 
-// annotated is a type with the annotations that its file has, where the library
-// would write others (INT(64,true) for a bare INT64) or none (FLOAT16).
-type annotated struct {
-	parquet.Type
-	logical   *format.LogicalType
-	converted *deprecated.ConvertedType
-}
-
-func (a annotated) LogicalType() *format.LogicalType         { return a.logical }
-func (a annotated) ConvertedType() *deprecated.ConvertedType { return a.converted }
-
-func annotate(typ parquet.Type, e *format.SchemaElement) parquet.Type {
-	a := annotated{Type: typ}
-	if e.LogicalType.Value != nil {
-		a.logical = &e.LogicalType
+func (n *node) field(name string) *node {
+	for i := range n.fields {
+		if c := n.child(i); c.name == name {
+			return c
+		}
 	}
-	if e.ConvertedType.Valid {
-		a.converted = &e.ConvertedType.V
-	}
-	lt, ct := typ.LogicalType(), typ.ConvertedType()
-	sameLogical := (lt == nil) == (a.logical == nil)
-	sameConverted := (ct == nil) == (a.converted == nil) && (ct == nil || *ct == *a.converted)
-	if sameLogical && sameConverted {
-		return typ
-	}
-	return a
+	return nil
 }
 
 // fileNode returns the schema of a file as a tree of nodes.
-func fileNode(f *parquet.File) *node {
-	elems := f.Metadata().Schema
-	var build func(c *parquet.Column) *node
-	build = func(c *parquet.Column) *node {
-		e := elems[0]
-		elems = elems[1:]
-		n := &node{name: c.Name(), id: c.ID(), leaf: c.Leaf(), typ: c.Type()}
-		switch {
-		case c.Optional():
-			n.rep = optional
-		case c.Repeated():
-			n.rep = repeated
-		}
-		n.stored = n.typ
+func fileNode(f *pages.File) *node {
+	at, leaf := 0, 0
+	var build func() *node
+	build = func() *node {
+		e := &f.Elements[at]
+		at++
+		n := &node{name: e.Name, elem: e, rep: repetition(e.Repetition), leaf: e.Kind != pages.Group}
+		logical := e.Logical()
 		if n.leaf {
-			n.stored = annotate(n.typ, &e)
-			if n.isNull() { // the library's null type has no physical type, which footers need
-				n.stored = annotated{Type: parquet.Int32Type, logical: &e.LogicalType}
+			n.typ = leafType{kind: e.Kind, logical: logical}
+			if e.Kind == pages.FixedLenByteArray {
+				n.typ.length = e.Length
 			}
-			n.enc = &parquet.Plain
+			n.nulls = onlyNulls(f, leaf)
+			leaf++
+			return n
 		}
-		for _, child := range c.Columns() {
-			n.fields = append(n.fields, build(child))
+		switch logical.Class {
+		case pages.List:
+			n.logical = pages.List
+		case pages.Map, pages.MapEntry:
+			n.logical = pages.Map
+		}
+		for range e.Children {
+			n.fields = append(n.fields, build())
 		}
 		return n
 	}
-	root := build(f.Root())
-	root.rep = required
-	root.number(0, 0)
+	root := build()
+	root.rep, root.logical = required, pages.Plain
+	root.number(0, 0, 0)
 	return root
+}
+
+// onlyNulls reports whether a leaf has no value in any row, by its statistics.
+func onlyNulls(f *pages.File, leaf int) bool {
+	for i := range f.Groups {
+		if c := &f.Groups[i].Chunks[leaf]; c.Values != 0 && c.Nulls != c.Values {
+			return false
+		}
+	}
+	return true
 }
 
 // structNode returns the schema of a Go struct as a tree of nodes.
 func structNode(s *parquet.Schema) *node {
 	var build func(name string, p parquet.Node) *node
 	build = func(name string, p parquet.Node) *node {
-		n := &node{name: name, id: p.ID(), leaf: p.Leaf(), typ: p.Type(), stored: p.Type(), enc: p.Encoding()}
+		n := &node{name: name, leaf: p.Leaf(), ours: p}
+		lt := p.Type().LogicalType()
+		if n.leaf {
+			n.typ.kind = pages.Kind(p.Type().Kind())
+		}
+		if lt != nil {
+			switch lt.Value.(type) {
+			case *format.StringType:
+				n.typ.logical.Class = pages.String
+			case *format.ListType:
+				n.logical = pages.List
+			}
+		}
 		switch {
 		case p.Optional():
 			n.rep = optional
 		case p.Repeated():
 			n.rep = repeated
-		}
-		if n.leaf && n.enc == nil {
-			n.enc = &parquet.Plain
 		}
 		for _, f := range p.Fields() {
 			n.fields = append(n.fields, build(f.Name(), f))
@@ -144,38 +216,55 @@ func structNode(s *parquet.Schema) *node {
 		return n
 	}
 	root := build(s.Name(), s)
-	root.number(0, 0)
+	root.number(0, 0, 0)
 	return root
 }
 
-// number sets the leaf ranges and levels below n and returns the next leaf. def
-// is the level of n's parent.
-func (n *node) number(first, def int) int {
+// number sets the leaf ranges and levels below n and returns the next leaf. rep
+// and def are the levels of n's parent.
+func (n *node) number(first int, rep, def uint8) int {
 	n.first = first
 	if n.rep != required {
 		def++
 	}
-	n.maxDef = def
+	if n.rep == repeated {
+		rep++
+	}
+	n.maxRep, n.maxDef = rep, def
 	if n.leaf {
 		n.leaves = 1
 		return first + 1
 	}
 	for i := range n.fields {
-		first = n.child(i).number(first, def)
+		first = n.child(i).number(first, rep, def)
 	}
 	n.leaves = first - n.first
 	return first
 }
 
-// signature writes a node's type below its own repetition, so that equal types
-// have equal signatures. It is also what errors show.
+// leafNodes lists the leaves below n, in order.
+func (n *node) leafNodes() []*node {
+	if n.leaf {
+		return []*node{n}
+	}
+	var all []*node
+	for i := range n.fields {
+		all = append(all, n.child(i).leafNodes()...)
+	}
+	return all
+}
+
+// signature writes a node's type below its own repetition. It is what errors show.
 func signature(n *node) string {
 	if n.leaf {
 		return n.typ.String()
 	}
+	if n.isList() {
+		return "list<" + signature(element(n.child(0))) + ">"
+	}
 	name := "struct"
-	if lt := n.typ.LogicalType(); lt != nil {
-		name = strings.ToLower(lt.String())
+	if n.isMap() {
+		name, n = "map", n.child(0)
 	}
 	parts := make([]string, len(n.fields))
 	for i := range n.fields {
@@ -185,15 +274,24 @@ func signature(n *node) string {
 	return name + "<" + strings.Join(parts, ", ") + ">"
 }
 
+// isList reports the outer group of a list.
+func (n *node) isList() bool {
+	return !n.leaf && n.logical == pages.List && len(n.fields) == 1 && n.child(0).rep == repeated
+}
+
+// isMap reports the outer group of a map.
+func (n *node) isMap() bool {
+	return !n.leaf && n.logical == pages.Map && len(n.fields) == 1 && n.child(0).rep == repeated && len(n.child(0).fields) == 2
+}
+
 // isNull reports a leaf of the type of columns that only ever hold nulls.
-func (n *node) isNull() bool {
-	if !n.leaf {
-		return false
+func (n *node) isNull() bool { return n.leaf && n.typ.logical.Class == pages.Null }
+
+// element returns what a list's repeated field holds: three-level lists wrap the
+// element, two-level lists are the element.
+func element(rep *node) *node {
+	if !rep.leaf && len(rep.fields) == 1 && rep.name != "array" && !strings.HasSuffix(rep.name, "_tuple") {
+		return rep.child(0)
 	}
-	lt := n.typ.LogicalType()
-	if lt == nil {
-		return false
-	}
-	_, ok := lt.Value.(*format.NullType)
-	return ok
+	return rep
 }

@@ -3,29 +3,7 @@ package datasets
 import (
 	"encoding/binary"
 	"math"
-
-	"github.com/parquet-go/parquet-go/format"
 )
-
-// isDecimal reports a leaf of decimal numbers.
-func isDecimal(n *node) bool {
-	lt := n.typ.LogicalType()
-	if lt == nil {
-		return false
-	}
-	_, ok := lt.Value.(*format.DecimalType)
-	return ok
-}
-
-// isHalf reports a leaf of half-precision floats, which the library has no type for.
-func isHalf(n *node) bool {
-	lt := n.stored.LogicalType()
-	if lt == nil || n.typ.Length() != 2 {
-		return false
-	}
-	_, ok := lt.Value.(*format.Float16Type)
-	return ok
-}
 
 // half is the value of a half-precision float in its two bytes.
 func half(b []byte) float64 {

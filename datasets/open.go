@@ -3,15 +3,13 @@ package datasets
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 
-	"github.com/parquet-go/parquet-go"
-
+	"glmbatch/datasets/pages"
 	"glmbatch/stores"
 )
 
@@ -53,10 +51,7 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-const (
-	parquetMagic = "PAR1"
-	minParquet   = 12 // magic, empty footer, its length, magic
-)
+const parquetMagic = "PAR1"
 
 // source is a file on disk, or one in memory under a name for messages.
 type source struct {
@@ -67,7 +62,7 @@ type source struct {
 
 // parquetFile is an open file whose footer has been checked against its size.
 type parquetFile struct {
-	*parquet.File
+	*pages.File
 	source
 	r       io.ReaderAt
 	size    int64
@@ -87,7 +82,7 @@ func openParquet(s source) (*parquetFile, error) {
 	p := &parquetFile{source: s}
 	err := p.open()
 	if err == nil {
-		p.File, err = parquetFooter(p.r, p.size)
+		p.File, err = pages.Open(p.r, p.size)
 	}
 	if err != nil {
 		p.Close()
@@ -132,97 +127,11 @@ func openRegular(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-// footer returns the bytes of the footer, whose length has been checked.
-func (p *parquetFile) footer() ([]byte, error) {
-	var tail [8]byte
-	if _, err := p.r.ReadAt(tail[:], p.size-8); err != nil {
-		return nil, err
-	}
-	footer := make([]byte, binary.LittleEndian.Uint32(tail[:]))
-	_, err := p.r.ReadAt(footer, p.size-8-int64(len(footer)))
-	return footer, err
-}
-
 // keyValues are the file's own metadata.
 func (p *parquetFile) keyValues() map[string]string {
 	meta := map[string]string{}
-	for _, kv := range p.File.Metadata().KeyValueMetadata {
+	for _, kv := range p.File.Meta {
 		meta[kv.Key] = kv.Value
 	}
 	return meta
-}
-
-func parquetFooter(r io.ReaderAt, size int64) (*parquet.File, error) {
-	if size < minParquet {
-		return nil, fmt.Errorf("not a Parquet file: %d bytes", size)
-	}
-	var head [4]byte
-	var tail [8]byte
-	if _, err := r.ReadAt(head[:], 0); err != nil {
-		return nil, err
-	}
-	if _, err := r.ReadAt(tail[:], size-8); err != nil {
-		return nil, err
-	}
-	if string(head[:]) != parquetMagic {
-		return nil, fmt.Errorf("not a Parquet file: it starts with %q", head[:])
-	}
-	if string(tail[4:]) != parquetMagic {
-		return nil, errors.New("the Parquet file is cut off: its footer is missing")
-	}
-	if n := int64(binary.LittleEndian.Uint32(tail[:])); n > size-minParquet {
-		return nil, fmt.Errorf("damaged Parquet footer: %d bytes in a file of %d", n, size)
-	}
-	var pf *parquet.File
-	err := guard(func() (err error) {
-		pf, err = parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true),
-			parquet.FileReadMode(parquet.ReadModeSync), parquet.ReadBufferSize(readBuffer))
-		if err != nil {
-			return fmt.Errorf("damaged Parquet footer: %w", err)
-		}
-		return checkFooter(pf, size)
-	})
-	return pf, err
-}
-
-// readBuffer is the bytes read at a time from each column of a file.
-const readBuffer = 32 << 10
-
-// checkFooter bounds what later reads will trust.
-func checkFooter(pf *parquet.File, size int64) error {
-	meta := pf.Metadata()
-	var rows int64
-	for i := range meta.RowGroups {
-		g := &meta.RowGroups[i]
-		if g.NumRows < 0 || rows+g.NumRows < rows {
-			return fmt.Errorf("damaged Parquet footer: row group %d has %d rows", i, g.NumRows)
-		}
-		rows += g.NumRows
-		for j := range g.Columns {
-			c := &g.Columns[j].MetaData
-			if c.TotalCompressedSize < 0 || c.TotalCompressedSize > size || c.DataPageOffset < 0 || c.DataPageOffset > size ||
-				c.DictionaryPageOffset < 0 || c.DictionaryPageOffset > size || c.NumValues < 0 {
-				return fmt.Errorf("damaged Parquet footer: column %d of row group %d lies outside the file", j, i)
-			}
-		}
-	}
-	if rows != meta.NumRows {
-		return fmt.Errorf("damaged Parquet footer: %d rows in all, %d in the row groups", meta.NumRows, rows)
-	}
-	if len(pf.Root().Columns()) == 0 {
-		return errors.New("the Parquet file has no columns")
-	}
-	return nil
-}
-
-// checkGroup walks the page headers of a row group before the library does.
-func checkGroup(f *parquetFile, g int) error {
-	meta := f.File.Metadata()
-	for j := range meta.RowGroups[g].Columns {
-		c := &meta.RowGroups[g].Columns[j]
-		if err := checkPages(f.r, f.size, &c.MetaData); err != nil {
-			return fmt.Errorf("damaged Parquet data: row group %d, column %d: %w", g, j, err)
-		}
-	}
-	return nil
 }

@@ -1,14 +1,19 @@
 package datasets
 
 import (
+	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
+
+	"glmbatch/datasets/pages"
 )
 
 // Output is the schema of result files: the input's columns as they are, then
@@ -18,6 +23,7 @@ type Output struct {
 	Prefix string   // that they all have, but for a response with a name of its own
 
 	schema *parquet.Schema
+	root   *node
 	inputs int // leaf columns of the input
 	ours   []ourColumns
 	meta   map[string]string
@@ -32,9 +38,11 @@ type ourColumns struct {
 
 // NewOutput makes the schema. rows are zero values of the structs, in order.
 func NewOutput(in *Input, naming Naming, rows ...any) (*Output, error) {
-	o := &Output{inputs: in.root.leaves, meta: keptMetadata(in.meta)}
-	root := &node{name: "schema", typ: in.root.typ, stored: in.root.typ}
-	root.fields = append(root.fields, in.root.fields...)
+	o := &Output{root: &node{name: "schema"}, inputs: in.root.leaves, meta: keptMetadata(in.meta)}
+	if o.meta == nil {
+		o.meta = map[string]string{}
+	}
+	o.root.fields = append(o.root.fields, in.root.fields...)
 	first := in.root.leaves
 	var ours []*node
 	var plain []string
@@ -60,13 +68,15 @@ func NewOutput(in *Input, naming Naming, rows ...any) (*Output, error) {
 	}
 	for i, c := range ours {
 		c.name = o.Names[i]
-		root.fields = append(root.fields, c)
+		o.root.fields = append(o.root.fields, c)
 	}
-	root.number(0, 0)
-	in.root.number(0, 0)
-	o.schema = parquet.NewSchema("schema", root)
-	added := root.fields[len(in.root.fields):]
-	o.describe(in.meta, added)
+	o.root.number(0, 0, 0)
+	o.schema = parquet.NewSchema("schema", o.root)
+	if in.arrow != nil {
+		if more, err := fieldsOf(ours); err == nil {
+			o.meta[arrowSchemaKey] = in.arrow.text(more)
+		}
+	}
 	return o, nil
 }
 
@@ -77,9 +87,19 @@ type Part struct {
 	o    *Output
 	file *Aside
 	//lint:ignore SA1019 GenericWriter needs a Go type for each node of the schema; users' schemas have none
-	w     *parquet.Writer
-	rows  []parquet.Row // not yet given to w
-	bytes int           // of the open row group
+	w       *parquet.Writer
+	leaves  []*node           // of the input
+	records []Record          // not yet given to w
+	rows    []parquet.Row     // our columns, of the same rows
+	values  []parquet.Value   // of one column of the input
+	added   [][]parquet.Value // of each column of ours
+	waiting int               // bytes of records and rows
+	bytes   int               // of the open row group
+	inGroup int               // rows of it
+
+	paged  []int      // bytes of each column's open page
+	bounds []bounds   // of the input's columns in the open row group
+	groups [][]bounds // of the row groups before it
 }
 
 // Create begins a file. meta is stored beside the input's own metadata.
@@ -88,7 +108,7 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []parquet.WriterOption{o.schema, parquet.MaxRowsPerRowGroup(groupRows), parquet.PageBufferSize(pageBytes), createdBy, noPageBounds}
+	options := []parquet.WriterOption{o.schema, parquet.PageBufferSize(math.MaxInt32), createdBy, noPageBounds} // pages end where push says
 	if len(o.schema.Columns()) <= maxPageFiles {
 		options = append(options, parquet.ColumnPageBuffers(parquet.NewFileBufferPool(filepath.Dir(path), pageFiles(file))))
 	}
@@ -98,6 +118,11 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 		}
 	}
 	p := &Part{o: o, file: file}
+	p.paged = make([]int, o.root.leaves)
+	for _, leaf := range o.root.leafNodes()[:o.inputs] {
+		p.leaves = append(p.leaves, leaf)
+		p.bounds = append(p.bounds, bounds{typ: leaf.typ, ordered: ordered(leaf.typ)})
+	}
 	err = guard(func() error {
 		p.w = parquet.NewWriter(file, options...)
 		return nil
@@ -121,7 +146,7 @@ func (p *Part) Write(r Record, rows ...any) error {
 	} else {
 		p.rows = append(p.rows, nil)
 	}
-	row := append(p.rows[n][:0], r.values...)
+	row := p.rows[n][:0]
 	err := guard(func() error {
 		for i, ours := range p.o.ours {
 			start := len(row)
@@ -134,19 +159,25 @@ func (p *Part) Write(r Record, rows ...any) error {
 		return nil
 	})
 	p.rows[n] = row
+	p.records = append(p.records, r)
 	p.Rows++
+	p.inGroup++
+	size := len(r.data)
 	for i := range row {
-		p.bytes += valueBytes
+		size += valueBytes
 		if row[i].Kind() == parquet.ByteArray {
-			p.bytes += len(row[i].ByteArray())
+			size += len(row[i].ByteArray())
 		}
 	}
-	if err == nil && (len(p.rows) >= chunkRows || p.bytes > groupBytes) {
+	p.bytes += size
+	p.waiting += size
+	if err == nil && (len(p.rows) >= chunkRows || p.waiting > chunkBytes) {
 		err = p.push()
 	}
-	if err == nil && p.bytes > groupBytes {
-		p.bytes = 0
-		err = guard(p.w.Flush)
+	if err == nil && (p.bytes > groupBytes || p.inGroup >= groupRows) {
+		if err = p.push(); err == nil {
+			err = p.endGroup()
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", p.file.path, err)
@@ -154,24 +185,163 @@ func (p *Part) Write(r Record, rows ...any) error {
 	return nil
 }
 
-// push gives the rows collected to the library.
+const (
+	valueBytes = 24      // of a value of the library
+	chunkRows  = 32      // rows given to the library at once
+	chunkBytes = 1 << 20 // or of as many rows as pass this
+)
+
+// push gives the rows collected to the library, column by column.
 func (p *Part) push() error {
 	err := guard(func() error {
-		_, err := p.w.WriteRows(p.rows)
-		return err
+		columns := p.w.ColumnWriters()
+		for i, leaf := range p.leaves {
+			if err := p.column(columns[i], leaf); err != nil {
+				return err
+			}
+		}
+		if p.added == nil {
+			p.added = make([][]parquet.Value, len(columns)-p.o.inputs)
+		}
+		for _, row := range p.rows {
+			for _, v := range row {
+				at := v.Column() - p.o.inputs
+				p.added[at] = append(p.added[at], v)
+			}
+		}
+		for i, values := range p.added {
+			size := 0
+			for k := range values {
+				size += valueBytes
+				if values[k].Kind() == parquet.ByteArray {
+					size += len(values[k].ByteArray())
+				}
+			}
+			if err := p.give(columns[p.o.inputs+i], p.o.inputs+i, values, size); err != nil {
+				return err
+			}
+			if err := p.endPage(columns[p.o.inputs+i], p.o.inputs+i); err != nil {
+				return err
+			}
+			p.added[i] = values[:0]
+		}
+		return nil
 	})
-	p.rows = p.rows[:0]
+	clear(p.records)
+	p.rows, p.records, p.waiting = p.rows[:0], p.records[:0], 0
 	return err
+}
+
+// giveValues are given to a column of the library at once. A row of more is given
+// in parts, so that it is never whole in the library's values, which are wide.
+const giveValues = 8 << 10
+
+// column gives the rows' values of one column of the input to the library. Pages
+// end with rows.
+func (p *Part) column(c *parquet.ColumnWriter, leaf *node) error {
+	b := &p.bounds[leaf.first]
+	size := 0
+	p.values = p.values[:0]
+	give := func() error {
+		err := p.give(c, leaf.first, p.values, size)
+		p.values, size = p.values[:0], 0
+		return err
+	}
+	for _, r := range p.records {
+		for v := r.cells(leaf); v.ok; v.next() {
+			b.add(v.value)
+			p.values = append(p.values, libraryValue(leaf.typ.kind, v.value).Level(int(v.rep), int(v.def), leaf.first))
+			if size += 2 + len(v.value); len(p.values) == giveValues {
+				if err := give(); err != nil {
+					return err
+				}
+			}
+		}
+		if p.paged[leaf.first]+size >= pageBytes {
+			if err := give(); err != nil {
+				return err
+			}
+			if err := p.endPage(c, leaf.first); err != nil {
+				return err
+			}
+		}
+	}
+	return give()
+}
+
+// give writes values to a column, whose page stays open.
+func (p *Part) give(c *parquet.ColumnWriter, i int, values []parquet.Value, size int) error {
+	if len(values) == 0 {
+		return nil
+	}
+	p.paged[i] += size
+	_, err := c.WriteRowValues(values)
+	return err
+}
+
+// endPage ends a column's page if it is full.
+func (p *Part) endPage(c *parquet.ColumnWriter, i int) error {
+	if p.paged[i] < pageBytes {
+		return nil
+	}
+	p.paged[i] = 0
+	return c.Flush()
+}
+
+// libraryValue is a value as the library has it; nil is null.
+func libraryValue(kind pages.Kind, v []byte) parquet.Value {
+	le := binary.LittleEndian
+	if v == nil {
+		return parquet.NullValue()
+	}
+	switch kind {
+	case pages.Boolean:
+		return parquet.BooleanValue(v[0] != 0)
+	case pages.Int32:
+		return parquet.Int32Value(int32(le.Uint32(v)))
+	case pages.Int64:
+		return parquet.Int64Value(int64(le.Uint64(v)))
+	case pages.Int96:
+		return parquet.Int96Value(deprecated.Int96{le.Uint32(v), le.Uint32(v[4:]), le.Uint32(v[8:])})
+	case pages.Float:
+		return parquet.FloatValue(math.Float32frombits(le.Uint32(v)))
+	case pages.Double:
+		return parquet.DoubleValue(math.Float64frombits(le.Uint64(v)))
+	case pages.FixedLenByteArray:
+		return parquet.FixedLenByteArrayValue(v)
+	}
+	return parquet.ByteArrayValue(v)
+}
+
+// endGroup ends the open row group.
+func (p *Part) endGroup() error {
+	if p.inGroup == 0 {
+		return nil
+	}
+	group := make([]bounds, len(p.bounds))
+	for i := range group {
+		group[i] = p.bounds[i].snapshot()
+		p.bounds[i].reset()
+	}
+	p.groups = append(p.groups, group)
+	p.bytes, p.inGroup = 0, 0
+	clear(p.paged)
+	return guard(p.w.Flush)
 }
 
 // Close finishes the file and gives it its name.
 func (p *Part) Close() error {
 	err := p.push()
 	if err == nil {
+		err = p.endGroup()
+	}
+	if err == nil {
 		err = guard(p.w.Close)
 	}
 	if err == nil {
-		err = trimFooter(p.file, p.w.File().Metadata())
+		meta := p.w.File().Metadata()
+		p.footer(meta)
+		err = rewriteFooter(p.file, meta)
 	}
 	if err != nil {
 		p.Abort()
@@ -220,5 +390,5 @@ func Metadata(path string) (meta map[string]string, rows int64, err error) {
 		return nil, 0, err
 	}
 	defer f.Close()
-	return f.keyValues(), f.NumRows(), nil
+	return f.keyValues(), f.Rows, nil
 }

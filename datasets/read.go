@@ -6,11 +6,14 @@ import (
 	"os"
 
 	"github.com/parquet-go/parquet-go"
+
+	"glmbatch/datasets/pages"
 )
 
 // Read calls f with the rows of a file, or of every Parquet and Arrow file of a
 // folder in the order of their names, a block at a time. Columns that a file
-// lacks are zero. The rows are f's only until it returns.
+// lacks are zero, and so are nulls where the struct has no pointer. The rows are
+// f's only until it returns.
 func Read[T any](path string, f func(rows []T) error) error {
 	files, err := tables(path)
 	if err != nil {
@@ -50,53 +53,146 @@ func tables(path string) ([]string, error) {
 	return tablesBelow(path)
 }
 
-const readRows = 1024
-
 func readParquet[T any](path string, f func([]T) error) error {
-	file, err := openParquet(source{path: path})
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	var r *parquet.GenericReader[T]
-	err = guard(func() error {
-		for g := range file.RowGroups() {
-			if err := checkGroup(file, g); err != nil {
-				return err
-			}
-		}
-		r = parquet.NewGenericReader[T](file.File)
-		return nil
-	})
+	schema := parquet.SchemaOf(*new(T))
+	in, rows, err := openStructs(path, schema)
 	if err != nil {
 		return badFile(path, err)
 	}
-	defer guard(r.Close)
-	rows := make([]T, readRows)
-	var seen int64
+	r := in.Reader(0, in.Rows)
+	defer r.Close()
+	var block []T
 	for {
-		n := 0
-		err := guard(func() (err error) {
-			clear(rows)
-			n, err = r.Read(rows)
-			return err
-		})
-		if err != nil && err != io.EOF {
-			return badFile(path, fmt.Errorf("damaged Parquet data: %w", err))
-		}
-		seen += int64(n)
-		if n > 0 {
-			if err := f(rows[:n]); err != nil {
-				return err
-			}
-		}
-		switch {
-		case err == io.EOF && seen != file.NumRows():
-			return badFile(path, fmt.Errorf("damaged Parquet data: %d rows of %d", seen, file.NumRows()))
-		case err == io.EOF:
+		records, err := r.Read()
+		if err == io.EOF {
 			return nil
-		case n == 0:
-			return badFile(path, io.ErrNoProgress)
+		}
+		if err != nil {
+			return err
+		}
+		block = block[:0]
+		for _, rec := range records {
+			var row T
+			if err := guard(func() error { return schema.Reconstruct(&row, rows.of(rec)) }); err != nil {
+				return badFile(path, err)
+			}
+			block = append(block, row)
+		}
+		if err := f(block); err != nil {
+			return err
 		}
 	}
+}
+
+// openStructs opens a file as the table of a struct's columns: those that a file
+// has beside them are not read.
+func openStructs(path string, schema *parquet.Schema) (*Input, *structRows, error) {
+	f, err := openParquet(source{path: path})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	in := &Input{}
+	var rows *structRows
+	err = guard(func() error {
+		file, _, err := in.add(f)
+		if err != nil {
+			return err
+		}
+		ours := structNode(schema)
+		in.root = copyNode(ours)
+		in.root.nullable()
+		in.root.number(0, 0, 0)
+		for i := range in.root.fields {
+			t := in.root.child(i)
+			c := file.field(t.name)
+			if c == nil {
+				continue
+			}
+			if err := readable(c, t); err != nil {
+				return fmt.Errorf("column %q is %s, want %s", c.name, signature(c), signature(t))
+			}
+		}
+		in.Files[0].feeds, err = place(file, in.root, true)
+		rows = &structRows{nullable: in.root.leafNodes(), leaves: ours.leafNodes(), levels: structLevels(ours, in.root)}
+		return err
+	})
+	return in, rows, err
+}
+
+// nullable makes every node below n optional, so that a file's nulls have a place.
+func (n *node) nullable() {
+	for i := range n.fields {
+		c := n.child(i)
+		c.optional()
+		c.nullable()
+	}
+}
+
+// readable reports whether a file's column fits a struct's field: its numbers may
+// be of another width, its texts of another kind.
+func readable(c, t *node) error {
+	switch {
+	case c.leaf != t.leaf || c.isList() != t.isList():
+		return errTypes
+	case !c.leaf && c.isList():
+		return readable(element(c.child(0)), element(t.child(0)))
+	case !c.leaf:
+		for i := range t.fields {
+			if f := c.field(t.child(i).name); f != nil {
+				if err := readable(f, t.child(i)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	case c.isNull(), c.nulls, c.typ == t.typ:
+		return nil
+	case t.typ.isInt() && c.typ.isInt(), t.typ.isFloat() && (c.typ.isFloat() || c.typ.isInt()),
+		t.typ.kind == pages.ByteArray && c.typ.kind == pages.ByteArray:
+		return nil
+	}
+	return errTypes
+}
+
+// structRows turns records of a nullable table into the library's rows of a struct.
+type structRows struct {
+	nullable, leaves []*node
+	levels           [][]uint8 // of each leaf: the struct's definition level of the table's
+	row              parquet.Row
+}
+
+// structLevels follows both trees, which differ in what is optional alone.
+func structLevels(ours, table *node) [][]uint8 {
+	var all [][]uint8
+	var walk func(n, t *node, levels []uint8)
+	walk = func(n, t *node, levels []uint8) {
+		levels = levels[:len(levels):len(levels)]
+		if t.rep != required {
+			levels = append(levels, n.maxDef)
+		}
+		if n.leaf {
+			all = append(all, levels)
+		}
+		for i := range n.fields {
+			walk(n.child(i), t.child(i), levels)
+		}
+	}
+	walk(ours, table, []uint8{0})
+	return all
+}
+
+func (s *structRows) of(r Record) parquet.Row {
+	s.row = s.row[:0]
+	for i, leaf := range s.leaves {
+		for c := r.cells(s.nullable[i]); c.ok; c.next() {
+			def := s.levels[i][c.def]
+			v := libraryValue(leaf.typ.kind, c.value)
+			if c.value == nil && def == leaf.maxDef { // null where the struct has no pointer
+				v = parquet.ZeroValue(parquet.Kind(leaf.typ.kind))
+			}
+			s.row = append(s.row, v.Level(int(c.rep), int(def), i))
+		}
+	}
+	return s.row
 }

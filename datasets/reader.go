@@ -6,53 +6,34 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/parquet-go/parquet-go"
+	"glmbatch/datasets/pages"
 )
 
-// Record is one row of an [Input], as its file has it. It stays valid.
-type Record struct {
-	Index  int64           // of the row, through all files
-	values []parquet.Value // sorted by leaf column; column indexes are the table's
-}
-
-// Bytes is about the memory that the record's values take.
-func (r Record) Bytes() int {
-	n := len(r.values) * valueBytes
-	for i := range r.values {
-		if k := r.values[i].Kind(); k == parquet.ByteArray || k == parquet.FixedLenByteArray {
-			n += len(r.values[i].ByteArray())
-		}
-	}
-	return n
-}
-
 const (
-	valueBytes = 24
-	batchRows  = 256     // most rows of a batch
-	batchBytes = 1 << 20 // a batch ends with the row that passes this
-	chunkRows  = 32      // rows read from a file at once
-	maxRow     = 1 << 30 // bytes of one row: more is taken for damage
+	batchRows    = 256       // most rows of a batch
+	batchBytes   = 1 << 20   // a batch ends with the row that passes this
+	maxRow       = 256 << 20 // bytes of one row, packed as a [Record]
+	windowValues = 1024      // values of a column that are decoded at once
+	windowsTotal = 1 << 18   // values of all columns that are decoded at once
 )
 
 // Reader reads the rows of an [Input] in order, a page of each column at a time.
 type Reader struct {
-	in    *Input
-	next  int64 // row
-	end   int64
-	file  int // place in in.Files of the open file
-	group int // row group being read
-	left  int64
+	in   *Input
+	next int64 // row
+	end  int64
 
-	open   *parquetFile
-	rows   parquet.Rows
-	buf    []parquet.Row
-	filled int // rows of buf that hold data
-	taken  int // rows of buf that were handed out
+	file    int // place in in.Files of the open file
+	open    *parquetFile
+	group   int // row group being read
+	left    int64
+	columns []column // of the row group, one for each leaf of the table
+	budget  pages.Budget
 }
 
 // Reader starts to read at row from and ends before row to, or at the last row.
 func (in *Input) Reader(from, to int64) *Reader {
-	return &Reader{in: in, next: max(0, from), end: min(to, in.Rows), file: -1, buf: make([]parquet.Row, chunkRows)}
+	return &Reader{in: in, next: max(0, from), end: min(to, in.Rows), file: -1}
 }
 
 // Next is the index of the row that Read returns next.
@@ -60,15 +41,12 @@ func (r *Reader) Next() int64 { return r.next }
 
 // Close ends the reading; it may come at any time.
 func (r *Reader) Close() error {
-	var err error
-	if r.rows != nil {
-		err = guard(r.rows.Close)
-		r.rows = nil
+	r.closeGroup()
+	if r.open == nil {
+		return nil
 	}
-	if r.open != nil {
-		err = errors.Join(err, r.open.Close())
-		r.open = nil
-	}
+	err := r.open.Close()
+	r.open = nil
 	return err
 }
 
@@ -77,55 +55,67 @@ func (r *Reader) Read() ([]Record, error) {
 	if r.next >= r.end {
 		return nil, io.EOF
 	}
-	var b batch
-	for len(b.records) < batchRows && b.bytes < batchBytes && r.next < r.end {
-		if r.taken == r.filled {
-			if err := r.fill(); err != nil {
+	b := batch{}
+	for len(b.records) < batchRows && len(b.data) < batchBytes && r.next < r.end {
+		for r.left == 0 {
+			if err := r.advance(); err != nil {
 				return nil, err
 			}
 		}
-		row := r.buf[r.taken]
-		r.taken++
-		if err := b.add(r.next, row, &r.in.Files[r.file]); err != nil {
+		b.begin(r.next)
+		if err := guard(func() error { return r.row(&b) }); err != nil {
 			return nil, badFile(r.in.Files[r.file].Path, fmt.Errorf("row %d: %w", r.next, err))
 		}
 		r.next++
+		r.left--
 	}
 	return b.finish(), nil
 }
 
-// fill reads the next rows of the row group, of the next one, or of the next file.
-func (r *Reader) fill() error {
-	for r.left == 0 {
-		if err := r.advance(); err != nil {
+func (r *Reader) row(b *batch) error {
+	for i := range r.columns {
+		c := &r.columns[i]
+		if c.Column == nil { // the file has no such column
+			b.cell(c.table, c.feed.value)
+		} else if err := c.row(b); err != nil {
 			return err
 		}
+		if b.rowBytes() > maxRow {
+			return errRow
+		}
+		b.endLeaf()
 	}
-	n := 0
-	err := guard(func() (err error) {
-		n, err = r.rows.ReadRows(r.buf[:min(int64(chunkRows), r.left)])
-		return err
-	})
-	if err == io.EOF && n > 0 {
-		err = nil
-	}
-	if err == nil && n == 0 || err == io.EOF {
-		err = fmt.Errorf("row group %d ends %d rows early", r.group, r.left)
-	}
-	if err != nil {
-		return badFile(r.open.path, fmt.Errorf("damaged Parquet data: %w", err))
-	}
-	r.left -= int64(n)
-	r.filled, r.taken = n, 0
 	return nil
 }
 
-// advance opens the row group that has row r.next.
+// advance opens the next row group that has rows, here or in the next file.
 func (r *Reader) advance() error {
-	if r.file < 0 || r.group+1 >= len(r.open.RowGroups()) {
+	if r.file < 0 {
+		return r.advanceFile()
+	}
+	if err := r.ended(); err != nil {
+		return badFile(r.open.path, err)
+	}
+	if r.group+1 >= len(r.open.Groups) {
 		return r.advanceFile()
 	}
 	return r.openGroup(r.group+1, 0)
+}
+
+// ended checks that the columns of a row group have no row too many.
+func (r *Reader) ended() error {
+	for i := range r.columns {
+		c := &r.columns[i]
+		if c.Column == nil {
+			continue
+		}
+		if ok, err := c.more(); err != nil {
+			return err
+		} else if ok {
+			return fmt.Errorf("column %q of row group %d: %w: it has more rows than the row group", c.leaf.Name, r.group, pages.ErrDamaged)
+		}
+	}
+	return nil
 }
 
 func (r *Reader) advanceFile() error {
@@ -144,120 +134,94 @@ func (r *Reader) advanceFile() error {
 			return err
 		}
 		r.open, r.file = open, i
-		if open.size != f.Size || open.NumRows() != f.Rows {
+		if open.size != f.Size || open.Rows != f.Rows || len(open.Leaves) != f.leaves {
 			return badFile(f.Path, errors.New("the file changed while it was read"))
 		}
-		for g, rg := range open.RowGroups() {
-			if skip < rg.NumRows() {
+		for g := range open.Groups {
+			if skip < open.Groups[g].Rows {
 				return r.openGroup(g, skip)
 			}
-			skip -= rg.NumRows()
+			skip -= open.Groups[g].Rows
 		}
 	}
 	return fmt.Errorf("row %d is past the input's end", r.next)
 }
 
-func (r *Reader) openGroup(g int, skip int64) error {
-	if r.rows != nil {
-		guard(r.rows.Close)
-		r.rows = nil
+func (r *Reader) closeGroup() {
+	for i := range r.columns {
+		if r.columns[i].Column != nil {
+			r.columns[i].Column.Close()
+		}
 	}
-	r.group = g
-	rg := r.open.RowGroups()[g]
-	r.left = rg.NumRows() - skip
-	err := guard(func() error {
-		if err := checkGroup(r.open, g); err != nil {
-			return err
+	r.columns = r.columns[:0]
+}
+
+// openGroup begins a row group and passes over its first rows.
+func (r *Reader) openGroup(g int, skip int64) error {
+	r.closeGroup()
+	r.group, r.left = g, r.open.Groups[g].Rows
+	leaves := r.in.root.leafNodes()
+	window := max(32, min(windowValues, windowsTotal/len(leaves)))
+	for i, f := range r.in.Files[r.file].feeds {
+		c := column{feed: f, table: leaves[i], texts: leaves[i].typ.width() == 0}
+		if f.leaf >= 0 {
+			c.Column, c.leaf = r.open.Column(g, f.leaf, window, &r.budget), &r.open.Leaves[f.leaf]
+			c.width = c.leaf.Width()
 		}
-		r.rows = rg.Rows()
-		if skip > 0 {
-			return r.rows.SeekToRow(skip)
-		}
+		r.columns = append(r.columns, c)
+	}
+	if r.left == 0 {
 		return nil
-	})
+	}
+	err := guard(func() error { return r.skip(skip) })
 	return badFile(r.open.path, err)
 }
 
-// batch copies rows out of the reader's buffers: their values into one slab and
-// their bytes into another, so that a batch is few allocations.
-type batch struct {
-	records []Record
-	ends    []int
-	values  []parquet.Value
-	arena   []byte
-	bytes   int
-}
-
-func (b *batch) add(index int64, row parquet.Row, file *File) error {
-	leaves := file.leaves
-	if b.records == nil {
-		b.records = make([]Record, 0, batchRows)
-		b.ends = make([]int, 0, batchRows)
-		b.values = make([]parquet.Value, 0, batchRows*(len(row)+len(file.hive)))
-	}
-	start := len(b.values)
-	size := 0
-	for _, v := range row {
-		rep, def, col := v.RepetitionLevel(), v.DefinitionLevel(), v.Column()
-		if leaves != nil && col >= 0 && col < len(leaves) && leaves[col].to < 0 {
+// skip passes over rows.
+func (r *Reader) skip(rows int64) error {
+	for i := range r.columns {
+		c := &r.columns[i]
+		if c.Column == nil {
 			continue
 		}
-		switch v.Kind() {
-		case parquet.ByteArray:
-			v = parquet.ByteArrayValue(b.copy(v.ByteArray()))
-			size += len(v.ByteArray())
-		case parquet.FixedLenByteArray:
-			v = parquet.FixedLenByteArrayValue(b.copy(v.ByteArray()))
-			size += len(v.ByteArray())
-		case parquet.Int96:
-			v = v.Clone()
+		if err := c.skip(rows); err != nil {
+			return err
 		}
-		if leaves != nil {
-			if col < 0 || col >= len(leaves) {
-				return fmt.Errorf("damaged Parquet data: column %d", col)
-			}
-			m := leaves[col]
-			col = m.to
-			def += m.shift
-		}
-		b.values = append(b.values, v.Level(rep, def, col))
 	}
-	b.values = append(b.values, file.hive...)
-	if leaves != nil {
-		sortByColumn(b.values[start:])
-	}
-	b.bytes += size + (len(row)+len(file.hive))*valueBytes
-	if size > maxRow {
-		return fmt.Errorf("the row has %d bytes", size)
-	}
-	b.records = append(b.records, Record{Index: index})
-	b.ends = append(b.ends, len(b.values))
+	r.left -= rows
 	return nil
 }
 
-func (b *batch) copy(s []byte) []byte {
-	if cap(b.arena)-len(b.arena) < len(s) {
-		b.arena = make([]byte, 0, max(len(s), 64<<10)) // earlier values keep the old one
-	}
-	n := len(b.arena)
-	b.arena = append(b.arena, s...)
-	return b.arena[n:len(b.arena):len(b.arena)]
-}
-
-func (b *batch) finish() []Record {
-	start := 0
-	for i, end := range b.ends {
-		b.records[i].values = b.values[start:end:end]
-		start = end
-	}
-	return b.records
-}
-
-// sortByColumn is a stable insertion sort: rows come nearly sorted.
-func sortByColumn(v []parquet.Value) {
-	for i := 1; i < len(v); i++ {
-		for j := i; j > 0 && v[j].Column() < v[j-1].Column(); j-- {
-			v[j], v[j-1] = v[j-1], v[j]
+// skip passes over rows of one column.
+func (c *column) skip(rows int64) error {
+	for rows > 0 {
+		ok, err := c.more()
+		if err != nil {
+			return err
 		}
+		if !ok {
+			return fmt.Errorf("column %q: %w: it has fewer rows than the row group", c.leaf.Name, pages.ErrDamaged)
+		}
+		// A row is passed when the next one begins.
+		c.pass()
+		for c.leaf.MaxRep > 0 {
+			if ok, err := c.more(); err != nil || !ok || c.w.Rep[c.at] == 0 {
+				if err != nil {
+					return err
+				}
+				break
+			}
+			c.pass()
+		}
+		rows--
 	}
+	return nil
+}
+
+// pass steps over the value at hand.
+func (c *column) pass() {
+	if c.leaf.MaxDef == 0 || c.w.Def[c.at] == c.leaf.MaxDef {
+		c.value++
+	}
+	c.at++
 }

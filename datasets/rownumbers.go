@@ -3,9 +3,8 @@ package datasets
 import (
 	"errors"
 	"fmt"
-	"io"
 
-	"github.com/parquet-go/parquet-go"
+	"glmbatch/datasets/pages"
 )
 
 // RowNumbers calls f with row_index and sample_index of each row of an output file,
@@ -16,40 +15,30 @@ func RowNumbers(path string, f func(row, sample int64) error) error {
 		return err
 	}
 	defer file.Close()
-	root := fileNode(file.File)
-	prefix := file.keyValues()[keyPrefix]
-	rows, samples := numberColumn(root, prefix+"row_index"), numberColumn(root, prefix+"sample_index")
-	if rows == nil || samples == nil {
-		return badFile(path, errors.New("it has no columns row_index and sample_index: it is no output of glmbatch"))
-	}
-	for g, group := range file.RowGroups() {
-		err := guard(func() error {
-			if err := checkGroup(file, g); err != nil {
-				return err
-			}
-			r, err := longs(group.ColumnChunks()[rows.first])
+	return badFile(path, guard(func() error {
+		root := fileNode(file.File)
+		prefix := file.keyValues()[keyPrefix]
+		rows, samples := numberColumn(root, prefix+"row_index"), numberColumn(root, prefix+"sample_index")
+		if rows == nil || samples == nil {
+			return errors.New("it has no columns row_index and sample_index: it is no output of glmbatch")
+		}
+		for g := range file.Groups {
+			r, err := file.longs(g, rows)
 			if err != nil {
 				return err
 			}
-			s, err := longs(group.ColumnChunks()[samples.first])
+			s, err := file.longs(g, samples)
 			if err != nil {
 				return err
-			}
-			if len(r) != len(s) || int64(len(r)) != group.NumRows() {
-				return fmt.Errorf("row group %d has %d rows, %d row and %d sample indexes", g, group.NumRows(), len(r), len(s))
 			}
 			for i := range r {
 				if err := f(r[i], s[i]); err != nil {
 					return err
 				}
 			}
-			return nil
-		})
-		if err != nil {
-			return badFile(path, err)
 		}
-	}
-	return nil
+		return nil
+	}))
 }
 
 // numberColumn is the whole-number column of a name; nil: there is none.
@@ -61,39 +50,16 @@ func numberColumn(root *node, name string) *node {
 	return n
 }
 
-// longs are all values of a column of whole numbers.
-func longs(c parquet.ColumnChunk) ([]int64, error) {
-	pages := c.Pages()
-	defer pages.Close()
-	var all []int64
-	buf := make([]parquet.Value, readRows)
-	for {
-		page, err := pages.ReadPage()
-		if err == io.EOF {
-			return all, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		for values := page.Values(); ; {
-			n, err := values.ReadValues(buf)
-			for _, v := range buf[:n] {
-				if v.Kind() == parquet.Int32 {
-					all = append(all, int64(v.Int32()))
-				} else {
-					all = append(all, v.Int64())
-				}
-			}
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				return nil, err
-			}
-			if n == 0 {
-				return nil, io.ErrNoProgress
-			}
-		}
-		parquet.Release(page)
+// longs are all values of a column of whole numbers in a row group.
+func (p *parquetFile) longs(group int, leaf *node) ([]int64, error) {
+	rows := p.Groups[group].Rows
+	if rows > maxBlockRows {
+		return nil, fmt.Errorf("%d rows in one row group; at most %d can be read", rows, maxBlockRows)
 	}
+	all := make([]int64, rows)
+	err := p.windows(group, leaf, len(all), func(at int, w *pages.Window) error {
+		windowIntegers(leaf, w, all[at:at+w.N], func(v int64) int64 { return v })
+		return nil
+	})
+	return all, err
 }

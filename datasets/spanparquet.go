@@ -2,22 +2,20 @@ package datasets
 
 import (
 	"bytes"
-	"errors"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math"
 
-	"github.com/parquet-go/parquet-go"
+	"glmbatch/datasets/pages"
 )
 
-// parquetSpans reads timelines from Parquet, whole pages at a time where a column
-// is as we write it.
+// parquetSpans reads timelines from Parquet, a window of values at a time.
 type parquetSpans struct {
 	*parquetFile
-	names  *Names
-	groups []parquet.RowGroup
-	leaf   []int // column of the file for each of spanColumns; -1: it lacks
-	buffer []parquet.Value
+	names *Names
+	root  *node
+	leaf  []*node // column of the file for each of spanColumns; nil: it lacks
 }
 
 func openParquetSpans(path string, names *Names, all bool) (spanSource, error) {
@@ -25,216 +23,204 @@ func openParquetSpans(path string, names *Names, all bool) (spanSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &parquetSpans{parquetFile: f, names: names, groups: f.RowGroups()}
-	for _, c := range spanColumns {
-		leaf, err := r.find(c)
-		if err != nil {
-			f.Close()
-			return nil, err
+	r := &parquetSpans{parquetFile: f, names: names}
+	err = guard(func() error {
+		r.root = fileNode(f.File)
+		for _, c := range spanColumns {
+			leaf, err := r.find(c)
+			if err != nil {
+				return err
+			}
+			if c.detail && !all {
+				leaf = nil
+			}
+			r.leaf = append(r.leaf, leaf)
 		}
-		if c.detail && !all {
-			leaf = -1
-		}
-		r.leaf = append(r.leaf, leaf)
+		return nil
+	})
+	if err != nil {
+		f.Close()
+		return nil, err
 	}
 	return r, nil
 }
 
-func (r *parquetSpans) find(c spanColumn) (int, error) {
-	col := r.Root().Column(c.name)
+func (r *parquetSpans) find(c spanColumn) (*node, error) {
+	col := r.root.field(c.name)
 	if col == nil {
 		if c.must {
-			return -1, fmt.Errorf("not a timeline: no column %q", c.name)
+			return nil, fmt.Errorf("not a timeline: no column %q", c.name)
 		}
-		return -1, nil
+		return nil, nil
 	}
-	kind := parquet.Kind(-1)
-	if col.Leaf() && !col.Repeated() {
-		kind = col.Type().Kind()
+	kind := pages.Group
+	if col.leaf && col.rep != repeated {
+		kind = col.typ.kind
 	}
 	switch {
-	case c.text != nil && kind == parquet.ByteArray,
-		c.text == nil && (kind == parquet.Int64 || kind == parquet.Int32):
-		return int(col.Index()), nil
+	case c.text != nil && kind == pages.ByteArray,
+		c.text == nil && (kind == pages.Int64 || kind == pages.Int32):
+		return col, nil
 	}
-	return -1, fmt.Errorf("not a timeline: column %q is %v", c.name, col)
+	return nil, fmt.Errorf("not a timeline: column %q is %s", c.name, signature(col))
 }
 
-func (r *parquetSpans) blocks() int { return len(r.groups) }
+func (r *parquetSpans) blocks() int { return len(r.Groups) }
 
-func (r *parquetSpans) metadata(key string) (string, bool) { return r.Lookup(key) }
+func (r *parquetSpans) metadata(key string) (string, bool) {
+	v, ok := r.keyValues()[key]
+	return v, ok
+}
 
 func (r *parquetSpans) bounds(i int) (lo, hi int64) {
-	if c, ok := r.groups[i].ColumnChunks()[r.leaf[0]].(*parquet.FileColumnChunk); ok {
-		if a, b, ok := c.Bounds(); ok && a.Kind() == parquet.Int64 && a.Int64() <= b.Int64() {
-			return a.Int64(), b.Int64()
+	if step := r.leaf[0]; step.typ.kind == pages.Int64 {
+		c := &r.Groups[i].Chunks[step.first]
+		if len(c.Min) == 8 && len(c.Max) == 8 {
+			if lo, hi = int64(binary.LittleEndian.Uint64(c.Min)), int64(binary.LittleEndian.Uint64(c.Max)); lo <= hi {
+				return lo, hi
+			}
 		}
 	}
 	return math.MinInt64, math.MaxInt64
 }
 
-func (r *parquetSpans) steps(i int, c *SpanColumns) error {
-	if err := checkGroup(r.parquetFile, i); err != nil {
-		return err
+func (r *parquetSpans) rows(i int) (int, error) {
+	rows := r.Groups[i].Rows
+	if rows > maxBlockRows {
+		return 0, fmt.Errorf("%d rows in one row group; at most %d can be read", rows, maxBlockRows)
 	}
-	_, err := r.column(r.groups[i], r.leaf[0], spanColumns[0], c, 0)
+	return int(rows), nil
+}
+
+func (r *parquetSpans) steps(i int, c *SpanColumns) error {
+	rows, err := r.rows(i)
+	if err == nil {
+		err = r.column(i, 0, c, rows)
+	}
 	return err
 }
 
 func (r *parquetSpans) read(i int, c *SpanColumns) error {
-	g := r.groups[i]
-	rows := g.NumRows()
-	if rows > maxBlockRows {
-		return fmt.Errorf("%d rows in one row group; at most %d can be read", rows, maxBlockRows)
-	}
-	if err := checkGroup(r.parquetFile, i); err != nil {
+	rows, err := r.rows(i)
+	if err != nil {
 		return err
 	}
-	for i, col := range spanColumns {
-		n, err := r.column(g, r.leaf[i], col, c, int(rows))
-		if err == nil && n != int(rows) {
-			err = fmt.Errorf("%d values in %d rows", n, rows)
-		}
-		if err != nil {
-			return fmt.Errorf("column %q: %w", col.name, err)
+	for k := range spanColumns {
+		if err := r.column(i, k, c, rows); err != nil {
+			return fmt.Errorf("column %q: %w", spanColumns[k].name, err)
 		}
 	}
 	return nil
 }
 
-func (r *parquetSpans) column(g parquet.RowGroup, leaf int, col spanColumn, c *SpanColumns, rows int) (int, error) {
+// column reads column k of spanColumns of a row group.
+func (r *parquetSpans) column(group, k int, c *SpanColumns, rows int) error {
+	col, leaf := spanColumns[k], r.leaf[k]
 	switch {
 	case col.wide != nil:
 		dst := col.wide(c)
-		*dst = (*dst)[:0]
-		if leaf < 0 {
-			*dst = zeros(*dst, rows)
-			return rows, nil
+		if *dst = zeros(*dst, rows); leaf == nil {
+			return nil
 		}
-		err := eachPage(g.ColumnChunks()[leaf], func(p parquet.Page) error {
-			if plainPage(p) && p.Type().Kind() == parquet.Int64 {
-				data := p.Data()
-				*dst = append(*dst, data.Int64()...)
-				return nil
-			}
-			return r.values(p, func(v parquet.Value) { *dst = append(*dst, integer(v)) })
+		return r.windows(group, leaf, rows, func(at int, w *pages.Window) error {
+			windowIntegers(leaf, w, (*dst)[at:at+w.N], func(v int64) int64 { return v })
+			return nil
 		})
-		return len(*dst), err
 	case col.narrow != nil:
 		dst := col.narrow(c)
-		*dst = (*dst)[:0]
-		if leaf < 0 {
-			*dst = zeros(*dst, rows)
-			return rows, nil
+		if *dst = zeros(*dst, rows); leaf == nil {
+			return nil
 		}
-		err := eachPage(g.ColumnChunks()[leaf], func(p parquet.Page) error {
-			if plainPage(p) && p.Type().Kind() == parquet.Int32 {
-				data := p.Data()
-				*dst = append(*dst, data.Int32()...)
-				return nil
-			}
-			return r.values(p, func(v parquet.Value) { *dst = append(*dst, clamp32(integer(v))) })
+		return r.windows(group, leaf, rows, func(at int, w *pages.Window) error {
+			windowIntegers(leaf, w, (*dst)[at:at+w.N], clamp32)
+			return nil
 		})
-		return len(*dst), err
 	}
 	dst := col.text(c)
-	*dst = (*dst)[:0]
-	if leaf < 0 {
+	*dst = zeros(*dst, rows)
+	if leaf == nil {
 		empty := r.names.Number("")
-		for range rows {
-			*dst = append(*dst, empty)
+		for i := range *dst {
+			(*dst)[i] = empty
 		}
-		return rows, nil
+		return nil
 	}
-	return r.texts(g.ColumnChunks()[leaf], dst)
+	return r.texts(group, leaf, *dst)
 }
 
-// texts reads a text column. A page of dictionary indexes is mapped by a table
-// that is made once a dictionary.
-func (r *parquetSpans) texts(chunk parquet.ColumnChunk, dst *[]int32) (int, error) {
-	var dict parquet.Dictionary
+// windows calls f with all values of a column, which must be one a row.
+func (p *parquetFile) windows(group int, leaf *node, rows int, f func(at int, w *pages.Window) error) error {
+	var budget pages.Budget
+	c := p.Column(group, leaf.first, 8*windowValues, &budget)
+	defer c.Close()
+	at := 0
+	for {
+		w, err := c.Next()
+		if err == io.EOF && at != rows {
+			err = fmt.Errorf("%w: %d values in %d rows", pages.ErrDamaged, at, rows)
+		} else if err == io.EOF {
+			return nil
+		}
+		if err == nil && w.N > rows-at {
+			err = fmt.Errorf("%w: more values than rows", pages.ErrDamaged)
+		}
+		if err == nil {
+			err = f(at, w)
+		}
+		if err != nil {
+			return err
+		}
+		at += w.N
+	}
+}
+
+// windowIntegers puts a window's values into dst, where nulls stay 0.
+func windowIntegers[T any](leaf *node, w *pages.Window, dst []T, narrow func(int64) T) {
+	le := binary.LittleEndian
+	next := 0
+	for i := range dst {
+		if leaf.maxDef > 0 && w.Def[i] < leaf.maxDef {
+			continue
+		}
+		if leaf.typ.kind == pages.Int64 {
+			dst[i] = narrow(int64(le.Uint64(w.Fixed[8*next:])))
+		} else {
+			dst[i] = narrow(int64(int32(le.Uint32(w.Fixed[4*next:]))))
+		}
+		next++
+	}
+}
+
+// texts reads a text column. Dictionary positions are mapped by a table that is
+// made once a dictionary.
+func (r *parquetSpans) texts(group int, leaf *node, dst []int32) error {
+	var dict *pages.Dictionary
 	var table []int32
-	err := eachPage(chunk, func(p parquet.Page) error {
-		d := p.Dictionary()
-		if d == nil || p.NumNulls() > 0 || len(p.DefinitionLevels()) > 0 {
-			last, number := []byte(nil), int32(-1)
-			return r.values(p, func(v parquet.Value) {
-				if b := v.ByteArray(); number < 0 || !bytes.Equal(b, last) {
-					last, number = append(last[:0], b...), r.names.number(b)
+	var last []byte
+	number := int32(-1)
+	return r.windows(group, leaf, len(dst), func(at int, w *pages.Window) error {
+		if w.Dict != nil && w.Dict != dict {
+			dict, table = w.Dict, table[:0]
+			for i := range min(dict.Len(), maxNames+1) {
+				table = append(table, r.names.number(dict.Text(i)))
+			}
+		}
+		next := 0
+		for i := range w.N {
+			switch {
+			case leaf.maxDef > 0 && w.Def[i] < leaf.maxDef:
+				dst[at+i] = r.names.number(nil)
+				continue
+			case w.Dict != nil && int(w.Index[next]) < len(table):
+				dst[at+i] = table[w.Index[next]]
+			default:
+				if v := w.Texts[next]; number < 0 || !bytes.Equal(v, last) {
+					last, number = append(last[:0], v...), r.names.number(v)
 				}
-				*dst = append(*dst, number)
-			})
-		}
-		if d != dict {
-			dict, table = d, table[:0]
-			for i := range d.Len() {
-				table = append(table, r.names.number(d.Index(int32(i)).ByteArray()))
+				dst[at+i] = number
 			}
-		}
-		data := p.Data()
-		for _, i := range data.Int32() {
-			if uint(i) >= uint(len(table)) {
-				return errors.New("dictionary index out of range")
-			}
-			*dst = append(*dst, table[i])
+			next++
 		}
 		return r.names.check()
 	})
-	return len(*dst), err
-}
-
-// values is the way for pages of any other make: nulls, other widths.
-func (r *parquetSpans) values(p parquet.Page, each func(parquet.Value)) error {
-	if r.buffer == nil {
-		r.buffer = make([]parquet.Value, 1024)
-	}
-	for v := p.Values(); ; {
-		n, err := v.ReadValues(r.buffer)
-		for _, x := range r.buffer[:n] {
-			each(x)
-		}
-		if err == io.EOF {
-			return r.names.check()
-		}
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			return io.ErrNoProgress
-		}
-	}
-}
-
-func eachPage(chunk parquet.ColumnChunk, f func(parquet.Page) error) error {
-	pages := chunk.Pages()
-	defer pages.Close()
-	for {
-		p, err := pages.ReadPage()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		err = f(p)
-		parquet.Release(p)
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// plainPage reports whether a page's data are its values.
-func plainPage(p parquet.Page) bool {
-	return p.Dictionary() == nil && len(p.DefinitionLevels()) == 0
-}
-
-func integer(v parquet.Value) int64 {
-	switch v.Kind() {
-	case parquet.Int64:
-		return v.Int64()
-	case parquet.Int32:
-		return int64(v.Int32())
-	}
-	return 0
 }

@@ -82,5 +82,5 @@ func (in *Input) Close() error {
 
 // tableOf is the schema of files whose rows are all ours to give.
 func tableOf(root *node, meta map[string]string) *Output {
-	return &Output{inputs: root.leaves, schema: parquet.NewSchema("schema", root), meta: meta}
+	return &Output{root: root, inputs: root.leaves, schema: parquet.NewSchema("schema", root), meta: meta}
 }

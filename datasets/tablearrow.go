@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
+	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -13,8 +13,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/float16"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/apache/arrow/go/v17/arrow/memory"
-	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/format"
+
+	"glmbatch/datasets/pages"
 )
 
 // WriteArrow writes all rows to w as an Arrow IPC stream. Types are those that the
@@ -77,7 +77,7 @@ func arrowField(n *node) (arrow.Field, error) {
 		if f.Type = arrowLeaf(n); f.Type == nil {
 			err = fmt.Errorf("there is no Arrow type for %s", signature(n))
 		}
-	case isList(n):
+	case n.isList():
 		list := n.child(0)
 		var elem arrow.Field
 		if e := element(list); e == list {
@@ -88,7 +88,7 @@ func arrowField(n *node) (arrow.Field, error) {
 			elem, err = arrowField(e)
 		}
 		f.Type = arrow.ListOfField(elem)
-	case isMap(n):
+	case n.isMap():
 		entries := n.child(0)
 		var key, item arrow.Field
 		if key, err = arrowField(entries.child(0)); err == nil {
@@ -113,83 +113,67 @@ func arrowField(n *node) (arrow.Field, error) {
 	return f, err
 }
 
-func isList(n *node) bool {
-	return len(n.fields) == 1 && n.child(0).rep == repeated && isLogical(n, "LIST")
-}
-
-func isMap(n *node) bool {
-	return len(n.fields) == 1 && n.child(0).rep == repeated && len(n.child(0).fields) == 2 && isLogical(n, "MAP")
-}
-
 // arrowLeaf is the Arrow type of a leaf; nil: there is none.
 func arrowLeaf(n *node) arrow.DataType {
-	if n.isNull() {
+	units := [...]arrow.TimeUnit{arrow.Second, arrow.Second, arrow.Millisecond, arrow.Microsecond, arrow.Nanosecond}
+	l := n.typ.logical
+	switch l.Class {
+	case pages.String, pages.Enum, pages.JSON:
+		return arrow.BinaryTypes.String
+	case pages.Integer:
+		signed := [...]arrow.DataType{arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64}
+		unsigned := [...]arrow.DataType{arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Uint64}
+		for i, bits := range []int8{8, 16, 32, 64} {
+			if bits == l.Bits && l.Unsigned {
+				return unsigned[i]
+			} else if bits == l.Bits {
+				return signed[i]
+			}
+		}
+		return nil
+	case pages.Decimal:
+		if l.Precision > 38 {
+			return &arrow.Decimal256Type{Precision: l.Precision, Scale: l.Scale}
+		}
+		return &arrow.Decimal128Type{Precision: l.Precision, Scale: l.Scale}
+	case pages.Date:
+		return arrow.FixedWidthTypes.Date32
+	case pages.Time:
+		if l.Unit == pages.Millis {
+			return arrow.FixedWidthTypes.Time32ms
+		}
+		return &arrow.Time64Type{Unit: units[l.Unit]}
+	case pages.Timestamp:
+		t := &arrow.TimestampType{Unit: units[l.Unit]}
+		if l.UTC {
+			t.TimeZone = "UTC"
+		}
+		return t
+	case pages.Half:
+		return arrow.FixedWidthTypes.Float16
+	case pages.Null:
 		return arrow.Null
 	}
-	if isHalf(n) {
-		return arrow.FixedWidthTypes.Float16
-	}
-	var logical any
-	if lt := n.typ.LogicalType(); lt != nil {
-		logical = lt.Value
-	}
-	unit := func(u format.TimeUnit) arrow.TimeUnit {
-		switch u.Value.(type) {
-		case *format.MilliSeconds:
-			return arrow.Millisecond
-		case *format.MicroSeconds:
-			return arrow.Microsecond
-		}
-		return arrow.Nanosecond
-	}
-	switch t := logical.(type) {
-	case *format.IntType:
-		ints := map[int8][2]arrow.DataType{8: {arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Int8}, 16: {arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Int16},
-			32: {arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int32}, 64: {arrow.PrimitiveTypes.Uint64, arrow.PrimitiveTypes.Int64}}
-		if t.IsSigned {
-			return ints[t.BitWidth][1]
-		}
-		return ints[t.BitWidth][0]
-	case *format.DecimalType:
-		if t.Precision > 38 {
-			return &arrow.Decimal256Type{Precision: t.Precision, Scale: t.Scale}
-		}
-		return &arrow.Decimal128Type{Precision: t.Precision, Scale: t.Scale}
-	case *format.DateType:
-		return arrow.FixedWidthTypes.Date32
-	case *format.TimeType:
-		if u := unit(t.Unit); u != arrow.Millisecond {
-			return &arrow.Time64Type{Unit: u}
-		}
-		return arrow.FixedWidthTypes.Time32ms
-	case *format.TimestampType:
-		typ := &arrow.TimestampType{Unit: unit(t.Unit)}
-		if t.IsAdjustedToUTC {
-			typ.TimeZone = "UTC"
-		}
-		return typ
-	case *format.StringType, *format.EnumType, *format.JsonType:
-		return arrow.BinaryTypes.String
-	}
-	switch n.typ.Kind() {
-	case parquet.Boolean:
+	switch n.typ.kind {
+	case pages.Boolean:
 		return arrow.FixedWidthTypes.Boolean
-	case parquet.Int32:
+	case pages.Int32:
 		return arrow.PrimitiveTypes.Int32
-	case parquet.Int64:
+	case pages.Int64:
+		if n.typ.duration != pages.NoUnit {
+			return &arrow.DurationType{Unit: units[n.typ.duration]}
+		}
 		return arrow.PrimitiveTypes.Int64
-	case parquet.Int96:
+	case pages.Int96:
 		return arrow.FixedWidthTypes.Timestamp_ns
-	case parquet.Float:
+	case pages.Float:
 		return arrow.PrimitiveTypes.Float32
-	case parquet.Double:
+	case pages.Double:
 		return arrow.PrimitiveTypes.Float64
-	case parquet.ByteArray:
+	case pages.ByteArray:
 		return arrow.BinaryTypes.Binary
-	case parquet.FixedLenByteArray:
-		return &arrow.FixedSizeBinaryType{ByteWidth: n.typ.Length()}
 	}
-	return nil
+	return &arrow.FixedSizeBinaryType{ByteWidth: int(n.typ.length)}
 }
 
 // arrowBuilder puts one nested value together, as [assembler] does for JSON.
@@ -197,25 +181,25 @@ type arrowBuilder struct{ assembler }
 
 // buildArrow appends a record's value of a column.
 func buildArrow(b array.Builder, n *node, r Record) error {
-	a := arrowBuilder{assembler{pos: make([]int, n.leaves), cols: make([][]parquet.Value, n.leaves), base: n.first}}
-	for i := range a.cols {
-		a.cols[i] = r.column(n.first + i)
+	a := arrowBuilder{assembler{base: n.first}}
+	for _, leaf := range n.leafNodes() {
+		a.cols = append(a.cols, r.cells(leaf))
 	}
 	a.add(b, n, 0)
 	return a.err
 }
 
 // add appends the value of n, whose parent is at repetition level rep.
-func (a *arrowBuilder) add(b array.Builder, n *node, rep int) {
-	v, ok := a.peek(n)
+func (a *arrowBuilder) add(b array.Builder, n *node, rep uint8) {
+	v := a.peek(n)
 	switch {
-	case !ok:
+	case v == nil:
 		return
 	case n.rep == repeated:
 		list := b.(*array.ListBuilder)
 		list.Append(true)
 		a.each(n, rep, func() { a.there(list.ValueBuilder(), n, rep+1) })
-	case n.rep == optional && v.DefinitionLevel() < n.maxDef:
+	case n.rep == optional && v.def < n.maxDef:
 		a.skip(n)
 		b.AppendNull()
 	default:
@@ -224,19 +208,23 @@ func (a *arrowBuilder) add(b array.Builder, n *node, rep int) {
 }
 
 // there appends a value that is there.
-func (a *arrowBuilder) there(b array.Builder, n *node, rep int) {
+func (a *arrowBuilder) there(b array.Builder, n *node, rep uint8) {
 	switch {
 	case n.leaf:
-		v, _ := a.peek(n)
-		a.skip(n)
-		if v.IsNull() {
+		c := a.peek(n)
+		if c == nil {
+			return
+		}
+		v := c.value
+		c.next()
+		if v == nil {
 			b.AppendNull()
 			return
 		}
-		if err := appendLeaf(b, v); err != nil {
+		if err := appendLeaf(b, n.typ.kind, v); err != nil {
 			a.fail(err)
 		}
-	case isList(n):
+	case n.isList():
 		list := b.(*array.ListBuilder)
 		list.Append(true)
 		elem := element(n.child(0))
@@ -247,7 +235,7 @@ func (a *arrowBuilder) there(b array.Builder, n *node, rep int) {
 				a.add(list.ValueBuilder(), elem, rep+1)
 			}
 		})
-	case isMap(n):
+	case n.isMap():
 		m := b.(*array.MapBuilder)
 		m.Append(true)
 		a.each(n.child(0), rep, func() {
@@ -263,8 +251,9 @@ func (a *arrowBuilder) there(b array.Builder, n *node, rep int) {
 	}
 }
 
-// appendLeaf appends a Parquet value to a builder of the type of [arrowLeaf].
-func appendLeaf(b array.Builder, v parquet.Value) error {
+// appendLeaf appends a packed value to a builder of the type of [arrowLeaf].
+func appendLeaf(b array.Builder, kind pages.Kind, packed []byte) error {
+	v := libraryValue(kind, packed)
 	switch b := b.(type) {
 	case *array.BooleanBuilder:
 		b.Append(v.Boolean())
@@ -302,20 +291,23 @@ func appendLeaf(b array.Builder, v parquet.Value) error {
 		b.Append(arrow.Time32(v.Int32()))
 	case *array.Time64Builder:
 		b.Append(arrow.Time64(v.Int64()))
+	case *array.DurationBuilder:
+		b.Append(arrow.Duration(v.Int64()))
 	case *array.TimestampBuilder:
-		if v.Kind() == parquet.Int96 {
-			b.Append(arrow.Timestamp(int96Time(v.Int96()).UnixNano()))
+		if kind == pages.Int96 {
+			day, ns := int96(packed)
+			b.Append(arrow.Timestamp(time.Unix(day*86400, ns).UnixNano()))
 			return nil
 		}
 		b.Append(arrow.Timestamp(v.Int64()))
 	case *array.Decimal128Builder:
-		n := decimalOf(v)
+		n := unscaled(kind, packed)
 		if n.BitLen() > 127 {
 			return errors.New("a decimal has more digits than its type")
 		}
 		b.Append(decimal128.FromBigInt(n))
 	case *array.Decimal256Builder:
-		n := decimalOf(v)
+		n := unscaled(kind, packed)
 		if n.BitLen() > 255 {
 			return errors.New("a decimal has more digits than its type")
 		}
@@ -324,20 +316,4 @@ func appendLeaf(b array.Builder, v parquet.Value) error {
 		return fmt.Errorf("no builder for %s", v.Kind())
 	}
 	return nil
-}
-
-// decimalOf is a decimal without its scale.
-func decimalOf(v parquet.Value) *big.Int {
-	switch v.Kind() {
-	case parquet.Int32:
-		return big.NewInt(int64(v.Int32()))
-	case parquet.Int64:
-		return big.NewInt(v.Int64())
-	}
-	b := v.ByteArray()
-	n := new(big.Int).SetBytes(b)
-	if len(b) > 0 && b[0]&0x80 != 0 {
-		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
-	}
-	return n
 }

@@ -32,7 +32,7 @@ type modelFit struct {
 
 // fit compares what the model needs with what the device has.
 func fit(f *doctorFlags, d *diagnosis) (*modelFit, error) {
-	c, need, missing, err := f.memory()
+	c, need, wrong, err := f.memory()
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func fit(f *doctorFlags, d *diagnosis) (*modelFit, error) {
 	m.Tokens = max(0, room/max(token, 1)/kernels.PageTokens*kernels.PageTokens)
 	switch {
 	case m.Fault != "":
-	case missing > 0:
-		m.Fault, m.way = fmt.Sprintf("%d weights are missing or unreadable", missing), "glmbatch model inspect "+m.Name+" names them"
+	case wrong != nil:
+		m.Fault, m.way = wrong.Error(), "glmbatch model inspect "+m.Name+" says more"
 	case m.Memory == 0:
 		m.Fault = "its memory is not known"
 	case m.Tokens == 0:
@@ -106,22 +106,22 @@ func (m *modelFit) remedy(device string) string {
 	return "try " + strings.Join(append(ways, "more memory", "a smaller model"), ", ")
 }
 
-// memory returns the config, what it takes, and how many weights are missing.
-func (f *doctorFlags) memory() (c glm5.Config, m rankMemory, missing int, err error) {
+// memory returns the config, what it takes, and what keeps the weights from running.
+func (f *doctorFlags) memory() (c glm5.Config, m rankMemory, wrong, err error) {
 	if f.config != "" {
 		_, c, err = synthConfig(&synthOptions{Config: f.config, Scale: 1, MTP: true})
 		if err != nil {
-			return c, m, 0, withCode(exitInput, err)
+			return c, m, nil, withCode(exitInput, err)
 		}
-		return c, memoryPlanned(&c, f.tp), 0, nil
+		return c, memoryPlanned(&c, f.tp), nil, nil
 	}
 	ck, c, err := openModel(f.model)
 	if err != nil {
-		return c, m, 0, err
+		return c, m, nil, err
 	}
 	defer ck.Close()
 	v := c.Cover(ck)
-	return c, memoryOf(&v, f.tp, kernels.BF16), len(v.Missing) + len(v.Unread), nil
+	return c, memoryOf(&v, f.tp, kernels.BF16), v.Check(glm5.Options{}), nil
 }
 
 // workingFolder is where outputs go that have no other place.

@@ -43,6 +43,7 @@ func openModel(dir string) (*checkpoint.Checkpoint, glm5.Config, error) {
 	if err != nil {
 		return nil, c, withCode(exitInput, errors.Join(fmt.Errorf("reading %s: %w", dir, err), ck.Close()))
 	}
+	c.Untie(ck)
 	return ck, c, nil
 }
 
@@ -51,7 +52,7 @@ func openCheckpoint(dir string) (*checkpoint.Checkpoint, error) {
 	if isDemo(dir) {
 		return checkpoint.FromFiles(demo.Files())
 	}
-	return checkpoint.Open(dir)
+	return checkpoint.Open(dir, glm5.Accept)
 }
 
 // isDemo reports whether dir names the demo checkpoint: there is no such folder.

@@ -117,8 +117,13 @@ type inspection struct {
 
 	Missing        []string `json:"missing"`
 	Unreadable     []string `json:"unreadable"`
+	Fused          []string `json:"fused"`   // experts of a layer in one tensor
+	Skipped        []string `json:"skipped"` // they would change what is computed
 	Unused         []string `json:"unused"`
+	Notes          []string `json:"notes"`
 	Contradictions []string `json:"contradictions"`
+
+	wrong error // why it cannot be run; nil: it can
 }
 
 // partRow sums the weights of one part of the model, or of all prediction layers.
@@ -163,9 +168,11 @@ func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) (*insp
 		Dir: ck.Name, Architecture: c.Architecture, Hash: hash, Files: len(ck.Files()), FileBytes: ck.Bytes(),
 		Layers: c.Layers, MTPLayers: c.MTPLayers, HasMTP: cover.HasMTP, Hidden: c.Hidden, Vocab: c.Vocab, Context: c.MaxPositions,
 		Heads: c.Heads, Latent: c.KVLoRA, Rope: c.QKRope, IndexTopK: c.IndexTopK, Experts: c.Experts, ExpertsPerToken: c.ExpertsPerToken,
-		Missing: cover.Missing, Unreadable: cover.Unread, Unused: cover.Unused, Contradictions: cover.Contradictions,
+		Missing: cover.Missing, Unreadable: cover.Unread, Fused: cover.Fused, Skipped: cover.Skipped, Unused: cover.Unused,
+		Notes: cover.Notes, Contradictions: cover.Contradictions,
+		wrong: cover.Check(glm5.Options{}),
 	}
-	for _, list := range []*[]string{&r.Missing, &r.Unreadable, &r.Unused, &r.Contradictions} {
+	for _, list := range []*[]string{&r.Missing, &r.Unreadable, &r.Fused, &r.Skipped, &r.Unused, &r.Notes, &r.Contradictions} {
 		if *list == nil {
 			*list = []string{} // [] in JSON, not null
 		}
@@ -182,7 +189,7 @@ func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) (*insp
 	for _, s := range cover.Weights {
 		var share int64
 		if r.Rank.Fault == "" {
-			share = s.Share(o.TP)
+			share = s.Loaded(o.TP, kernels.BF16)
 		}
 		part := string(s.Part)
 		if s.MTP {
@@ -229,16 +236,16 @@ func (r *inspection) add(part string, s *glm5.Stored) {
 	}
 	p := &r.Parts[i]
 	p.Weights, p.Params, p.Bytes = p.Weights+1, p.Params+s.Params(), p.Bytes+s.Bytes
-	if s.Format == kernels.FP4 {
+	if s.File == kernels.FP4 {
 		p.FP4++
 	}
-	if !slices.Contains(p.Formats, s.Format) {
-		p.Formats = append(p.Formats, s.Format)
+	if !slices.Contains(p.Formats, s.File) {
+		p.Formats = append(p.Formats, s.File)
 	}
-	i = slices.IndexFunc(r.Formats, func(f formatRow) bool { return f.Format == s.Format })
+	i = slices.IndexFunc(r.Formats, func(f formatRow) bool { return f.Format == s.File })
 	if i < 0 {
 		i = len(r.Formats)
-		r.Formats = append(r.Formats, formatRow{Format: s.Format})
+		r.Formats = append(r.Formats, formatRow{Format: s.File})
 	}
 	f := &r.Formats[i]
 	f.Weights, f.Params, f.Bytes = f.Weights+1, f.Params+s.Params(), f.Bytes+s.Bytes
@@ -247,8 +254,8 @@ func (r *inspection) add(part string, s *glm5.Stored) {
 // verdict is why the model cannot be run; nil: it can.
 func (r *inspection) verdict() error {
 	var why []string
-	if n := len(r.Missing) + len(r.Unreadable); n > 0 {
-		why = append(why, fmt.Sprintf("%d weights are missing or unreadable", n))
+	if r.wrong != nil {
+		why = append(why, r.wrong.Error())
 	}
 	if r.Rank.Fault != "" {
 		why = append(why, fmt.Sprintf("%d ranks cannot share it, try a smaller --tp", r.Rank.TP))

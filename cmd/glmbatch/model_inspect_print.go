@@ -58,9 +58,12 @@ func (r *inspection) print(out io.Writer) error {
 
 	r.problems(out, "missing weights", r.Missing)
 	r.problems(out, "unreadable weights", r.Unreadable)
+	r.problems(out, "experts of a layer in one tensor", r.Fused)
+	r.problems(out, "tensors that would change what is computed", r.Skipped)
 	r.problems(out, "unused tensors", r.Unused)
 	r.problems(out, "contradictions", r.Contradictions)
-	if len(r.Missing)+len(r.Unreadable)+len(r.Unused)+len(r.Contradictions) == 0 {
+	r.problems(out, "notes", r.Notes)
+	if len(r.Missing)+len(r.Unreadable)+len(r.Fused)+len(r.Skipped)+len(r.Unused)+len(r.Contradictions)+len(r.Notes) == 0 {
 		_, err := fmt.Fprintln(out, "\nnothing is missing, unused or contradictory")
 		return err
 	}

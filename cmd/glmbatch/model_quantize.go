@@ -24,11 +24,12 @@ type quantizeOptions struct {
 func newModelQuantizeCommand() *cobra.Command {
 	var o quantizeOptions
 	c := &cobra.Command{
-		Use:   "quantize BF16DIR --out DIR",
-		Short: "Write the NVFP4 form of a BF16 checkpoint",
+		Use:   "quantize DIR --out DIR",
+		Short: "Write the NVFP4 form of a BF16 or FP8 checkpoint",
 		Long: `quantize writes the routed experts of the main layers as NVFP4 in ModelOpt's form,
 as NVIDIA's releases have them, and copies everything else byte for byte: other
-weights, tokenizer, chat template, generation settings.
+weights, tokenizer, chat template, generation settings. FP8 weights that stay are
+written as BF16.
 
 Scales and rounding are ModelOpt's: a global scale of amax/2688, shared by gate
 and up of an expert; a block scale of amax/(6 global), from 2^-9 to 448, rounded to

@@ -26,10 +26,11 @@ type quantizer struct {
 }
 
 // quantizeJob is what one goroutine does at a time: Linears that share a global
-// scale, or a tensor to copy.
+// scale, a tensor to copy, or an FP8 weight to write as BF16.
 type quantizeJob struct {
 	linears []checkpoint.Linear
 	copied  *checkpoint.Tensor
+	widened *checkpoint.Linear
 }
 
 func newQuantizer(ck *checkpoint.Checkpoint, c *glm5.Config, include []string, input float32) (*quantizer, error) {
@@ -39,8 +40,8 @@ func newQuantizer(ck *checkpoint.Checkpoint, c *glm5.Config, include []string, i
 		}
 	}
 	cover := c.Cover(ck)
-	if n := len(cover.Missing) + len(cover.Unread); n > 0 {
-		return nil, fmt.Errorf("%d weights are missing or unreadable; 'glmbatch model inspect %s' lists them", n, ck.Name)
+	if err := cover.Check(glm5.Options{}); err != nil {
+		return nil, fmt.Errorf("%w; 'glmbatch model inspect %s' says more", err, ck.Name)
 	}
 	q := &quantizer{ck: ck, input: input, chosen: map[string]int{}, total: len(cover.Weights)}
 	hits := make([]int, len(include))
@@ -55,6 +56,11 @@ func newQuantizer(ck *checkpoint.Checkpoint, c *glm5.Config, include []string, i
 			}
 		}
 		if !want {
+			if s.File == kernels.FP8 {
+				if err := q.widen(s.Module(), names); err != nil {
+					return nil, err
+				}
+			}
 			continue
 		}
 		switch {
@@ -100,7 +106,7 @@ func (q *quantizer) choose(module string, names map[string]bool) error {
 	if err != nil {
 		return err
 	}
-	names[module+".weight"] = true
+	q.replace(&l, names)
 	q.count++
 	q.entries = append(q.entries, fp4Entries(module, l.Rows, l.Cols, q.input > 0)...)
 	if at, ok := strings.CutSuffix(module, "up_proj"); ok {
@@ -115,6 +121,28 @@ func (q *quantizer) choose(module string, names map[string]bool) error {
 	return nil
 }
 
+// widen adds an FP8 weight that is not to be NVFP4: what is written has one form of
+// quantisation.
+func (q *quantizer) widen(module string, names map[string]bool) error {
+	l, err := q.ck.Linear(module)
+	if err != nil {
+		return err
+	}
+	q.replace(&l, names)
+	q.entries = append(q.entries, checkpoint.Entry{Name: module + ".weight", DType: checkpoint.BF16, Shape: []int{l.Rows, l.Cols}})
+	q.jobs = append(q.jobs, quantizeJob{widened: &l})
+	return nil
+}
+
+// replace notes the tensors of a weight that is written anew. Scales of FP8
+// activations go with it.
+func (q *quantizer) replace(l *checkpoint.Linear, names map[string]bool) {
+	for _, part := range l.Tensors() {
+		names[part] = true
+	}
+	names[l.Name+".input_scale"] = true
+}
+
 func (q *quantizer) quantizes(t *glm5.Tensor) bool { _, ok := q.chosen[t.Module()]; return ok }
 
 func (q *quantizer) write(ctx context.Context, w *checkpoint.Writer) error {
@@ -122,19 +150,42 @@ func (q *quantizer) write(ctx context.Context, w *checkpoint.Writer) error {
 		if t := q.jobs[i].copied; t != nil {
 			return q.copy(ctx, w, t)
 		}
+		if l := q.jobs[i].widened; l != nil {
+			return q.wide(ctx, w, l)
+		}
 		return q.quantize(ctx, w, q.jobs[i].linears)
 	})
 }
 
 func (q *quantizer) copy(ctx context.Context, w *checkpoint.Writer, t *checkpoint.Tensor) error {
-	if _, err := q.ck.Tensor(t.Name); err != nil { // it was truncated since
-		return err
-	}
-	for at := 0; at < len(t.Data); at += chunk {
+	b := make([]byte, min(chunk, t.Size()))
+	for at := int64(0); at < t.Size(); at += chunk {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		if err := w.Write(t.Name, int64(at), t.Data[at:min(at+chunk, len(t.Data))]); err != nil {
+		b = b[:min(chunk, t.Size()-at)]
+		if err := t.Read(b, at); err != nil {
+			return err
+		}
+		if err := w.Write(t.Name, at, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wide writes a weight as BF16, some rows at a time.
+func (q *quantizer) wide(ctx context.Context, w *checkpoint.Writer, l *checkpoint.Linear) error {
+	n := max(1, chunk/2/max(l.Cols, 1))
+	for row := 0; row < l.Rows; row += n {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		m, err := l.Slice(row, min(row+n, l.Rows), 0, l.Cols)
+		if err != nil {
+			return err
+		}
+		if err := w.Write(l.Name+".weight", 2*int64(row)*int64(l.Cols), m.Data); err != nil {
 			return err
 		}
 	}

@@ -28,12 +28,7 @@ func memoryOf(v *glm5.Coverage, tp int, dense kernels.Format) rankMemory {
 		if s.MTP {
 			continue
 		}
-		share := s.Share(tp)
-		if f := s.Runs(s.Format, dense); f != s.Format {
-			rows, cols := s.Tensor.Share(tp)
-			share = kernels.WeightBytes(f, int64(rows), int64(cols))
-		}
-		m.add(&s.Tensor, share)
+		m.add(&s.Tensor, s.Loaded(tp, dense))
 	}
 	return m
 }

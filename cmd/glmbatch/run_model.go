@@ -64,6 +64,9 @@ func (r *runFlags) openModel() (*openedModel, error) {
 		err = m.config.CheckTP(r.tp)
 	}
 	if err == nil {
+		err = m.config.Check(m.ck, glm5.Options{Act: glm5.Act(r.act)})
+	}
+	if err == nil {
 		m.text, err = pipeline.LoadText(files)
 	}
 	if err == nil {

@@ -3,13 +3,12 @@ package checkpoint
 import (
 	"cmp"
 	"slices"
-	"unsafe"
 )
 
 // ahead is a part of a file that will be read.
 type ahead struct {
 	file   *file
-	lo, hi int
+	lo, hi int64
 }
 
 // ReadAhead asks the system to bring tensors to memory that will be read soon, and
@@ -19,11 +18,10 @@ func (c *Checkpoint) ReadAhead(names []string) {
 	var parts []ahead
 	for _, n := range names {
 		t := c.tensors[n]
-		if t == nil || t.file == nil || t.file.f == nil || len(t.Data) == 0 { // in memory already
+		if t == nil || t.file == nil || t.file.f == nil || t.Size() == 0 { // in memory already
 			continue
 		}
-		lo := int(uintptr(unsafe.Pointer(unsafe.SliceData(t.Data))) - uintptr(unsafe.Pointer(unsafe.SliceData(t.file.data))))
-		parts = append(parts, ahead{t.file, lo, lo + len(t.Data)})
+		parts = append(parts, ahead{t.file, t.at, t.at + t.Size()})
 	}
 	slices.SortFunc(parts, func(a, b ahead) int {
 		return cmp.Or(cmp.Compare(a.file.name, b.file.name), cmp.Compare(a.lo, b.lo))
@@ -33,7 +31,7 @@ func (c *Checkpoint) ReadAhead(names []string) {
 		for i++; i < len(parts) && parts[i].file == p.file && parts[i].lo-p.hi < nearby; i++ {
 			p.hi = max(p.hi, parts[i].hi)
 		}
-		willNeed(p.file.data, p.lo, p.hi)
+		willNeed(p.file.f, p.lo, p.hi)
 	}
 }
 

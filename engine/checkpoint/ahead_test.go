@@ -28,7 +28,7 @@ func TestReadAhead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(a.Data) != string(b.Data) {
+		if string(contents(t, a)) != string(contents(t, b)) {
 			t.Errorf("%s differs", n)
 		}
 	}

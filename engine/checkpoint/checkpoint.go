@@ -25,10 +25,11 @@ const maxConfig = 16 << 20 // bytes of a configuration file
 var ErrMissing = errors.New("not in the checkpoint")
 
 // Checkpoint is an open model folder. Its methods may be called from any number
-// of goroutines, but for Close. What they return may be views of the files:
-// none is valid after Close, and none may be written to.
+// of goroutines, but for Close. What they return may be views of files in memory:
+// none may be written to.
 type Checkpoint struct {
 	Name     string // the folder, for messages
+	Dir      string // where the files are: Name, or a snapshot in it; "": in memory
 	config   []byte
 	files    []*file // by name
 	tensors  map[string]*Tensor
@@ -37,30 +38,39 @@ type Checkpoint struct {
 	warnings []string
 }
 
-// source is where a checkpoint's files are. Both give fs.ErrNotExist.
+// source is where a checkpoint's files are. small and open give fs.ErrNotExist.
 type source struct {
 	name  string
 	small func(name string) ([]byte, error)
 	open  func(name string) (*file, error)
+	list  func() []string
 }
 
-// Open opens a model folder. It reads the headers of the weight files, none of
-// their data.
-func Open(dir string) (*Checkpoint, error) {
-	if info, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("opening checkpoint: %w", err)
-	} else if !info.IsDir() {
-		return nil, fmt.Errorf("opening checkpoint: %s is a file; give the folder that has %s", dir, ConfigFile)
+// Accept looks at config.json before anything else is read. Its error ends Open: that
+// a folder is of another model is said first. needs says which tensors matter; nil:
+// all do.
+type Accept func(config []byte) (needs func(tensor string) bool, err error)
+
+// Open opens a model folder, or a model's folder in Hugging Face's cache. It reads
+// the headers of the weight files, none of their data. accept is one or none.
+func Open(dir string, accept ...Accept) (*Checkpoint, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, notFolder(dir, err)
+	}
+	at, err := snapshot(dir)
+	if err != nil {
+		return nil, err
 	}
 	return open(source{
 		name:  dir,
-		small: func(name string) ([]byte, error) { return readSmall(filepath.Join(dir, name), maxHeader) },
-		open:  func(name string) (*file, error) { return openFile(filepath.Join(dir, name), name) },
-	})
+		small: func(name string) ([]byte, error) { return readSmall(filepath.Join(at, name), maxHeader) },
+		open:  func(name string) (*file, error) { return openFile(filepath.Join(at, name), name) },
+		list:  func() []string { return list(at) },
+	}, at, accept)
 }
 
 // FromFiles opens a checkpoint whose files, by name, are in memory.
-func FromFiles(files map[string][]byte) (*Checkpoint, error) {
+func FromFiles(files map[string][]byte, accept ...Accept) (*Checkpoint, error) {
 	find := func(name string) ([]byte, error) {
 		if b, ok := files[name]; ok {
 			return b, nil
@@ -72,9 +82,10 @@ func FromFiles(files map[string][]byte) (*Checkpoint, error) {
 		small: find,
 		open: func(name string) (*file, error) {
 			b, err := find(name)
-			return &file{name: name, data: b}, err
+			return &file{name: name, memory: b, size: int64(len(b))}, err
 		},
-	})
+		list: func() []string { return slices.Sorted(maps.Keys(files)) },
+	}, "", accept)
 }
 
 // FromTensors makes a checkpoint of tensors in memory, which may be views of the
@@ -97,32 +108,42 @@ func FromTensors(name string, config []byte, tensors []Tensor) (*Checkpoint, err
 	return c, nil
 }
 
-func open(src source) (_ *Checkpoint, err error) {
-	c := &Checkpoint{Name: src.name, tensors: map[string]*Tensor{}}
+func open(src source, dir string, accept []Accept) (_ *Checkpoint, err error) {
+	c := &Checkpoint{Name: src.name, Dir: dir, tensors: map[string]*Tensor{}}
 	defer func() {
 		if err != nil {
 			c.Close()
 			err = fmt.Errorf("opening checkpoint %s: %w", src.name, err)
 		}
 	}()
-	if c.config, err = src.small(ConfigFile); err != nil {
+	if err := c.readConfig(src); err != nil {
 		return nil, err
 	}
-	if len(c.config) > maxConfig {
-		return nil, fmt.Errorf("%s has %d bytes, a config has at most %d", ConfigFile, len(c.config), maxConfig)
+	needs := func(string) bool { return true }
+	for _, a := range accept {
+		n, err := a(c.config)
+		if err != nil {
+			return nil, err
+		}
+		if n != nil {
+			needs = n
+		}
 	}
 	extra, err := src.small(QuantFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	index, err := readIndex(src)
+	if what := foreign(extra[:min(len(extra), sniffed)]); what != "" {
+		return nil, fmt.Errorf("%s is %s", QuantFile, what)
+	}
+	if c.quant, err = parseQuantization(c.config, extra); err != nil {
+		return nil, err
+	}
+	index, missing, err := readIndex(src)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.openFiles(src, index); err != nil {
-		return nil, err
-	}
-	if c.quant, err = parseQuantization(c.config, extra); err != nil {
+	if err := c.openFiles(src, index, missing, needs); err != nil {
 		return nil, err
 	}
 	c.names = slices.Sorted(maps.Keys(c.tensors))
@@ -131,25 +152,49 @@ func open(src source) (_ *Checkpoint, err error) {
 	return c, nil
 }
 
+func (c *Checkpoint) readConfig(src source) (err error) {
+	c.config, err = src.small(ConfigFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: %w", absent(src.list()), fs.ErrNotExist)
+	case err != nil:
+		return err
+	case len(c.config) > maxConfig:
+		return fmt.Errorf("%s has %d bytes, a config has at most %d", ConfigFile, len(c.config), maxConfig)
+	}
+	if what := foreign(c.config[:min(len(c.config), sniffed)]); what != "" {
+		return fmt.Errorf("%s is %s", ConfigFile, what)
+	}
+	return nil
+}
+
 // openFiles opens the index's files and takes from each what the index says it has.
-func (c *Checkpoint) openFiles(src source, index index) error {
+func (c *Checkpoint) openFiles(src source, index index, gone []string, needs func(string) bool) error {
 	var missing faults
+	for _, name := range gone {
+		missing.add("%s", name)
+	}
 	for _, name := range index.files {
 		f, err := src.open(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			missing.add("%s", name)
+			if index.wanted(name, needs) {
+				missing.add("%s", name)
+			} else {
+				c.warnings = append(c.warnings, fmt.Sprintf("%s is missing; nothing that is needed is in it", name))
+			}
 			continue
 		}
 		if err != nil {
 			return err
 		}
 		c.files = append(c.files, f)
-		header, data, err := readHeader(f)
-		if err != nil {
+		if missing.n > 0 { // only how many more are missing is still of interest
+			continue
+		}
+		if err := f.readHeader(); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		f.header = header
-		tensors, err := parseHeader(header, data)
+		tensors, err := f.entries()
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -158,7 +203,11 @@ func (c *Checkpoint) openFiles(src source, index index) error {
 		}
 	}
 	if missing.n > 0 {
-		return fmt.Errorf("%d of %d weight files are missing, download them: %s: %w", missing.n, len(index.files), missing.String(), fs.ErrNotExist)
+		half := ""
+		if n := unfinished(src.list()); n != "" {
+			half = fmt.Sprintf(" (a download is unfinished: %q)", n)
+		}
+		return fmt.Errorf("%d of %d weight files are missing, download them: %s%s: %w", missing.n, len(index.files)+len(gone), missing.String(), half, fs.ErrNotExist)
 	}
 	var lacking []string
 	for name, file := range index.fileOf {
@@ -167,7 +216,7 @@ func (c *Checkpoint) openFiles(src source, index index) error {
 		}
 	}
 	if len(lacking) > 0 {
-		return fmt.Errorf("%s names %d tensors that its files lack, first %s", IndexFile, len(lacking), slices.Min(lacking))
+		c.warnings = append(c.warnings, fmt.Sprintf("%s names %d tensors that its files lack, first %s", IndexFile, len(lacking), slices.Min(lacking)))
 	}
 	return nil
 }
@@ -176,7 +225,6 @@ func (c *Checkpoint) take(f *file, tensors []Tensor, index index) error {
 	var strays faults
 	for i := range tensors {
 		t := &tensors[i]
-		t.file = f
 		switch file, ok := index.fileOf[t.Name]; {
 		case index.fileOf == nil:
 		case !ok:
@@ -213,7 +261,7 @@ func (c *Checkpoint) Config() []byte { return c.config }
 func (c *Checkpoint) Bytes() int64 {
 	var n int64
 	for _, f := range c.files {
-		n += int64(len(f.data))
+		n += f.size
 	}
 	return n
 }
@@ -233,15 +281,11 @@ func (c *Checkpoint) Names() []string { return slices.Clone(c.names) }
 // Has reports whether a tensor is stored under the name.
 func (c *Checkpoint) Has(name string) bool { return c.tensors[name] != nil }
 
-// Tensor returns an entry as it is stored. The error is [ErrMissing], or that
-// its file was truncated.
+// Tensor returns an entry as it is stored. The error is [ErrMissing].
 func (c *Checkpoint) Tensor(name string) (*Tensor, error) {
 	t := c.tensors[name]
 	if t == nil {
 		return nil, fmt.Errorf("%s: %w %s", name, ErrMissing, c.Name)
-	}
-	if err := t.file.check(); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	return t, nil
 }

@@ -16,12 +16,13 @@ const (
 	F16  DType = "F16"
 	F32  DType = "F32"
 	F8   DType = "F8_E4M3"
+	E8M0 DType = "F8_E8M0" // powers of two, as scales
 	U8   DType = "U8"
 )
 
 // sizes has the bytes of a value.
 var sizes = map[DType]int64{
-	"BOOL": 1, U8: 1, "I8": 1, F8: 1, "F8_E5M2": 1, "F8_E8M0": 1,
+	"BOOL": 1, U8: 1, "I8": 1, F8: 1, "F8_E5M2": 1, E8M0: 1,
 	"I16": 2, "U16": 2, BF16: 2, F16: 2,
 	"I32": 4, "U32": 4, F32: 4,
 	"I64": 8, "U64": 8, "F64": 8,
@@ -45,6 +46,12 @@ func (d DType) decode(dst []float32, src []byte) {
 	case F8:
 		for i := range dst {
 			dst[i] = nvfp4.E4M3[src[i]]
+		}
+	case E8M0:
+		for i := range dst {
+			if dst[i] = float32(math.Ldexp(1, int(src[i])-127)); src[i] == 0xff {
+				dst[i] = float32(math.NaN())
+			}
 		}
 	}
 }

@@ -1,18 +1,20 @@
 package checkpoint
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 )
 
-// file is a weight file: mapped, or in memory.
+// file is a weight file: open, or in memory. It is never mapped: a mapped file that
+// shrinks ends the process that reads it, and a read of one gives an error.
 type file struct {
 	name   string
-	data   []byte
+	size   int64
 	header []byte
+	memory []byte
 	f      *os.File // nil: in memory
-	unmap  func() error
 }
 
 // openRegular opens a file. Others are refused before they are opened: to open
@@ -38,36 +40,25 @@ func openFile(path, name string) (*file, error) {
 		f.Close()
 		return nil, err
 	}
-	data, unmap, err := mapFile(f, info.Size())
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("mapping %s: %w", path, err)
-	}
-	return &file{name: name, data: data, f: f, unmap: unmap}, nil
+	return &file{name: name, size: info.Size(), f: f}, nil
 }
 
-// read copies bytes from offset at on, by a call rather than from the mapping:
-// single blocks of a mapping would each make the system read megabytes ahead.
-func (f *file) read(b []byte, at int) error {
+// read fills b from offset at on. It may be called by several goroutines at once.
+func (f *file) read(b []byte, at int64) error {
 	if f.f == nil {
-		copy(b, f.data[at:])
+		copy(b, f.memory[at:])
 		return nil
 	}
-	_, err := f.f.ReadAt(b, int64(at))
-	return err
-}
-
-// check reports a file that has shrunk since it was opened: its pages are gone.
-func (f *file) check() error {
-	if f.f == nil {
-		return nil
+	_, err := f.f.ReadAt(b, at)
+	if errors.Is(err, io.EOF) && len(b) > 0 {
+		size := int64(0)
+		if info, serr := f.f.Stat(); serr == nil {
+			size = info.Size()
+		}
+		return fmt.Errorf("%s was truncated from %d to %d bytes while in use: start again when it is whole", f.name, f.size, size)
 	}
-	info, err := f.f.Stat()
-	if err != nil {
+	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w", f.name, err)
-	}
-	if info.Size() < int64(len(f.data)) {
-		return fmt.Errorf("%s was truncated from %d to %d bytes while in use: start again when it is whole", f.name, len(f.data), info.Size())
 	}
 	return nil
 }
@@ -76,12 +67,7 @@ func (f *file) close() error {
 	if f.f == nil {
 		return nil
 	}
-	err := f.unmap()
-	f.data = nil
-	if cerr := f.f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	return f.f.Close()
 }
 
 // readSmall reads a file of at most limit bytes.

@@ -31,14 +31,14 @@ func (c *Checkpoint) Hash() (string, error) {
 	for _, f := range c.files {
 		field([]byte(f.name))
 		field(f.header)
-		base := 8 + len(f.header)
-		size := len(f.data) - base
-		length(size)
+		base := 8 + int64(len(f.header))
+		size := f.size - base
+		length(int(size))
 		n := min(hashSamples, (size+hashBlock-1)/hashBlock)
 		for i := range n {
-			at := 0
+			at := int64(0)
 			if n > 1 {
-				at = int(int64(size-hashBlock) / int64(n-1) * int64(i))
+				at = (size - hashBlock) / (n - 1) * i
 			}
 			if i == n-1 {
 				at = max(0, size-hashBlock)

@@ -5,10 +5,13 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Limits of a safetensors file. The first is the format's own.
@@ -23,8 +26,33 @@ type Tensor struct {
 	Name  string
 	DType DType
 	Shape []int  // no dimensions: a scalar
-	Data  []byte // little-endian, row-major; a view of the file
+	Data  []byte // little-endian, row-major, where the file is in memory; see Bytes
 	file  *file
+	at    int64 // of the file: where the data begins
+}
+
+// Size returns the bytes of the data.
+func (t *Tensor) Size() int64 { return int64(t.Len()) * sizes[t.DType] }
+
+// Read fills b with the data from offset at on.
+func (t *Tensor) Read(b []byte, at int64) error {
+	if t.Data != nil || t.file.f == nil {
+		copy(b, t.Data[at:])
+		return nil
+	}
+	if err := t.file.read(b, t.at+at); err != nil {
+		return fmt.Errorf("reading %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// Bytes returns the data: a view where the file is in memory, else what is read.
+func (t *Tensor) Bytes() ([]byte, error) {
+	if t.Data != nil || t.file.f == nil {
+		return t.Data, nil
+	}
+	b := make([]byte, t.Size())
+	return b, t.Read(b, 0)
 }
 
 // Len returns the number of values.
@@ -36,58 +64,62 @@ func (t *Tensor) Len() int {
 	return n
 }
 
-// readHeader returns a safetensors file's header and data: 8 bytes of length, a
-// JSON object that long, then the data. The header is read by calls; see file.read.
-func readHeader(f *file) (header, data []byte, err error) {
-	size := len(f.data)
-	if size < 8 {
-		return nil, nil, fmt.Errorf("not a safetensors file: it has %d bytes", size)
+// readHeader reads a safetensors file's header: 8 bytes of length, then a JSON
+// object that long. The data comes after it.
+func (f *file) readHeader() error {
+	start := make([]byte, min(f.size, sniffed))
+	if err := f.read(start, 0); err != nil {
+		return err
 	}
-	var length [8]byte
-	if err := f.read(length[:], 0); err != nil {
-		return nil, nil, err
+	if what := foreign(start); what != "" {
+		return errors.New(what)
 	}
-	n := binary.LittleEndian.Uint64(length[:])
+	if f.size < 8 {
+		return fmt.Errorf("not a safetensors file: it has %d bytes", f.size)
+	}
+	n := binary.LittleEndian.Uint64(start)
 	switch {
 	case n > maxHeader:
-		return nil, nil, fmt.Errorf("not a safetensors file: its header would have %d bytes, at most %d are allowed", n, maxHeader)
-	case n > uint64(size-8):
-		return nil, nil, fmt.Errorf("truncated: the header has %d bytes, the file %d: download it again", n, size)
+		return fmt.Errorf("not a safetensors file: its header would have %d bytes, at most %d are allowed", n, maxHeader)
+	case n > uint64(f.size-8):
+		return fmt.Errorf("truncated: the header has %d bytes, the file %d: download it again", n, f.size)
 	}
-	header = make([]byte, n)
-	if err := f.read(header, 8); err != nil {
-		return nil, nil, err
-	}
-	return header, f.data[8+n:], nil
+	f.header = make([]byte, n)
+	return f.read(f.header, 8)
 }
 
-// parseHeader returns the entries of a header. They must cover the data in full
-// and without overlap, as the format demands.
-func parseHeader(header, data []byte) (tensors []Tensor, err error) {
-	spans, err := parseEntries(header)
+// entries returns the entries of the file's header. They must cover the data in
+// full and without overlap, as the format demands.
+func (f *file) entries() (tensors []Tensor, err error) {
+	base := 8 + int64(len(f.header))
+	size := f.size - base
+	spans, err := parseEntries(f.header)
 	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(spans, func(x, y span) int {
 		return cmp.Or(cmp.Compare(x.lo, y.lo), cmp.Compare(x.hi, y.hi), cmp.Compare(x.Name, y.Name))
 	})
+	tensors = make([]Tensor, 0, len(spans))
 	var end int64
 	for i := range spans {
 		s := &spans[i]
 		switch {
-		case s.hi > int64(len(data)):
-			return nil, fmt.Errorf("truncated: %s ends at byte %d of the data, the file has %d: download it again", s.Name, s.hi, len(data))
+		case s.hi > size:
+			return nil, fmt.Errorf("truncated: %s ends at byte %d of the data, the file has %d: download it again", s.Name, s.hi, size)
 		case s.lo < end:
 			return nil, fmt.Errorf("%s overlaps the tensor before it", s.Name)
 		case s.lo > end:
 			return nil, fmt.Errorf("%d bytes before %s belong to no tensor", s.lo-end, s.Name)
 		}
-		s.Data = data[s.lo:s.hi:s.hi]
-		end = s.hi
+		s.file, s.at, end = f, base+s.lo, s.hi
+		if f.f == nil {
+			s.Data = f.memory[base+s.lo : base+s.hi : base+s.hi]
+		}
 		tensors = append(tensors, s.Tensor)
 	}
-	if end != int64(len(data)) {
-		return nil, fmt.Errorf("%d bytes at the end belong to no tensor", int64(len(data))-end)
+	if end != size {
+		return nil, fmt.Errorf("%d bytes at the end belong to no tensor", size-end)
 	}
 	return tensors, nil
 }
@@ -112,16 +144,15 @@ func parseEntries(header []byte) ([]span, error) {
 			return nil, fmt.Errorf("damaged header: %w", err)
 		}
 		name := t.(string) // a member's name: the decoder has checked
-		if len(name) > maxName {
-			return nil, fmt.Errorf("damaged header: a name has %d bytes", len(name))
+		if err := checkName(name); err != nil {
+			return nil, fmt.Errorf("damaged header: %w", err)
 		}
 		if seen[name] {
 			return nil, fmt.Errorf("the header has %q twice", name)
 		}
 		seen[name] = true
 		if name == "__metadata__" {
-			var m map[string]string
-			if err := d.Decode(&m); err != nil {
+			if err := skipMetadata(d); err != nil {
 				return nil, fmt.Errorf("damaged header: __metadata__: %w", err)
 			}
 			continue
@@ -143,6 +174,40 @@ func parseEntries(header []byte) ([]span, error) {
 		return nil, fmt.Errorf("damaged header: more than one JSON value")
 	}
 	return spans, nil
+}
+
+// skipMetadata reads an object of strings, and keeps none of it.
+func skipMetadata(d *json.Decoder) error {
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return cmp.Or(err, errors.New("it is no object"))
+	}
+	for d.More() {
+		for range 2 {
+			t, err := d.Token()
+			if err != nil {
+				return err
+			}
+			if _, ok := t.(string); !ok {
+				return errors.New("it has a value that is no string")
+			}
+		}
+	}
+	_, err := d.Token()
+	return err
+}
+
+// checkName refuses names that no model has and that a terminal would take for
+// more than letters.
+func checkName(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("a name has %d bytes", len(name))
+	}
+	for _, r := range name {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return fmt.Errorf("%+q is no name of a tensor", name)
+		}
+	}
+	return nil
 }
 
 type entry struct {

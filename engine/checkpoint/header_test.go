@@ -40,6 +40,12 @@ func TestHeaderFaults(t *testing.T) {
 		{withHeader(`{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}`, data), "overlaps"},
 		{withHeader(`{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`, data), `"a" twice`},
 		{withHeader(`{"`+strings.Repeat("n", 2000)+`":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`, data), "a name has 2000 bytes"},
+		{withHeader(`{"\u001b[2Jx":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`, data), `"\x1b[2Jx" is no name`},
+		{withHeader(`{"a\u202eb":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`, data), `"a\u202eb" is no name`},
+		{[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"), "git lfs pull"},
+		{[]byte("<!DOCTYPE html><html></html>"), "a web page"},
+		{[]byte("GGUF\x03\x00\x00\x00"), "GGUF"},
+		{[]byte("PK\x03\x04\x00\x00\x00\x00"), "PyTorch"},
 	} {
 		_, err := parseFile(tt.file)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -54,11 +60,11 @@ func TestHeaderFaults(t *testing.T) {
 }
 
 func parseFile(b []byte) ([]Tensor, error) {
-	header, data, err := readHeader(&file{data: b})
-	if err != nil {
+	f := &file{memory: b, size: int64(len(b))}
+	if err := f.readHeader(); err != nil {
 		return nil, err
 	}
-	return parseHeader(header, data)
+	return f.entries()
 }
 
 func FuzzHeader(f *testing.F) {

@@ -16,29 +16,60 @@ type index struct {
 	fileOf map[string]string // nil: there is one file, it has them all
 }
 
+// wanted reports whether a file has a tensor that is needed.
+func (x *index) wanted(file string, needs func(tensor string) bool) bool {
+	if x.fileOf == nil {
+		return true
+	}
+	for tensor, f := range x.fileOf {
+		if f == file && needs(tensor) {
+			return true
+		}
+	}
+	return false
+}
+
 const maxFiles = 10_000
 
-// readIndex reads model.safetensors.index.json; without it there is one file.
-func readIndex(src source) (index, error) {
+// readIndex reads model.safetensors.index.json; without it the folder is looked
+// through. missing are files that the names of others tell of.
+func readIndex(src source) (x index, missing []string, err error) {
 	b, err := src.small(IndexFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		f, err := src.open(WeightsFile)
-		if errors.Is(err, fs.ErrNotExist) {
-			return index{}, fmt.Errorf("neither %s nor %s is there: glmbatch reads safetensors; download or convert the weights: %w", IndexFile, WeightsFile, fs.ErrNotExist)
+		names := src.list()
+		x.files, missing = unlisted(names)
+		if len(x.files) == 0 {
+			return x, nil, noWeights(names)
 		}
-		if err != nil {
-			return index{}, err
-		}
-		return index{files: []string{WeightsFile}}, f.close()
+		return x, missing, nil
 	}
 	if err != nil {
-		return index{}, err
+		return x, nil, err
 	}
-	x, err := parseIndex(b)
-	if err != nil {
-		return index{}, fmt.Errorf("%s: %w", IndexFile, err)
+	if what := foreign(b[:min(len(b), sniffed)]); what != "" {
+		return x, nil, fmt.Errorf("%s is %s", IndexFile, what)
 	}
-	return x, nil
+	if x, err = parseIndex(b); err != nil {
+		return x, nil, fmt.Errorf("%s: %w", IndexFile, err)
+	}
+	return x, nil, nil
+}
+
+// noWeights says what a folder has in their place.
+func noWeights(names []string) error {
+	what := "download or convert the weights"
+	for _, n := range names {
+		switch strings.ToLower(filepath.Ext(n)) {
+		case ".gguf":
+			what = fmt.Sprintf("%q is GGUF; %s", n, needSafetensors)
+		case ".bin", ".pt", ".pth":
+			what = fmt.Sprintf("%q is a PyTorch file; save it with safe_serialization, or download the safetensors", n)
+		}
+	}
+	if n := unfinished(names); n != "" {
+		what = fmt.Sprintf("a download is unfinished (%q): let it end", n)
+	}
+	return fmt.Errorf("neither %s nor %s is there: glmbatch reads safetensors; %s: %w", IndexFile, WeightsFile, what, fs.ErrNotExist)
 }
 
 // parseIndex accepts names of files in the folder itself only.
@@ -47,7 +78,7 @@ func parseIndex(b []byte) (index, error) {
 		WeightMap map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(b, &doc); err != nil {
-		return index{}, fmt.Errorf("damaged: %w", err)
+		return index{}, fmt.Errorf("damaged: %w", plainJSON(err))
 	}
 	if len(doc.WeightMap) == 0 {
 		return index{}, errors.New("weight_map is missing or empty")
@@ -55,6 +86,9 @@ func parseIndex(b []byte) (index, error) {
 	x := index{fileOf: doc.WeightMap}
 	seen := map[string]bool{}
 	for tensor, name := range doc.WeightMap {
+		if err := checkName(tensor); err != nil {
+			return index{}, err
+		}
 		if seen[name] {
 			continue
 		}

@@ -11,15 +11,21 @@ import (
 
 // Linear is one weight [Rows, Cols], whatever the form it is stored in.
 type Linear struct {
-	Name       string // of the module, without ".weight"
-	Format     kernels.Format
+	Name       string         // of the module, without ".weight"
+	Format     kernels.Format // of its slices
+	Stored     kernels.Format // of the file: Format, but FP8 where slices are BF16
 	Rows, Cols int
-	Global     float32 // FP4: the tensor's scale, a factor
-	Input      float32 // FP4: the scale of 4-bit activations, a factor; 0: none stored
+	Global     float32 // FP4, FP8: the tensor's scale, a factor
+	Input      float32 // FP4: the scale of 4-bit activations, a factor; 0: none stored, or none that can be used
 	form       form
 	data       *Tensor
-	scales     *Tensor // nil unless FP4
+	scales     *Tensor // nil unless FP4 or FP8
+	blocks     blocks  // FP8
+	parts      []string
 }
+
+// Tensors returns the names of the tensors that the weight is read from.
+func (l *Linear) Tensors() []string { return l.parts }
 
 // form is how a Linear is stored.
 type form uint8
@@ -38,10 +44,16 @@ func (f form) String() string {
 // error is [ErrMissing], or says why the weight cannot be read.
 func (c *Checkpoint) Linear(module string) (Linear, error) {
 	l, err := c.linear(module)
-	if err != nil && !errors.Is(err, ErrMissing) {
-		return Linear{}, fmt.Errorf("reading the weight of %s: %w", module, err)
+	if err != nil {
+		if !errors.Is(err, ErrMissing) {
+			err = fmt.Errorf("reading the weight of %s: %w", module, err)
+		}
+		return Linear{}, err
 	}
-	return l, err
+	if l.parts = append(l.parts, l.data.Name); l.scales != nil {
+		l.parts = append(l.parts, l.scales.Name)
+	}
+	return l, nil
 }
 
 func (c *Checkpoint) linear(module string) (Linear, error) {
@@ -57,17 +69,17 @@ func (c *Checkpoint) linear(module string) (Linear, error) {
 		if len(t.Shape) != 2 {
 			return Linear{}, fmt.Errorf("it has shape %v, not two dimensions", t.Shape)
 		}
-		l := Linear{Name: module, Format: kernels.F32, Rows: t.Shape[0], Cols: t.Shape[1], data: t}
+		l := Linear{Name: module, Format: kernels.F32, Stored: kernels.F32, Rows: t.Shape[0], Cols: t.Shape[1], data: t}
 		if t.DType == BF16 {
-			l.Format = kernels.BF16
+			l.Format, l.Stored = kernels.BF16, kernels.BF16
 		}
 		return l, nil
 	case U8:
 		return c.fp4(module, modelOpt, ".weight", ".weight_scale_2", ".input_scale")
-	case F8, "F8_E5M2":
-		return Linear{}, fmt.Errorf("FP8 weights (%s) are not supported: use the BF16 release, or an NVFP4 one (glmbatch model quantize makes it from BF16)", t.DType)
+	case F8:
+		return c.fp8(module, t)
 	}
-	return Linear{}, fmt.Errorf("dtype %s is not supported: glmbatch reads BF16, F32, F16 and NVFP4", t.DType)
+	return Linear{}, fmt.Errorf("dtype %s is not supported: glmbatch reads BF16, F32, F16, FP8 (%s) and NVFP4", t.DType, F8)
 }
 
 // fp4 reads either form of NVFP4. compressed-tensors stores the reciprocals of
@@ -79,12 +91,12 @@ func (c *Checkpoint) fp4(module string, f form, packed, global, input string) (L
 	}
 	s, err := c.Tensor(module + ".weight_scale")
 	if err != nil {
-		return Linear{}, c.unlike(module, "an NVFP4 weight needs weight_scale")
+		return Linear{}, errors.New("an NVFP4 weight needs weight_scale, which is missing: the checkpoint is incomplete or of another 4-bit form")
 	}
 	if len(w.Shape) != 2 || w.DType != U8 {
 		return Linear{}, fmt.Errorf("%s is %s %v, NVFP4 is U8 [rows, columns/2]", w.Name, w.DType, w.Shape)
 	}
-	l := Linear{Name: module, Format: kernels.FP4, Rows: w.Shape[0], Cols: 2 * w.Shape[1], form: f, data: w, scales: s}
+	l := Linear{Name: module, Format: kernels.FP4, Stored: kernels.FP4, Rows: w.Shape[0], Cols: 2 * w.Shape[1], form: f, data: w, scales: s}
 	if l.Cols%nvfp4.Block != 0 {
 		return Linear{}, fmt.Errorf("%d columns are not whole blocks of %d", l.Cols, nvfp4.Block)
 	}
@@ -92,25 +104,18 @@ func (c *Checkpoint) fp4(module string, f form, packed, global, input string) (L
 		return Linear{}, fmt.Errorf("%s is %s %v, NVFP4 needs %s [%d, %d]: one scale for each %d columns", s.Name, s.DType, s.Shape, F8, l.Rows, l.Cols/nvfp4.Block, nvfp4.Block)
 	}
 	if !c.Has(module + global) {
-		return Linear{}, c.unlike(module, "an NVFP4 weight needs "+global[1:])
+		return Linear{}, fmt.Errorf("an NVFP4 weight needs %s, which is missing: the checkpoint is incomplete or of another 4-bit form", global[1:])
 	}
 	if l.Global, err = c.scale(module+global, f); err != nil {
 		return Linear{}, err
 	}
+	l.parts = []string{module + global}
 	if c.Has(module + input) {
-		if l.Input, err = c.scale(module+input, f); err != nil {
-			return Linear{}, err
-		}
+		// Only 4-bit activations are scaled by it: what it says is judged then.
+		l.Input, _ = c.scale(module+input, f)
+		l.parts = append(l.parts, module+input)
 	}
 	return l, nil
-}
-
-// unlike says what stands in the way of reading 8-bit data as NVFP4.
-func (c *Checkpoint) unlike(module, lack string) error {
-	if c.Has(module + ".weight_scale_inv") {
-		return fmt.Errorf("it has weight_scale_inv, a form of FP8, which is not supported: use the BF16 or an NVFP4 release")
-	}
-	return fmt.Errorf("%s, which is missing: the checkpoint is incomplete or of another 4-bit form", lack)
 }
 
 // scale reads a positive number and returns it as a factor.
@@ -141,7 +146,11 @@ func (c *Checkpoint) Vector(name string) ([]float32, error) {
 	if t.DType != BF16 && t.DType != F32 && t.DType != F16 {
 		return nil, fmt.Errorf("reading %s: dtype %s is not supported here: it must be BF16, F32 or F16", name, t.DType)
 	}
+	b, err := t.Bytes()
+	if err != nil {
+		return nil, err
+	}
 	v := make([]float32, t.Len())
-	t.DType.decode(v, t.Data)
+	t.DType.decode(v, b)
 	return v, nil
 }

@@ -4,66 +4,76 @@ import (
 	"fmt"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 )
 
-// patterns are names of modules left out of quantisation: exact, globs as
-// ModelOpt writes them, or "re:" and a regular expression as compressed-tensors does.
+// patterns are names of modules: exact, globs as ModelOpt writes them, or "re:" and
+// a regular expression as compressed-tensors does. They serve comparisons that
+// only warn, so what cannot be read, or would take too long, is said and no more.
 type patterns struct {
-	all      []string // sorted
-	exact    map[string]bool
-	prefixes []string // of globs "prefix*"
+	all      map[string]bool
+	prefixes map[string]bool // of globs "prefix*"
 	globs    []string
 	regexps  []*regexp.Regexp
+	unread   string // why some are left out; "": none are
 }
 
-const maxGlobs = 4096 // of globs and regular expressions that need a search
+// Limits of a list. Releases have some hundred names and a few expressions; every
+// module of a model is held against each search.
+const (
+	maxPatterns = 1 << 18
+	maxSearches = 256     // of globs and regular expressions that need a search
+	maxPattern  = 4 << 10 // bytes of one
+)
 
-func compile(list []string) (patterns, error) {
-	p := patterns{all: slices.Compact(slices.Sorted(slices.Values(list))), exact: map[string]bool{}}
+func compile(list []string) patterns {
+	p := patterns{all: map[string]bool{}, prefixes: map[string]bool{}}
 	for _, s := range list {
+		if p.all[s] {
+			continue
+		}
+		if len(p.all) == maxPatterns {
+			p.unread = fmt.Sprintf("it has over %d entries", maxPatterns)
+			break
+		}
+		p.all[s] = true
 		head, isGlob := strings.CutSuffix(s, "*")
 		expr, isRegexp := strings.CutPrefix(s, "re:")
 		switch {
+		case !isRegexp && !strings.ContainsAny(s, "*?["): // exact
+		case !isRegexp && isGlob && !strings.ContainsAny(head, "*?["):
+			p.prefixes[head] = true
+		case len(s) > maxPattern || len(p.regexps)+len(p.globs) == maxSearches:
+			p.unread = fmt.Sprintf("it has over %d searches, or one of over %d bytes", maxSearches, maxPattern)
 		case isRegexp:
-			r, err := regexp.Compile("^(?:" + expr + ")")
-			if err != nil {
-				return p, fmt.Errorf("ignore %q: %w", s, err)
+			if r, err := regexp.Compile("^(?:" + expr + ")"); err == nil {
+				p.regexps = append(p.regexps, r)
+			} else {
+				p.unread = fmt.Sprintf("%q is not an expression that glmbatch reads", s)
 			}
-			p.regexps = append(p.regexps, r)
-		case !strings.ContainsAny(s, "*?["):
-			p.exact[s] = true
-		case isGlob && !strings.ContainsAny(head, "*?["):
-			p.prefixes = append(p.prefixes, head)
 		default:
-			if _, err := path.Match(s, ""); err != nil {
-				return p, fmt.Errorf("ignore %q: %w", s, err)
+			if _, err := path.Match(s, ""); err == nil {
+				p.globs = append(p.globs, s)
+			} else {
+				p.unread = fmt.Sprintf("%q is not a pattern", s)
 			}
-			p.globs = append(p.globs, s)
 		}
 	}
-	if n := len(p.globs) + len(p.regexps) + len(p.prefixes); n > maxGlobs {
-		return p, fmt.Errorf("ignore has %d patterns, at most %d are supported", n, maxGlobs)
-	}
-	return p, nil
+	return p
 }
 
-// match reports whether the module, or one that it is inside, is left out.
+// match reports whether the module, or one that it is inside, is named.
 func (p *patterns) match(module string) bool {
-	for name := module; ; {
-		if p.exact[name] {
+	for name := module; name != ""; name, _ = cutLast(name) {
+		if p.all[name] {
 			return true
 		}
-		dot := strings.LastIndexByte(name, '.')
-		if dot < 0 {
-			break
-		}
-		name = name[:dot]
 	}
-	for _, s := range p.prefixes {
-		if strings.HasPrefix(module, s) {
-			return true
+	if len(p.prefixes) > 0 {
+		for i := range len(module) + 1 {
+			if p.prefixes[module[:i]] {
+				return true
+			}
 		}
 	}
 	for _, s := range p.globs {

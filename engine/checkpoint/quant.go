@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -15,30 +16,40 @@ import (
 type quantization struct {
 	where    string // the file that says so; "": the model is not quantised
 	ignore   patterns
+	targets  *patterns       // of the modules that are quantised; nil: all but ignore
 	only     map[string]bool // the quantised modules, where the file lists them; nil: all but ignore
+	block    [2]int          // rows and columns of an FP8 weight that share a scale; 0: not said
+	online   []transform
 	warnings []string
 }
 
-// quantConfig has both forms of quantization_config.
+// quantConfig has all forms of quantization_config.
 type quantConfig struct {
 	Method  string                `json:"quant_method"`
 	Algo    string                `json:"quant_algo"`
 	Format  string                `json:"format"`
 	Ignore  []string              `json:"ignore"`
-	Exclude []string              `json:"exclude_modules"` // older ModelOpt
+	Exclude []string              `json:"exclude_modules"`        // older ModelOpt
+	Keep    []string              `json:"modules_to_not_convert"` // transformers' FP8
+	Ignored []string              `json:"ignored_layers"`         // vLLM's
 	Group   *int                  `json:"group_size"`
+	Block   []int                 `json:"weight_block_size"`
 	Groups  map[string]quantGroup `json:"config_groups"`
 	Layers  map[string]struct {   // of mixed precision
 		Algo string `json:"quant_algo"`
 	} `json:"quantized_layers"`
+	Transforms transformConfig `json:"transform_config"`
+	Nested     *quantConfig    `json:"quantization"` // ModelOpt's file in config.json as it is
 }
 
 type quantGroup struct {
 	Weights *struct {
-		Bits  *int   `json:"num_bits"`
-		Type  string `json:"type"`
-		Group *int   `json:"group_size"`
+		Bits  *int            `json:"num_bits"`
+		Type  string          `json:"type"`
+		Group *int            `json:"group_size"`
+		Block json.RawMessage `json:"block_structure"` // a list, or a text in early versions
 	} `json:"weights"`
+	Targets []string `json:"targets"`
 }
 
 // plainJSON says a type error of the JSON library without Go's types.
@@ -67,7 +78,13 @@ func parseQuantization(config, extra []byte) (quantization, error) {
 	var q quantization
 	if doc.Quant != nil {
 		q.where = ConfigFile + " quantization_config"
-		if err := q.fill(doc.Quant); err != nil {
+		c := doc.Quant
+		if c.Nested != nil && c.Algo == "" && c.Groups == nil {
+			method := c.Method
+			c = c.Nested
+			c.Method = method
+		}
+		if err := q.fill(c); err != nil {
 			return q, fmt.Errorf("%s: %w", q.where, err)
 		}
 	}
@@ -92,14 +109,18 @@ func parseQuantization(config, extra []byte) (quantization, error) {
 		return h, nil
 	}
 	q.warnings = append(q.warnings, h.warnings...)
+	q.online = append(q.online, h.online...)
+	if q.block[0] == 0 {
+		q.block = h.block
+	}
 	var differ faults
-	for _, s := range q.ignore.all {
-		if !contains(h.ignore.all, s) {
+	for _, s := range slices.Sorted(maps.Keys(q.ignore.all)) {
+		if !h.ignore.all[s] {
 			differ.add("%q", s)
 		}
 	}
-	for _, s := range h.ignore.all {
-		if !contains(q.ignore.all, s) {
+	for _, s := range slices.Sorted(maps.Keys(h.ignore.all)) {
+		if !q.ignore.all[s] {
 			differ.add("%q", s)
 		}
 	}
@@ -109,62 +130,88 @@ func parseQuantization(config, extra []byte) (quantization, error) {
 	return q, nil
 }
 
-func (q *quantization) fill(c *quantConfig) error {
-	switch {
-	case c.Method == "modelopt" && (strings.Contains(c.Algo, "NVFP4") || c.Algo == "" || c.Algo == "MIXED_PRECISION"):
-	case c.Method == "compressed-tensors" && (c.Format == "nvfp4-pack-quantized" || c.Format == "mixed-precision"):
-	case c.Method == "fp8" || strings.Contains(c.Algo, "FP8"):
-		return fmt.Errorf("FP8 weights (quant_method %q, quant_algo %q) are not supported: use the BF16 release, or an NVFP4 one (glmbatch model quantize makes it from BF16)", c.Method, c.Algo)
-	default:
-		return fmt.Errorf("quant_method %q with quant_algo %q and format %q is not supported: glmbatch reads ModelOpt NVFP4 and compressed-tensors nvfp4-pack-quantized", c.Method, c.Algo, c.Format)
+// formats8 are compressed-tensors' names of forms that have E4M3 or NVFP4 weights.
+var formats8 = []string{"nvfp4-pack-quantized", "mixed-precision", "float-quantized", "naive-quantized"}
+
+// known reports whether the weights may be in a form that can be read.
+func (c *quantConfig) known() bool {
+	switch c.Method {
+	case "modelopt":
+		return c.Algo == "" || c.Algo == "MIXED_PRECISION" || strings.Contains(c.Algo, "NVFP4") || strings.HasPrefix(c.Algo, "FP8")
+	case "compressed-tensors":
+		return slices.Contains(formats8, c.Format)
 	}
-	var err error
-	if q.ignore, err = compile(append(slices.Clone(c.Ignore), c.Exclude...)); err != nil {
-		return err
+	return c.Method == "fp8"
+}
+
+func (q *quantization) fill(c *quantConfig) error {
+	if !c.known() {
+		return fmt.Errorf("quant_method %q with quant_algo %q and format %q is not supported: glmbatch reads FP8, ModelOpt NVFP4 and compressed-tensors nvfp4-pack-quantized", c.Method, c.Algo, c.Format)
+	}
+	q.ignore = compile(slices.Concat(c.Ignore, c.Exclude, c.Keep, c.Ignored))
+	if q.ignore.unread != "" {
+		q.warnings = append(q.warnings, fmt.Sprintf("%s says what is not quantised in a way that is not compared with the weights: %s", q.where, q.ignore.unread))
 	}
 	if c.Layers != nil {
 		q.only = map[string]bool{}
 		for module, l := range c.Layers {
-			if strings.Contains(l.Algo, "NVFP4") {
+			if strings.Contains(l.Algo, "NVFP4") || strings.Contains(l.Algo, "FP8") {
 				q.only[module] = true
 			}
 		}
 	}
+	block := c.Block
 	sizes := []*int{c.Group}
+	var targets []string
 	for _, g := range c.Groups {
+		targets = append(targets, g.Targets...)
 		if g.Weights == nil {
 			continue
 		}
 		sizes = append(sizes, g.Weights.Group)
-		if b := g.Weights.Bits; b != nil && *b != 4 {
-			q.warnings = append(q.warnings, fmt.Sprintf("%s has a group of %d-bit weights: only its NVFP4 weights can be read", q.where, *b))
+		if b := g.Weights.Bits; b != nil && *b != 4 && (*b != 8 || g.Weights.Type == "int") {
+			q.warnings = append(q.warnings, fmt.Sprintf("%s has a group of %d-bit weights: only its NVFP4 and FP8 weights can be read", q.where, *b))
+		}
+		if block == nil && json.Unmarshal(g.Weights.Block, &block) != nil {
+			block = nil // a text: the weights' shapes decide
 		}
 	}
+	if len(targets) > 0 && !slices.Contains(targets, "Linear") {
+		t := compile(targets)
+		q.targets = &t
+	}
+	if block != nil {
+		if len(block) != 2 || min(block[0], block[1]) < 1 || max(block[0], block[1]) > 1<<20 {
+			return fmt.Errorf("weight_block_size is %v: it must be two whole numbers", block)
+		}
+		q.block = [2]int(block)
+	}
 	for _, g := range sizes {
-		if g != nil && *g != nvfp4.Block {
+		if g != nil && *g != nvfp4.Block && strings.Contains(c.Algo+c.Format, "4") {
 			q.warnings = append(q.warnings, fmt.Sprintf("%s says group_size %d: NVFP4 has a scale for each %d", q.where, *g, nvfp4.Block))
 			break
 		}
 	}
+	q.online = c.Transforms.online()
 	return nil
 }
 
-func contains(sorted []string, s string) bool {
-	_, ok := slices.BinarySearch(sorted, s)
-	return ok
+// compares reports whether what the configuration says can be held against weights.
+func (q *quantization) compares() bool {
+	return q.ignore.unread == "" && (q.targets == nil || q.targets.unread == "")
 }
 
 func (q *quantization) claims(module string) bool {
-	if q.only != nil && !q.only[module] {
+	if q.only != nil && !q.only[module] || q.targets != nil && !q.targets.match(module) {
 		return false
 	}
 	return !q.ignore.match(module)
 }
 
 // ClaimsQuantized reports whether the configuration says that a Linear is
-// stored as NVFP4: the model is quantised and the module is not left out.
+// quantised: the model is and the module is not left out.
 func (c *Checkpoint) ClaimsQuantized(module string) bool {
-	return c.quant.where != "" && c.quant.claims(module)
+	return c.quant.where != "" && c.quant.compares() && c.quant.claims(module)
 }
 
 // contradictions compares the configuration with what is stored, as far as that
@@ -174,26 +221,29 @@ func (c *Checkpoint) contradictions() []string {
 	found := 0
 	for _, name := range c.names {
 		module, ok := strings.CutSuffix(name, ".weight_scale")
-		if !ok || c.tensors[name].DType != F8 {
+		if !ok {
+			module, ok = strings.CutSuffix(name, ".weight_scale_inv")
+		}
+		if !ok {
 			continue
 		}
 		found++
 		switch {
 		case c.quant.where == "":
 			unsaid.add("%s", module)
-		case !c.quant.claims(module):
+		case c.quant.compares() && !c.quant.claims(module):
 			left.add("%s", module)
 		}
 	}
 	var w []string
 	if unsaid.n > 0 {
-		w = append(w, fmt.Sprintf("%d weights are stored as NVFP4, but neither %s nor %s says so: %s", unsaid.n, ConfigFile, QuantFile, unsaid.String()))
+		w = append(w, fmt.Sprintf("%d weights are stored quantised, but neither %s nor %s says so: %s", unsaid.n, ConfigFile, QuantFile, unsaid.String()))
 	}
 	if left.n > 0 {
-		w = append(w, fmt.Sprintf("%d weights are stored as NVFP4, but %s leaves them out: %s", left.n, c.quant.where, left.String()))
+		w = append(w, fmt.Sprintf("%d weights are stored quantised, but %s leaves them out: %s", left.n, c.quant.where, left.String()))
 	}
 	if found == 0 && c.quant.where != "" {
-		w = append(w, fmt.Sprintf("%s says NVFP4, but no weight is stored so", c.quant.where))
+		w = append(w, fmt.Sprintf("%s says that weights are quantised, but none is stored so", c.quant.where))
 	}
 	return w
 }

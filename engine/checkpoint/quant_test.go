@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -24,28 +25,23 @@ func TestPatterns(t *testing.T) {
 		{"re:.*mlp\\.gate$", "model.layers.3.mlp.gate", true},
 		{"re:mlp", "model.layers.3.mlp.gate", false}, // from the beginning, as Python's re.match
 	} {
-		p, err := compile([]string{tt.pattern})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := compile([]string{tt.pattern})
 		if got := p.match(tt.module); got != tt.want {
 			t.Errorf("%q matches %q: %v", tt.pattern, tt.module, got)
 		}
 	}
-	for _, bad := range []string{"re:(", "a[*"} {
-		if _, err := compile([]string{bad}); err == nil || !strings.Contains(err.Error(), bad) {
-			t.Errorf("%q: %v", bad, err)
+	// What cannot be read is said, and kills nothing.
+	for _, bad := range []string{"re:(", "a[*", "re:^(?!.*mlp\\.experts).*$", "re:" + strings.Repeat("a", maxPattern)} {
+		if p := compile([]string{bad, "lm_head"}); p.unread == "" || !p.match("lm_head") {
+			t.Errorf("%.40q: unread %q", bad, p.unread)
 		}
 	}
-	if _, err := compile(make([]string, 0)); err != nil {
-		t.Error(err)
-	}
-	many := make([]string, maxGlobs+1)
+	many := make([]string, maxSearches+1)
 	for i := range many {
-		many[i] = "a*"
+		many[i] = fmt.Sprintf("a*b%d", i)
 	}
-	if _, err := compile(many); err == nil {
-		t.Error("too many patterns: no error")
+	if p := compile(many); p.unread == "" || len(p.globs) != maxSearches {
+		t.Errorf("%d searches: %q", len(p.globs), p.unread)
 	}
 }
 
@@ -63,12 +59,16 @@ func TestContradictions(t *testing.T) {
 		{"agrees", with(""), "", fp4, nil},
 		{"not said", "{}", "", fp4, []string{"neither config.json nor hf_quant_config.json says so: w"}},
 		{"left out", with(`"w"`), "", fp4, []string{"leaves them out: w"}},
-		{"nothing quantised", with(`"x"`), "", plain, []string{"no weight is stored so"}},
+		{"nothing quantised", with(`"x"`), "", plain, []string{"none is stored so"}},
 		{"said by the other file", "{}", `{"quantization":{"quant_algo":"NVFP4","exclude_modules":["lm_head"]}}`, fp4, nil},
 		{"the files differ", with(`"a","b*"`), `{"quantization":{"quant_algo":"NVFP4","exclude_modules":["a","c"]}}`, fp4, []string{`one of them lacks "b*", "c"`}},
 		{"the files agree", with(`"a","b*"`), `{"quantization":{"quant_algo":"NVFP4","exclude_modules":["b*","a"]}}`, fp4, nil},
 		{"another group", `{"quantization_config":{"quant_method":"modelopt","quant_algo":"NVFP4","group_size":32}}`, "", fp4, []string{"group_size 32"}},
-		{"8-bit groups", `{"quantization_config":{"quant_method":"compressed-tensors","format":"mixed-precision","config_groups":{"g":{"weights":{"num_bits":8}}}}}`, "", fp4, []string{"8-bit"}},
+		{"8-bit groups", `{"quantization_config":{"quant_method":"compressed-tensors","format":"mixed-precision","config_groups":{"g":{"weights":{"num_bits":8,"type":"int"}}}}}`, "", fp4, []string{"8-bit"}},
+		{"ModelOpt's file in config.json", `{"quantization_config":{"quant_method":"modelopt","quantization":{"quant_algo":"NVFP4","exclude_modules":["v"]}}}`, "", fp4, nil},
+		{"targets", `{"quantization_config":{"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized","config_groups":{"g":{"targets":["re:v.*"]}}}}`, "", fp4, []string{"leaves them out: w"}},
+		{"an expression of Python's", `{"quantization_config":{"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized","ignore":["re:^(?!.*experts).*$"]}}`, "", fp4, []string{"not compared"}},
+		{"a block structure in words", `{"quantization_config":{"quant_method":"compressed-tensors","format":"float-quantized","config_groups":{"g":{"targets":["Linear"],"weights":{"num_bits":8,"type":"float","block_structure":"128x128"}}}}}`, "", fp4, nil},
 		{"compressed-tensors", `{"quantization_config":{"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized","ignore":["re:lm.*"]}}`, "", fp4, nil},
 		{"a list of modules", `{"quantization_config":{"quant_method":"modelopt","quant_algo":"MIXED_PRECISION","quantized_layers":{"w":{"quant_algo":"W4A16_NVFP4"}}}}`, "", fp4, nil},
 		{"not in the list", `{"quantization_config":{"quant_method":"modelopt","quant_algo":"MIXED_PRECISION","quantized_layers":{"v":{"quant_algo":"NVFP4"}}}}`, "", fp4, []string{"leaves them out: w"}},

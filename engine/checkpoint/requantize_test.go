@@ -72,10 +72,11 @@ func requantize(t *testing.T, bf16, fp4 *Checkpoint, from func(module string) st
 		if global != want.Global {
 			t.Errorf("%s: global %v, want %v", module, global, want.Global)
 		}
+		storedScales, storedCodes := contents(t, want.scales), contents(t, want.data)
 		for b := range scales {
 			blocks++
 			block := w[16*b : 16*b+16]
-			stored := want.scales.Data[b]
+			stored := storedScales[b]
 			if scales[b] != stored {
 				differ++
 				amax := nvfp4.Amax(block)
@@ -84,7 +85,7 @@ func requantize(t *testing.T, bf16, fp4 *Checkpoint, from func(module string) st
 				}
 				continue
 			}
-			if got, want := packed[8*b:8*b+8], want.data.Data[8*b:8*b+8]; string(got) != string(want) {
+			if got, want := packed[8*b:8*b+8], storedCodes[8*b:8*b+8]; string(got) != string(want) {
 				t.Errorf("%s block %d: codes %x, want %x", module, b, got, want)
 			}
 		}

@@ -60,8 +60,8 @@ func TestWriter(t *testing.T) {
 		}
 		for name, b := range data {
 			x, err := c.Tensor(name)
-			if err != nil || !bytes.Equal(x.Data, b) {
-				t.Errorf("%s is %q: %v", name, x.Data, err)
+			if err != nil || !bytes.Equal(contents(t, x), b) {
+				t.Errorf("%s is %q: %v", name, contents(t, x), err)
 			}
 		}
 		left, err := os.ReadDir(filepath.Dir(out))

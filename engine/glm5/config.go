@@ -47,6 +47,8 @@ type Config struct {
 	TiedHead bool    // lm_head is embed_tokens
 	EOS      []int32 // tokens that end an answer
 	Pad      int32   // -1: none
+
+	Notes []string // what is odd but changes nothing
 }
 
 // DefaultLatentEps is the epsilon of q_a_layernorm and kv_a_layernorm when

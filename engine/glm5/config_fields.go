@@ -2,8 +2,11 @@ package glm5
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
+	"strconv"
+	"strings"
 )
 
 // fields reads the members of a JSON object one by one and collects what is
@@ -25,15 +28,8 @@ func (f *fields) get(name string) (json.RawMessage, bool) {
 
 func (f *fields) has(name string) bool { _, ok := f.get(name); return ok }
 
-// size reads a number that must be there, from 1 to limit. It is 0 after a fault.
-func (f *fields) size(name string, limit int) int {
-	if !f.has(name) {
-		f.fault("%s is missing", name)
-		return 0
-	}
-	return f.sizeOr(name, 0, 1, limit)
-}
-
+// sizeOr reads a whole number from low to high; missing is what an absent one is.
+// It is 0 after a fault.
 func (f *fields) sizeOr(name string, missing, low, high int) int {
 	v := f.number(name, float64(missing), float64(low), float64(high))
 	if v != math.Trunc(v) {
@@ -126,7 +122,22 @@ func (f *fields) onlyFlag(name string, want bool) {
 
 func shorten(raw []byte) string {
 	if len(raw) > 40 {
-		return string(raw[:40]) + "…"
+		return plainText(string(raw[:40])) + "…"
 	}
-	return string(raw)
+	return plainText(string(raw))
+}
+
+// plainJSON says an error of the JSON library without Go's types.
+func plainJSON(err error) error {
+	var bad *json.UnmarshalTypeError
+	if errors.As(err, &bad) {
+		return fmt.Errorf("a JSON object is expected, not %s", bad.Value)
+	}
+	return err
+}
+
+// plainText escapes what a terminal would take for more than letters.
+func plainText(s string) string {
+	q := strconv.QuoteToGraphic(s)
+	return strings.ReplaceAll(q[1:len(q)-1], `\"`, `"`)
 }

@@ -27,15 +27,16 @@ const (
 	architecture = "GlmMoeDsaForCausalLM"
 )
 
-// ParseConfig reads config.json. Its error has every fault, each with the
-// field's name and what is supported.
+// ParseConfig reads config.json. Fields that are absent are what transformers
+// takes them for. Its error has every fault, each with the field's name and what
+// is supported.
 func ParseConfig(data []byte) (Config, error) {
 	if len(data) > maxConfig {
 		return Config{}, fmt.Errorf("config.json has %d bytes: a config has at most %d", len(data), maxConfig)
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return Config{}, fmt.Errorf("config.json is not a JSON object: %w", err)
+		return Config{}, fmt.Errorf("config.json is not a JSON object: %w", plainJSON(err))
 	}
 	var faults []error
 	f := &fields{raw: raw, faults: &faults}
@@ -53,18 +54,18 @@ func ParseConfig(data []byte) (Config, error) {
 func (f *fields) config() Config {
 	c := Config{
 		Architecture: f.architecture(),
-		Layers:       f.size("num_hidden_layers", maxLayers),
+		Layers:       f.sizeOr("num_hidden_layers", 78, 1, maxLayers),
 		MTPLayers:    f.sizeOr("num_nextn_predict_layers", 0, 0, 1),
-		Hidden:       f.size("hidden_size", maxWidth),
-		Vocab:        f.size("vocab_size", maxVocab),
-		MaxPositions: f.size("max_position_embeddings", maxPositions),
+		Hidden:       f.sizeOr("hidden_size", 6144, 1, maxWidth),
+		Vocab:        f.sizeOr("vocab_size", 154880, 1, maxVocab),
+		MaxPositions: f.sizeOr("max_position_embeddings", 202752, 1, maxPositions),
 
-		Heads:     f.size("num_attention_heads", maxHeads),
-		QLoRA:     f.size("q_lora_rank", maxWidth),
-		KVLoRA:    f.size("kv_lora_rank", maxWidth),
-		QKNope:    f.size("qk_nope_head_dim", maxWidth),
-		QKRope:    f.size("qk_rope_head_dim", maxWidth),
-		VHead:     f.size("v_head_dim", maxWidth),
+		Heads:     f.sizeOr("num_attention_heads", 64, 1, maxHeads),
+		QLoRA:     f.sizeOr("q_lora_rank", 2048, 1, maxWidth),
+		KVLoRA:    f.sizeOr("kv_lora_rank", 512, 1, maxWidth),
+		QKNope:    f.sizeOr("qk_nope_head_dim", 192, 1, maxWidth),
+		QKRope:    f.sizeOr("qk_rope_head_dim", 64, 1, maxWidth),
+		VHead:     f.sizeOr("v_head_dim", 256, 1, maxWidth),
 		RopeTheta: f.ropeTheta(),
 		NormEps:   float32(f.number("rms_norm_eps", 1e-5, 0, 1)),
 		LatentEps: float32(f.number("latent_norm_eps", DefaultLatentEps, 0, 1)),
@@ -74,21 +75,20 @@ func (f *fields) config() Config {
 		IndexHeadDim: f.sizeOr("index_head_dim", 128, 1, maxWidth),
 		IndexTopK:    f.sizeOr("index_topk", 2048, 1, maxPositions),
 
-		Intermediate:    f.size("intermediate_size", maxWidth),
-		ExpertsPerToken: f.size("num_experts_per_tok", maxExperts),
+		Intermediate:    f.sizeOr("intermediate_size", 12288, 1, maxWidth),
+		ExpertsPerToken: f.sizeOr("num_experts_per_tok", 8, 1, maxExperts),
 		SharedExperts:   f.sizeOr("n_shared_experts", 1, 1, 64),
-		MoEIntermediate: f.size("moe_intermediate_size", maxWidth),
+		MoEIntermediate: f.sizeOr("moe_intermediate_size", 2048, 1, maxWidth),
 		Groups:          f.sizeOr("n_group", 1, 1, maxExperts),
 		TopKGroups:      f.sizeOr("topk_group", 1, 1, maxExperts),
 		NormTopK:        f.flag("norm_topk_prob", true),
-		RoutedScale:     float32(f.number("routed_scaling_factor", 1, -1e6, 1e6)),
+		RoutedScale:     float32(f.number("routed_scaling_factor", 2.5, -1e6, 1e6)),
 		TiedHead:        f.flag("tie_word_embeddings", false),
 		Pad:             -1,
 	}
-	if f.has("n_routed_experts") || !f.has("num_experts") {
-		c.Experts = f.size("n_routed_experts", maxExperts)
-	} else {
-		c.Experts = f.size("num_experts", maxExperts)
+	c.Experts = f.sizeOr("n_routed_experts", 256, 1, maxExperts)
+	if f.has("num_experts") { // transformers lets it win
+		c.Experts = f.sizeOr("num_experts", 0, 1, maxExperts)
 	}
 	if f.has("pad_token_id") {
 		c.Pad = int32(f.sizeOr("pad_token_id", 0, 0, maxVocab-1))
@@ -123,9 +123,11 @@ func (f *fields) variants(c *Config) {
 			f.fault("moe_layer_freq %d is not supported: say which layers are dense with mlp_layer_types", n)
 		}
 	}
+	// transformers 5.18 renamed the one kind of layer. It computes the same whatever
+	// the list says.
 	for i, t := range f.texts("layer_types") {
-		if t != "deepseek_sparse_attention" {
-			f.fault("layer_types[%d] %q is not supported: glmbatch runs deepseek_sparse_attention", i, t)
+		if t != "deepseek_sparse_attention" && t != "indexed_attention" {
+			c.Notes = append(c.Notes, fmt.Sprintf("layer_types[%d] is %q, which this architecture does not have: every layer has indexed attention", i, t))
 			break
 		}
 	}
@@ -167,7 +169,7 @@ func (f *fields) architecture() string {
 }
 
 // ropeTheta reads rope_parameters, or rope_theta and rope_scaling as older
-// versions of transformers write them.
+// versions of transformers write them; without any it is transformers' 10,000.
 func (f *fields) ropeTheta() float64 {
 	in := f
 	for _, name := range []string{"rope_scaling", "rope_parameters"} {
@@ -181,11 +183,7 @@ func (f *fields) ropeTheta() float64 {
 			}
 		}
 	}
-	if !in.has("rope_theta") {
-		f.fault("rope_theta is missing, and so is rope_parameters.rope_theta")
-		return 0
-	}
-	return in.number("rope_theta", 0, 1, 1e12)
+	return in.number("rope_theta", 1e4, 1, 1e12)
 }
 
 // eos reads one id or a list of them.
@@ -224,7 +222,11 @@ func (f *fields) indexers(layers int) []bool {
 		f.layerTypes("indexer_types", full, "full", "shared")
 		return full
 	}
-	if f.has("index_topk_pattern") {
+	if raw, ok := f.get("index_topk_pattern"); ok {
+		if raw[0] == '[' { // a list, as transformers takes too
+			f.layerTypes("index_topk_pattern", full, "full", "shared")
+			return full
+		}
 		p := f.text("index_topk_pattern", "")
 		if len(p) < layers || strings.Trim(p, "FS") != "" {
 			f.fault("index_topk_pattern must have an F (full) or S (shared) for each of %d layers", layers)
@@ -235,7 +237,7 @@ func (f *fields) indexers(layers int) []bool {
 		}
 		return full
 	}
-	freq := f.sizeOr("index_topk_freq", 1, 1, maxLayers)
+	freq := f.sizeOr("index_topk_freq", 1, 0, maxLayers)
 	offset := f.sizeOr("index_skip_topk_offset", 2, 0, maxLayers)
 	for i := range full {
 		full[i] = max(i-offset+1, 0)%max(freq, 1) == 0
@@ -244,14 +246,14 @@ func (f *fields) indexers(layers int) []bool {
 }
 
 // dense says which layers have one MLP: by mlp_layer_types, else the first
-// first_k_dense_replace.
+// first_k_dense_replace, three by default.
 func (f *fields) dense(layers int) []bool {
 	dense := make([]bool, layers)
 	if f.has("mlp_layer_types") {
 		f.layerTypes("mlp_layer_types", dense, "dense", "sparse")
 		return dense
 	}
-	n := f.sizeOr("first_k_dense_replace", 0, 0, maxLayers)
+	n := f.sizeOr("first_k_dense_replace", 3, 0, maxLayers)
 	for i := range dense {
 		dense[i] = i < n
 	}

@@ -132,12 +132,49 @@ func TestParseConfig(t *testing.T) {
 		{"latent eps by default", nil, func(c Config) any { return c.LatentEps }, float32(1e-6)},
 		{"latent eps", map[string]any{"latent_norm_eps": 1e-5}, func(c Config) any { return c.LatentEps }, float32(1e-5)},
 		{"experts by another name", map[string]any{"n_routed_experts": nil, "num_experts": 16}, func(c Config) any { return c.Experts }, 16},
+		{"experts by both names", map[string]any{"n_routed_experts": 16, "num_experts": 8}, func(c Config) any { return c.Experts }, 8},
+		{"the kind of layer since 5.18", map[string]any{"layer_types": []string{"indexed_attention", "indexed_attention"}}, func(c Config) any { return len(c.Notes) }, 0},
+		{"another kind of layer", map[string]any{"layer_types": []string{"indexed_attention", "full_attention"}}, func(c Config) any { return c.Notes[0][:34] }, `layer_types[1] is "full_attention"`},
+		{"indexers by a list", map[string]any{"index_topk_pattern": []string{"full", "shared", "full", "full", "full", "full"}},
+			func(c Config) any { return fmt.Sprint(c.IndexerFull(0), c.IndexerFull(1), c.IndexerFull(2)) }, "true false true"},
 		{"tied head", map[string]any{"tie_word_embeddings": true}, func(c Config) any { return c.HeadModule() }, "model.embed_tokens"},
 		{"head dim is ignored", map[string]any{"head_dim": 64}, func(c Config) any { return c.QKHeadDim() }, 48},
 	} {
 		c := mustParse(t, "tiny", tt.change)
 		if got := tt.check(c); fmt.Sprint(got) != fmt.Sprint(tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestDefaults: an absent field is what transformers takes it for, one by one and
+// all at once.
+func TestDefaults(t *testing.T) {
+	bare, err := ParseConfig([]byte(`{"model_type":"glm_moe_dsa","pad_token_id":154820,"eos_token_id":[154820,154827,154829]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mustParse(t, "glm-5", map[string]any{"num_nextn_predict_layers": nil, "rope_parameters": map[string]any{"rope_theta": 1e4}})
+	if fmt.Sprintf("%+v", bare) != fmt.Sprintf("%+v", want) {
+		t.Errorf("an empty config is\n%+v, want\n%+v", bare, want)
+	}
+	for _, tt := range []struct {
+		absent string
+		check  func(c Config) any
+		want   any
+	}{
+		{"routed_scaling_factor", func(c Config) any { return c.RoutedScale }, 2.5},
+		{"first_k_dense_replace", func(c Config) any { return c.DenseLayers }, "[true true true false false false]"},
+		{"norm_topk_prob", func(c Config) any { return c.NormTopK }, true},
+		{"index_topk", func(c Config) any { return c.IndexTopK }, 2048},
+		{"num_experts_per_tok", func(c Config) any { return c.ExpertsPerToken }, 8},
+		{"rms_norm_eps", func(c Config) any { return c.NormEps }, float32(1e-5)},
+		{"n_group", func(c Config) any { return c.Groups }, 1},
+		{"tie_word_embeddings", func(c Config) any { return c.TiedHead }, false},
+	} {
+		c := mustParse(t, "tiny", map[string]any{tt.absent: nil, "mlp_layer_types": nil})
+		if got := fmt.Sprint(tt.check(c)); got != fmt.Sprint(tt.want) {
+			t.Errorf("without %s: %s, want %v", tt.absent, got, tt.want)
 		}
 	}
 }
@@ -150,13 +187,12 @@ func TestParseConfigFaults(t *testing.T) {
 		{map[string]any{"model_type": "deepseek_v3"}, []string{`"deepseek_v3"`, "glm_moe_dsa", "GLM-5.2"}},
 		{map[string]any{"model_type": nil}, []string{"model_type"}},
 		{map[string]any{"architectures": []string{"LlamaForCausalLM"}}, []string{"LlamaForCausalLM", architecture}},
-		{map[string]any{"hidden_size": nil, "vocab_size": "many", "num_hidden_layers": -1, "q_lora_rank": 1.5},
-			[]string{"hidden_size is missing", "vocab_size is \"many\"", "num_hidden_layers is -1", "q_lora_rank is 1.5"}},
+		{map[string]any{"hidden_size": 0, "vocab_size": "many", "num_hidden_layers": -1, "q_lora_rank": 1.5},
+			[]string{"hidden_size is 0", "vocab_size is \"many\"", "num_hidden_layers is -1", "q_lora_rank is 1.5"}},
 		{map[string]any{"hidden_size": 1 << 40}, []string{"hidden_size", "131072"}},
 		{map[string]any{"num_hidden_layers": 1e300}, []string{"num_hidden_layers", "1024"}},
 		{map[string]any{"rope_parameters": map[string]any{"rope_theta": 1e6, "rope_type": "yarn"}}, []string{"rope_parameters.rope_type", `"yarn"`}},
 		{map[string]any{"rope_scaling": map[string]any{"type": "linear"}}, []string{"rope_scaling.rope_type", `"linear"`}},
-		{map[string]any{"rope_parameters": nil}, []string{"rope_theta is missing"}},
 		{map[string]any{"rope_parameters": map[string]any{"rope_theta": 1e4, "partial_rotary_factor": .5}}, []string{"partial_rotary_factor 0.5"}},
 		{map[string]any{"hidden_act": "gelu"}, []string{"hidden_act", `"gelu"`, `"silu"`}},
 		{map[string]any{"scoring_func": "softmax"}, []string{"scoring_func"}},
@@ -175,7 +211,6 @@ func TestParseConfigFaults(t *testing.T) {
 		{map[string]any{"indexer_types": []string{"shared", "full", "full", "full", "full", "full"}}, []string{"layer 0"}},
 		{map[string]any{"index_topk_pattern": "FXFFFF"}, []string{"index_topk_pattern"}},
 		{map[string]any{"mlp_layer_types": []string{"dense", "sparse", "moe", "sparse", "sparse", "sparse"}}, []string{`mlp_layer_types[2] is "moe"`}},
-		{map[string]any{"layer_types": []string{"full_attention"}}, []string{"layer_types[0]"}},
 		{map[string]any{"eos_token_id": 2048}, []string{"eos_token_id 2048"}},
 		{map[string]any{"eos_token_id": "</s>"}, []string{"eos_token_id"}},
 		{map[string]any{"num_nextn_predict_layers": 3}, []string{"num_nextn_predict_layers is 3"}},

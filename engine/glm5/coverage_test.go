@@ -93,6 +93,33 @@ func TestCover(t *testing.T) {
 		}, Coverage{}},
 		{"part of the prediction layer", "", func(m map[string]entry) { delete(m, "model.layers.2.enorm.weight") },
 			Coverage{HasMTP: true, Missing: []string{"model.layers.2.enorm.weight"}}},
+		{"an AWQ scale", "", func(m map[string]entry) { m[up+".pre_quant_scale"] = entry{"BF16", []int{256}} }, Coverage{HasMTP: true, Skipped: []string{up + ".pre_quant_scale"}}},
+		{"SVD factors", "", func(m map[string]entry) {
+			m[up+".weight_quantizer._svdquant_lora_a"] = entry{"BF16", []int{16, 256}}
+			m[up+".weight_quantizer._svdquant_lora_b"] = entry{"BF16", []int{128, 16}}
+		}, Coverage{HasMTP: true, Skipped: []string{"_lora_a", "_lora_b"}}},
+		{"a bias", "", func(m map[string]entry) { m["model.layers.0.self_attn.o_proj.bias"] = entry{"BF16", []int{256}} },
+			Coverage{HasMTP: true, Skipped: []string{"o_proj.bias"}}},
+		{"a rotation's matrix", "", func(m map[string]entry) { m[up+".R4_input.weight"] = entry{"BF16", []int{256, 256}} }, Coverage{HasMTP: true, Skipped: []string{"R4_input"}}},
+		{"a scale of another form", "", func(m map[string]entry) { m[up+".weight_scale"] = entry{"F32", nil} }, Coverage{HasMTP: true, Skipped: []string{up + ".weight_scale"}, Contradictions: []string{"neither config.json"}}},
+		{"a module of its own", "", func(m map[string]entry) { m["model.layers.1.mlp.latent_proj.weight"] = entry{"BF16", []int{8, 8}} },
+			Coverage{HasMTP: true, Skipped: []string{"latent_proj"}}},
+		{"scales of a cache", "", func(m map[string]entry) {
+			m["model.layers.0.self_attn.k_scale"] = entry{"F32", nil}
+			m["model.layers.0.self_attn.kv_b_proj.input_scale"] = entry{"F32", nil}
+			m["model.layers.0.self_attn.rotary_emb.inv_freq"] = entry{"F32", []int{8}}
+		}, Coverage{HasMTP: true}},
+		{"tables that the prediction layer shares", "", func(m map[string]entry) {
+			m["model.layers.2.embed_tokens.weight"] = entry{"BF16", []int{4, 4}}
+			m["model.layers.2.shared_head.head.weight"] = entry{"BF16", []int{4, 4}}
+		}, Coverage{HasMTP: true, Unused: []string{"model.layers.2.embed", "model.layers.2.shared_head.head"}}},
+		{"experts in one tensor", "", func(m map[string]entry) {
+			maps.DeleteFunc(m, func(name string, _ entry) bool { return strings.HasPrefix(name, "model.layers.1.mlp.experts.") })
+			m["model.layers.1.mlp.experts.gate_up_proj"] = entry{"BF16", []int{2, 256, 256}}
+		}, Coverage{HasMTP: true, Fused: []string{"model.layers.1.mlp.experts.gate_up_proj"}, Missing: []string{"0.gate", "1.gate", "0.up", "1.up", "0.down", "1.down"}, Skipped: []string{"gate_up"}}},
+		{"an online transform", `{"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized","ignore":["re:.*"],"transform_config":{"config_groups":{"R4":{"type":"hadamard","apply":[
+			{"targets":["re:.*experts.0.down_proj$"],"location":"input"},{"targets":["Linear"],"location":"weight_input"}]}}}}`, func(m map[string]entry) {},
+			Coverage{HasMTP: true, Unread: []string{"model.layers.1.mlp.experts.0.down_proj.weight", "model.layers.2.mlp.experts.0.down_proj.weight"}, Contradictions: []string{"none is stored so"}}},
 		{"unused", "", func(m map[string]entry) { m["model.layers.9.x"] = entry{"F32", []int{3}} }, Coverage{HasMTP: true, Unused: []string{"model.layers.9.x"}}},
 		{"another shape", "", func(m map[string]entry) { m["lm_head.weight"] = entry{"BF16", []int{9, 256}} },
 			Coverage{HasMTP: true, Unread: []string{"lm_head.weight is [9, 256], config.json says [2048, 256]"}}},
@@ -117,7 +144,7 @@ func TestCover(t *testing.T) {
 		}
 		for what, lists := range map[string][2][]string{
 			"missing": {got.Missing, tt.want.Missing}, "unread": {got.Unread, tt.want.Unread},
-			"unused": {got.Unused, tt.want.Unused}, "contradictions": {got.Contradictions, tt.want.Contradictions},
+			"unused": {got.Unused, tt.want.Unused}, "skipped": {got.Skipped, tt.want.Skipped}, "fused": {got.Fused, tt.want.Fused}, "contradictions": {got.Contradictions, tt.want.Contradictions},
 		} {
 			same := len(lists[0]) == len(lists[1])
 			for i := 0; same && i < len(lists[0]); i++ {
@@ -127,6 +154,62 @@ func TestCover(t *testing.T) {
 				t.Errorf("%s: %s %q, want %q", tt.name, what, lists[0], lists[1])
 			}
 		}
+	}
+}
+
+// TestCheck: what keeps a checkpoint from running, the plainest first.
+func TestCheck(t *testing.T) {
+	const up = "model.layers.1.mlp.experts.0.up_proj"
+	for _, tt := range []struct {
+		name string
+		act  Act
+		edit func(m map[string]entry)
+		want string // "": it runs
+	}{
+		{"whole", W4A16, func(map[string]entry) {}, ""},
+		{"no input scale", W4A16, func(m map[string]entry) { quantize(m, up); delete(m, up+".input_scale") }, ""},
+		{"no input scale for 4-bit inputs", W4A4, func(m map[string]entry) { quantize(m, up); delete(m, up+".input_scale") }, "1 NVFP4 weights have no input scale"},
+		{"an input scale of 0", W4A16, func(m map[string]entry) { quantize(m, up); m[up+".input_scale"] = entry{"F32", []int{1}} }, ""},
+		{"an input scale of 0 for 4-bit inputs", W4A4, func(m map[string]entry) { quantize(m, up); m[up+".input_scale"] = entry{"F32", []int{1}} }, up},
+		{"missing before skipped", W4A16, func(m map[string]entry) { delete(m, "lm_head.weight"); m[up+".bias"] = entry{"BF16", []int{1}} }, "lm_head.weight"},
+		{"skipped", W4A16, func(m map[string]entry) { m[up+".bias"] = entry{"BF16", []int{1}} }, up + ".bias"},
+	} {
+		v, _ := cover(t, "", tt.edit)
+		err := v.Check(Options{Act: tt.act})
+		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+// TestLoaded: memory is what weights take on a device, not in their file.
+func TestLoaded(t *testing.T) {
+	sum := func(edit func(map[string]entry)) (stored, loaded int64, notes []string) {
+		v, _ := cover(t, "", edit)
+		for i := range v.Weights {
+			if s := &v.Weights[i]; s.Part == Routed && s.Layer == 1 {
+				stored, loaded = stored+s.Bytes, loaded+s.Loaded(1, kernels.BF16)
+			}
+		}
+		return stored, loaded, v.Notes
+	}
+	all := func(m map[string]entry, but string) {
+		for e := range 2 {
+			for _, p := range []string{"gate_proj", "up_proj", "down_proj"} {
+				if name := ExpertPrefix(1, e) + p; name != but {
+					quantize(m, name)
+				}
+			}
+		}
+	}
+	const each = 128 * 256 // values of a weight
+	if stored, loaded, notes := sum(func(m map[string]entry) { all(m, "") }); stored-loaded != 6*4 || loaded != 6*(each/2+each/16) || len(notes) > 0 {
+		t.Errorf("NVFP4: %d stored, %d loaded, %q", stored, loaded, notes)
+	}
+	// One BF16 weight among the gates and ups makes all four of them float32.
+	stored, loaded, notes := sum(func(m map[string]entry) { all(m, ExpertPrefix(1, 1)+"up_proj") })
+	if stored != 5*(each/2+each/16+4)+2*each || loaded != 2*(each/2+each/16)+4*4*each || len(notes) != 1 || !strings.Contains(notes[0], "layer 1") {
+		t.Errorf("mixed: %d stored, %d loaded, %q", stored, loaded, notes)
 	}
 }
 

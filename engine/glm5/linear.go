@@ -86,6 +86,7 @@ func (l *loader) source(module string) (source, error) {
 	if lin.Rows != t.Rows || lin.Cols != t.Cols {
 		return source{}, fmt.Errorf("%s is [%d, %d], config.json says [%d, %d]", module, lin.Rows, lin.Cols, t.Rows, t.Cols)
 	}
+	lin = t.asStored(lin)
 	return source{lin, t.Split, t.Part, t.Runs(lin.Format, l.dense)}, nil
 }
 
@@ -148,12 +149,13 @@ func (l *loader) linear(modules ...string) (linear, error) {
 }
 
 // mergeable returns how many weights from the first on can be one matrix: they
-// run in one format and, as an NVFP4 matrix has one scale or one for each half of
-// its rows, fitting scales.
+// run in one format, from one, and, as an FP8 matrix has one scale and an NVFP4
+// matrix one or one for each half of its rows, fitting scales.
 func mergeable(all []source) int {
 	first := all[0]
 	n := 1
-	for n < len(all) && all[n].runs == first.runs && (first.Format != kernels.FP4 || all[n].Global == first.Global) {
+	scaled := first.Format == kernels.FP4 || first.Format == kernels.FP8
+	for n < len(all) && all[n].runs == first.runs && (all[n].Format == first.Format || first.runs != kernels.FP8) && (!scaled || all[n].Global == first.Global) {
 		n++
 	}
 	if n == 1 && len(all) == 2 && all[1].Format == kernels.FP4 && first.Format == kernels.FP4 && all[1].Rows == first.Rows {
@@ -175,7 +177,7 @@ func (l *loader) part(name string, all []source) (part, error) {
 	buf, err := l.g.Load(all[0].split.sharing(), func(rank int) kernels.Weights {
 		return kernels.Weights{Name: name, Format: format, Count: 1, Rows: p.rows, Cols: cols,
 			Read: func(_ int, a kernels.Alloc) (kernels.Matrix, error) {
-				if format == kernels.FP8 {
+				if format == kernels.FP8 && all[0].Format != kernels.FP8 {
 					return l.rounded.stack(a, all, rank, n)
 				}
 				return stack(a, all, format, rank, n)

@@ -71,13 +71,13 @@ func TestLoadNamesWhatIsWrong(t *testing.T) {
 		{name: "odd shards", tp: 1, o: glm5.Options{Shards: 5}, want: []string{"5 is not supported"}},
 		{name: "options", tp: 1, o: glm5.Options{KVCache: "fp4", Act: "w1a1", Context: 4096}, want: []string{"fp4", "w1a1", "Context 4096"}},
 		{name: "missing weight", tp: 2, edit: rename("model.layers.3.self_attn.o_proj.weight", "model.layers.3.self_attn.x_proj.weight"),
-			want: []string{"layer 3", "self_attn.o_proj", "not in the checkpoint"}},
+			want: []string{"layers.3", "self_attn.o_proj", "not in the checkpoint"}},
 		{name: "missing vector", tp: 1, edit: rename("model.norm.weight", "model.nurm.weight"), want: []string{"model.norm.weight", "not in the checkpoint"}},
 		{name: "missing expert", tp: 1, edit: rename("model.layers.2.mlp.experts.7.up_proj.weight", "model.layers.2.mlp.experts.7.xp_proj.weight"),
-			want: []string{"layer 2", "experts.7.up_proj"}},
+			want: []string{"layers.2", "experts.7.up_proj"}},
 		{name: "shape", tp: 1, edit: config(`"q_lora_rank": 128`, `"q_lora_rank": 256`), want: []string{"config.json says"}},
 		{name: "vector's length", tp: 1, edit: config(`"index_head_dim": 32`, `"index_head_dim": 64`), want: []string{"config.json says"}},
-		{name: "experts", tp: 1, edit: config(`"n_routed_experts": 16`, `"n_routed_experts": 20`), want: []string{"config.json says"}},
+		{name: "experts", tp: 1, edit: config(`"n_routed_experts": 16`, `"n_routed_experts": 20`), want: []string{"60 weights are not in the checkpoint"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tp := c.tp

@@ -46,6 +46,7 @@ func Load(ctx context.Context, ck *checkpoint.Checkpoint, g *ranks.Group, o Opti
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
 	}
+	c.Untie(ck)
 	if o.Shards == 0 {
 		o.Shards = g.Ranks()
 	}
@@ -59,6 +60,9 @@ func Load(ctx context.Context, ck *checkpoint.Checkpoint, g *ranks.Group, o Opti
 		return nil, fmt.Errorf("%s: model options: %w", ck.Name, err)
 	}
 	o = o.withDefaults(&c)
+	if err := c.Check(ck, o); err != nil {
+		return nil, fmt.Errorf("%s: %w", ck.Name, err)
+	}
 	m := &Model{Config: c, o: o, g: g}
 	m.prepare(g.Ranks())
 	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, dense: o.Dense, shards: o.Shards}

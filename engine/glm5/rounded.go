@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"glmbatch/engine/checkpoint"
 	"glmbatch/kernels"
 	"glmbatch/kernels/nvfp4"
 )
@@ -18,6 +19,15 @@ type Rounding struct {
 	Part   Part    `json:"part"`
 	Values int64   `json:"values"`         // rounded, on the ranks that are here
 	Error  float64 `json:"relative_error"` // of their Frobenius norm: |rounded - stored| / |stored|
+}
+
+// asStored is an FP8 weight with one scale in FP8, where products read that. Others
+// are BF16: see checkpoint.Linear.
+func (t *Tensor) asStored(l checkpoint.Linear) checkpoint.Linear {
+	if codes, ok := l.Codes(); ok && t.Runs(kernels.BF16, kernels.FP8) == kernels.FP8 {
+		return codes
+	}
+	return l
 }
 
 // Runs returns the format that a Linear stored in a format is multiplied in.

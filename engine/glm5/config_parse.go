@@ -36,7 +36,7 @@ func ParseConfig(data []byte) (Config, error) {
 	}
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(data, &raw); err != nil {
-		return Config{}, fmt.Errorf("config.json is not a JSON object: %w", plainJSON(err))
+		return Config{}, fmt.Errorf("config.json: %w", plainJSON(err))
 	}
 	var faults []error
 	f := &fields{raw: raw, faults: &faults}

@@ -91,6 +91,9 @@ func OpenFolder(dir string, m *Manifest, o FolderOptions) (_ *Folder, err error)
 			_ = f.Close() // err says what is wrong
 		}
 	}()
+	if err := removeUnfinished(dir); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrOutput, err)
+	}
 	m.Version, m.RunID = manifestVersion, runID(m)
 	m.Started, m.Runs = time.Now().UTC().Truncate(time.Millisecond), 1
 	m.Status, m.guard = StatusRunning, &sync.Mutex{}
@@ -114,13 +117,32 @@ func OpenFolder(dir string, m *Manifest, o FolderOptions) (_ *Folder, err error)
 	return f, err
 }
 
-// open opens the journal and says in the manifest that the job runs.
+// open says in the manifest that the job runs, by which the folder is known as ours, and
+// opens the journal.
 func (f *Folder) open() (err error) {
+	if err = f.manifest.write(f.Dir); err != nil {
+		return fmt.Errorf("%w: %w", ErrOutput, err)
+	}
 	if f.saved, err = recoverJournal(f.Dir, f.manifest.RunID, f.NextRow); err != nil {
 		return fmt.Errorf("%w: %w", ErrOutput, err)
 	}
-	if err = f.manifest.write(f.Dir); err != nil {
-		return fmt.Errorf("%w: %w", ErrOutput, err)
+	return nil
+}
+
+// removeUnfinished removes what a crash left of the folder's own files.
+func removeUnfinished(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		ours := strings.HasPrefix(name, "."+manifestFile+".") || strings.HasPrefix(name, "."+successFile+".")
+		if ours && strings.HasSuffix(name, ".tmp") {
+			if err := os.Remove(filepath.Join(dir, name)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

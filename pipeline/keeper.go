@@ -74,7 +74,7 @@ func (k *keeper) take(f finished) error {
 	return k.writeHeld()
 }
 
-// saveSample appends a sample to the journal, behind the others of its row.
+// saveSample appends a sample of a row with several to the journal, behind the others.
 func (k *keeper) saveSample(s *sample) error {
 	if s.saved || s.reason == engine.Failed { // it would fail again
 		return nil
@@ -85,18 +85,25 @@ func (k *keeper) saveSample(s *sample) error {
 		p = &partialRow{}
 		k.saved.partial[row] = p
 	}
-	k.rec = saved{kind: savedSample, identity: s.row.identity, before: p.last, index: s.index, of: s.row.params.N,
-		reason: s.reason, tokens: s.tokens, chosen: s.chosen, top: s.top}
-	at, err := k.append(row)
+	at, err := k.appendSample(s, p.last)
 	p.last = at
 	return err
+}
+
+func (k *keeper) appendSample(s *sample, before int64) (int64, error) {
+	k.rec = saved{kind: savedSample, identity: s.row.identity, before: before, index: s.index, of: s.row.params.N,
+		reason: s.reason, tokens: s.tokens, chosen: s.chosen, top: s.top}
+	return k.append(s.row.record.Index)
 }
 
 // saveRow appends what the journal has not of a row, and returns its place.
 func (k *keeper) saveRow(r *row) (place int64, err error) {
 	row := r.record.Index
-	p := k.saved.partial[row]
-	delete(k.saved.partial, row)
+	var p *partialRow
+	if len(k.saved.partial) > 0 {
+		p = k.saved.partial[row]
+		delete(k.saved.partial, row)
+	}
 	switch {
 	case r.err != nil && r.identity == 0:
 		return noPlace, nil
@@ -105,15 +112,10 @@ func (k *keeper) saveRow(r *row) (place int64, err error) {
 		return k.append(row)
 	case len(r.samples) == 0:
 		return 0, fmt.Errorf("row %d has neither a response nor an error", row)
-	case p != nil:
+	case len(r.samples) > 1:
 		return p.last, nil
 	}
-	if err := k.saveSample(r.samples[0]); err != nil {
-		return 0, err
-	}
-	place = k.saved.partial[row].last
-	delete(k.saved.partial, row)
-	return place, nil
+	return k.appendSample(r.samples[0], 0)
 }
 
 func (k *keeper) append(row int64) (int64, error) {

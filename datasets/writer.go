@@ -108,6 +108,8 @@ type Parts[T any] struct {
 	Format  string // Parquet or Arrow
 	MaxRows int
 	Next    int // number of the next file
+	// Before is called before a file is finished; nil: nothing is. Its error is Write's.
+	Before func() error
 
 	open *Writer[T]
 }
@@ -138,7 +140,20 @@ func (p *Parts[T]) path() string {
 	return filepath.Join(p.Dir, PartName(p.Next, p.Format))
 }
 
+// Flush finishes the open file, if there is one.
+func (p *Parts[T]) Flush() error {
+	if p.open == nil {
+		return nil
+	}
+	return p.finish()
+}
+
 func (p *Parts[T]) finish() error {
+	if p.Before != nil {
+		if err := p.Before(); err != nil {
+			return err
+		}
+	}
 	w := p.open
 	p.open = nil
 	p.Next++

@@ -319,6 +319,16 @@ func (f *Folder) records() error {
 		return err
 	}
 	f.Recorder.StepsPart, f.Recorder.TimelinePart = len(steps), len(spans)
+	captures, err := os.ReadDir(filepath.Join(f.Dir, capturesDir))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, c := range captures { // of steps that a kill kept from the table
+		var step int64
+		if _, err := fmt.Sscanf(c.Name(), "step-%d.arrow", &step); err == nil {
+			f.Recorder.FirstStep = max(f.Recorder.FirstStep, step+1)
+		}
+	}
 	for _, name := range steps {
 		err := datasets.Read(filepath.Join(f.Dir, stepsDir, name), func(rows []datasets.Step) error {
 			for _, s := range rows {

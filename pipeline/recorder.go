@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"glmbatch/datasets"
 	"glmbatch/engine"
@@ -31,6 +32,8 @@ type Recorder struct {
 
 	steps    *datasets.Parts[datasets.Step]
 	timeline *datasets.Parts[datasets.Span] // nil: no timeline
+	began    time.Time
+	flushed  time.Time // when what there was had its files
 }
 
 // recordedStep is a copy of what the engine told of a step.
@@ -78,8 +81,33 @@ func NewRecorder(o RecorderOptions) *Recorder {
 		}
 		r.timeline = &datasets.Parts[datasets.Span]{Dir: filepath.Join(o.Dir, timelineDir), Format: o.Format, MaxRows: rows, Next: o.TimelinePart}
 	}
+	if r.timeline != nil { // a step that has spans is in the table of steps: what is after it has other numbers
+		r.timeline.Before = r.steps.Flush
+	}
+	r.began = time.Now()
+	r.flushed = r.began
 	r.wg.Go(r.work)
 	return r
+}
+
+// A file is finished after a twentieth of the time that the recorder has run, within
+// these bounds: what a kill costs is little, and a long job has few hundreds of files.
+const (
+	leastAge = 5 * time.Second
+	mostAge  = 5 * time.Minute
+)
+
+// flush finishes the open files when they are old enough. Steps come first.
+func (r *Recorder) flush(now time.Time) error {
+	if now.Sub(r.flushed) < min(max(now.Sub(r.began)/20, leastAge), mostAge) {
+		return nil
+	}
+	r.flushed = now
+	err := r.steps.Flush()
+	if err == nil && r.timeline != nil {
+		err = r.timeline.Flush()
+	}
+	return err
 }
 
 // OnTrace copies a step's calls and spans.
@@ -167,7 +195,9 @@ func (r *Recorder) work() {
 	var rows []datasets.Span
 	for s := range r.queue {
 		if r.err == nil { // after an error the queue is only emptied
-			rows, r.err = r.write(rows[:0], s)
+			if rows, r.err = r.write(rows[:0], s); r.err == nil {
+				r.err = r.flush(time.Now())
+			}
 		}
 		select {
 		case r.free <- s:

@@ -165,7 +165,7 @@ func result(t testing.TB, dir string) (map[string]string, ManifestCounts) {
 			return err
 		}
 		rel, _ := filepath.Rel(dir, path)
-		if strings.HasSuffix(rel, ".tmp") || strings.HasPrefix(rel, journalDir) {
+		if strings.HasSuffix(rel, ".tmp") || strings.HasPrefix(rel, JournalDir) {
 			t.Errorf("%s is left", rel)
 		}
 		if strings.HasPrefix(rel, outputsDir+"/") {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 type importFlags struct {
 	out          string
 	unclassified bool
+	rules        string
 	options      importer.Options
 }
 
@@ -59,7 +61,8 @@ trace without GPU events, or of ranks that do not fit, is refused.
 
 Kernels get their class from their names. Copies and casts are sized from the launch grid;
 one as large as the whole KV pool becomes class kv.cast. Say --kv-slots and --kv-width where
-the pool is not found by itself.`,
+the pool is not found by itself. What has no class: --unclassified prints rules to fill in, and
+--rules reads them.`,
 		Example: example,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -74,6 +77,7 @@ the pool is not found by itself.`,
 	}
 	c.Flags().StringVarP(&f.out, "out", "o", "", "`FILE` to write the timeline to, a .parquet file")
 	c.Flags().BoolVar(&f.unclassified, "unclassified", false, "print rules to fill in for kernels without a class; --out is not needed")
+	c.Flags().StringVar(&f.rules, "rules", "", "rules for classes of kernels from this `FILE`, tried first: a class and a pattern a line")
 	c.Flags().Int32Var(&f.options.Rank, "rank", 0, "the first file's rank, whatever the files say; the others count on")
 	c.Flags().Int64Var(&f.options.KVSlots, "kv-slots", 0, "slots of the KV pool; 0: found by size")
 	c.Flags().Int64Var(&f.options.KVWidth, "kv-width", 0, "values of a slot in one layer; 0: 576, GLM-5's latent cache")
@@ -84,6 +88,9 @@ the pool is not found by itself.`,
 }
 
 func (f *importFlags) run(r read, files []string, out io.Writer) error {
+	if err := f.readRules(); err != nil {
+		return withCode(exitInput, err)
+	}
 	if err := f.options.Validate(); err != nil {
 		return withCode(exitInput, err)
 	}
@@ -117,6 +124,20 @@ func (f *importFlags) run(r read, files []string, out io.Writer) error {
 		return s.Stubs(out)
 	}
 	return printImport(out, f.out, s)
+}
+
+// readRules reads the user's rules.
+func (f *importFlags) readRules() error {
+	if f.rules == "" {
+		return nil
+	}
+	file, err := os.Open(f.rules)
+	if err != nil {
+		return fmt.Errorf("reading rules: %w", err)
+	}
+	defer file.Close()
+	f.options.Rules, err = importer.ReadRules(file, f.rules)
+	return err
 }
 
 // describe stores the findings with the timeline.

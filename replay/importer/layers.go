@@ -37,10 +37,10 @@ func (t *trace) sequence(kernels []int32) []uint32 {
 		// Layers of a model often take turns between variants of one kernel, so
 		// kernels of one rule count as the same.
 		r := t.at(k)
-		if _, rule := t.class(r); rule > 0 && Rules[rule-1].Pattern != tritonFused {
+		if _, rule := t.class(r); rule > 0 && (rule > len(Rules) || Rules[rule-1].Class != byOperations) {
 			s[i] = uint32(rule)
 		} else {
-			s[i] = uint32(len(Rules)) + 1 + r.name
+			s[i] = uint32(t.rules.numbers()) + r.name
 		}
 	}
 	return s

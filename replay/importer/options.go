@@ -17,6 +17,8 @@ type Options struct {
 	KVSlots int64
 	KVWidth int64 // values of a slot in one layer; 0: 576 (512 latent + 64 rotary)
 
+	Rules []Rule // the user's own ([ReadRules]), tried before [Rules]
+
 	AllowUnaligned bool  // keep ranks whose collectives do not pair, marked unreliable
 	MaxResidualNS  int64 // largest residual of the rank alignment; 0: 100 us
 	MaxRows        int   // GPU activities and API calls kept in memory; 0: 100 million
@@ -34,6 +36,11 @@ func (o Options) Validate() error {
 	} {
 		if v.value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d, must not be negative", v.name, v.value))
+		}
+	}
+	for _, r := range o.Rules {
+		if err := r.validate(); err != nil {
+			errs = append(errs, fmt.Errorf("rule %q: %w", r.Pattern, err))
 		}
 	}
 	if o.KVSlots > 1<<40 || o.KVWidth > 1<<20 {

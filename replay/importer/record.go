@@ -90,6 +90,7 @@ type counters struct {
 type trace struct {
 	options  Options
 	names    names
+	rules    classifier
 	shapes   []shape
 	lanes    []lane
 	shapeOf  map[shape]uint32
@@ -124,6 +125,7 @@ type step struct {
 func newTrace(o Options) *trace {
 	return &trace{
 		options: o.withDefaults(),
+		rules:   newClassifier(o.Rules),
 		shapes:  []shape{{}}, shapeOf: map[shape]uint32{{}: 0},
 		laneOf: map[lane]uint32{},
 		names:  names{of: map[string]uint32{}},

@@ -54,7 +54,7 @@ func (t *trace) class(r *record) (string, int) {
 	case isKernel:
 		n := &t.names.list[r.name]
 		if n.rule == -2 {
-			class, rule := Classify(n.text)
+			class, rule := t.rules.classify(n.text)
 			n.rule, n.class = int32(rule), class
 		}
 		return n.class, int(n.rule)
@@ -263,6 +263,9 @@ func (b *rowMaker) ruleEvidence(rule int) string {
 	e, ok := b.evidence[rule]
 	if !ok {
 		e = "rule " + strconv.Itoa(rule)
+		if rule > len(Rules) {
+			e = "user's rule " + strconv.Itoa(rule-len(Rules))
+		}
 		b.evidence[rule] = e
 	}
 	return e

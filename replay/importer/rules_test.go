@@ -2,7 +2,9 @@ package importer
 
 import (
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -22,40 +24,63 @@ func TestRules(t *testing.T) {
 			if rule != i+1 {
 				t.Errorf("%q: rule %d (%s), want %d (%s)", e, rule, class, i+1, r.Class)
 			}
-			if r.Class != "triton" && class != r.Class {
+			if !strings.Contains(r.Class, "*") && r.Class != byOperations && class != r.Class {
 				t.Errorf("%q: class %s, want %s", e, class, r.Class)
 			}
 		}
 	}
 }
 
-// TestClassify holds names that substring rules of other tools get wrong.
+// TestClassify holds the classes of names, made by the rules by which public
+// libraries name their kernels.
 func TestClassify(t *testing.T) {
-	for name, want := range map[string]string{
-		"multimem_all_reduce_kernel":                           "comm.ar",
-		"void vllm::reshape_and_cache_flash_kernel<bf16>":      "kv.write",
-		"rotary_embedding_kernel":                              "rope",
-		"quantize_with_block_size<BlockScaleQuantizationType>": "quant.fp4",
-		"triton_poi_fused__to_copy_1":                          "copy.cast",
-		"triton_red_fused_add_mean_mul_pow_rsqrt_0":            "norm",
-		"triton_poi_fused_frobnicate_0":                        unclassified,
-		"hip_thing":                                            unclassified,
-		"":                                                     unclassified,
-		"void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps>>": "reduce",
-		"_topk_forward":                     "moe.route",
-		"flash::prepare_varlen_num_blocks":  "sched",
-		"ncclDevKernel_AllGather_RING_LL":   "comm.ag",
-		"void splitKreduce_kernel<32, 16>":  "gemm.splitk",
-		"Cijk_Alik_Bljk_BBS_BH_Bias_HA":     "gemm.bf16",
-		"paged_attention_ll4mi_QKV_kernel":  "attn.decode",
-		"fmhaSm100fKernel_QkvBf16_Context":  "attn.prefill",
-		"kernel_unified_attention_3d":       "attn.decode",
-		"sm90_fp8_paged_mqa_logits":         "attn.indexer",
-		"marlin_moe_wna16::Marlin<x>":       "gemm.fp4.moe",
-		"void marlin::Marlin<half, 1l, 2l>": "gemm.fp4",
-	} {
+	text, err := os.ReadFile("testdata/classes.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := 0
+	for line := range strings.Lines(string(text)) {
+		want, name, ok := strings.Cut(strings.TrimRight(line, "\n"), "\t")
+		if !ok {
+			t.Fatalf("line %q is no class and name", line)
+		}
+		names++
 		if got, _ := Classify(name); got != want {
 			t.Errorf("%q: %s, want %s", name, got, want)
+		}
+	}
+	if names < 300 {
+		t.Errorf("%d names, want 300", names)
+	}
+}
+
+// TestUserRules holds that a user's rules come first and have numbers of their own.
+func TestUserRules(t *testing.T) {
+	rules, err := ReadRules(strings.NewReader("# mine\n\ngemm.*.moe\tmy_(up|down)_kernel\nattn  ^_fwd kernel$\n"), "rules.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newClassifier(rules)
+	for _, want := range []struct {
+		name, class string
+		rule        int
+	}{
+		{"my_up_kernel_fp8_e4m3", "gemm.fp8.moe", len(Rules) + 1}, {"my_down_kernel", "gemm.?.moe", len(Rules) + 1},
+		{"_fwd kernel", "attn", len(Rules) + 2}, {"nobody", unclassified, 0}, {"gemm_bf16", "gemm.bf16", ownRule},
+	} {
+		if class, rule := c.classify(want.name); class != want.class || rule != want.rule {
+			t.Errorf("%s: %s by %d, want %s by %d", want.name, class, rule, want.class, want.rule)
+		}
+	}
+	for text, want := range map[string]string{
+		"gemm\n":        "line 1: no pattern",
+		"#\nattn (\n":   "line 2: bad pattern",
+		"? my_kernel\n": "line 1: write a class",
+		"GEMM x\n":      "line 1: bad class",
+		"host x\n":      "line 1: bad class",
+	} {
+		if _, err := ReadRules(strings.NewReader(text), "rules.txt"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
 }

@@ -68,12 +68,11 @@ func (s *Summary) Covered() float64 {
 	return 1 - float64(without)/float64(all)
 }
 
-// Stubs writes a rule for each unclassified kernel, ready to be put into the
-// table of rules.
+// Stubs writes a rule for each unclassified kernel, ready to be filled in for
+// [ReadRules].
 func (s *Summary) Stubs(w io.Writer) error {
 	for _, n := range s.Unclassified {
-		_, err := fmt.Fprintf(w, "\t{`%s`, \"\", []string{%q}}, // %d ns in %d launches\n", stubPattern(n.Kernel), brief(n.Kernel), n.NS, n.Rows)
-		if err != nil {
+		if _, err := fmt.Fprintf(w, "# %d ns in %d launches of %s\n?\t%s\n", n.NS, n.Rows, brief(n.Kernel), stubPattern(n.Kernel)); err != nil {
 			return err
 		}
 	}

@@ -104,6 +104,7 @@ func newRootCommand() *cobra.Command {
 		newModelCommand(),
 		newReplayCommand(),
 		newReportCommand(),
+		newRecordCommand(),
 		newDiffCommand(),
 		newExportCommand(),
 		newRunCommand(),

@@ -43,7 +43,12 @@ func (t *trace) align() error {
 		}
 	}
 	moved := false
+	done := map[int]bool{t.fileOf(0): true}
 	for k := 1; k < len(t.ranks); k++ {
+		if done[t.fileOf(k)] {
+			continue // ranks of one file share a clock
+		}
+		done[t.fileOf(k)] = true
 		f, err := t.fitRank(collectives[0], collectives[k])
 		a, b := t.ranks[0].number, t.ranks[k].number
 		if err != nil {
@@ -56,7 +61,7 @@ func (t *trace) align() error {
 		t.find("aligned", severityNote, b, int64(f.pairs), "rank %d: clock moved by %d ns, drift %.3f ppm, residual %d ns over %d collectives", b, f.offset, f.drift*1e6, f.residual, f.pairs)
 		if f.offset != 0 || f.drift != 0 {
 			moved = true
-			t.move(int32(k), f)
+			t.move(t.fileOf(k), f)
 		}
 	}
 	if moved {
@@ -65,16 +70,19 @@ func (t *trace) align() error {
 	return nil
 }
 
-// move applies a fit to all that was recorded by the rank's process.
-func (t *trace) move(rank int32, f fit) {
+// fileOf is the number of a rank's file.
+func (t *trace) fileOf(rank int) int { return t.procs[t.ranks[rank].proc].number }
+
+// move applies a fit to all that was recorded in a file.
+func (t *trace) move(file int, f fit) {
 	at := func(ns int64) int64 { return ns + f.offset + int64(f.drift*float64(ns-f.origin)) }
 	t.each(func(_ int32, r *record) {
-		if r.rank == rank {
+		if t.procs[r.proc].number == file {
 			r.start, r.end = at(r.start), at(r.end)
 		}
 	})
 	for i := range t.windows {
-		if w := &t.windows[i]; w.proc == t.ranks[rank].proc {
+		if w := &t.windows[i]; t.procs[w.proc].number == file {
 			w.start, w.end = at(w.start), at(w.end)
 		}
 	}

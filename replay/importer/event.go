@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"unicode/utf8"
 )
@@ -17,6 +18,7 @@ type event struct {
 	fraction bool // ts has a decimal point
 	badTime  bool // ts or dur is no finite number
 	pid, tid int64
+	pidText  []byte // as in the file
 	args     eventArgs
 }
 
@@ -24,7 +26,12 @@ type eventArgs struct {
 	device, stream, correlation int64 // -1: absent
 	node, bytes                 int64
 	shape                       shape
+	name, class                 []byte // of processes and threads; of exports of ours
+	step, layer                 int64  // of exports of ours; noStep: absent
 }
+
+// noStep stands for a step that is not said.
+const noStep = math.MinInt64
 
 // kindOf maps an event's category. Kineto wrote capital letters until 2021.
 func kindOf(cat []byte) kind {
@@ -51,7 +58,7 @@ func kindOf(cat []byte) kind {
 // readEvent scans the event that begins at the cursor. Events that the importer
 // has no use for come back with kind isNothing.
 func readEvent(c *cursor, e *event) outcome {
-	*e = event{args: eventArgs{device: -1, stream: -1, correlation: -1}}
+	*e = event{args: eventArgs{device: -1, stream: -1, correlation: -1, step: noStep, layer: -1}}
 	var args []byte
 	seenCat := false
 	o := c.fields(func(key []byte) (outcome, bool) {
@@ -61,7 +68,7 @@ func readEvent(c *cursor, e *event) outcome {
 			if len(text) >= 3 {
 				e.phase = text[1]
 			}
-			if o == whole && e.phase != 'X' {
+			if o == whole && e.phase != 'X' && e.phase != 'M' {
 				return c.leave(1), true
 			}
 			return o, false
@@ -94,7 +101,7 @@ func readEvent(c *cursor, e *event) outcome {
 			return o, false
 		case "pid":
 			text, o := c.value()
-			e.pid = number(text, 0)
+			e.pid, e.pidText = number(text, 0), text
 			return o, false
 		case "tid":
 			text, o := c.value()
@@ -114,7 +121,10 @@ func readEvent(c *cursor, e *event) outcome {
 	if o != whole {
 		return o
 	}
-	if e.phase != 'X' {
+	switch {
+	case e.phase == 'M' && (string(e.name) == "process_name" || string(e.name) == "thread_name"):
+		e.kind = isMeta
+	case e.phase != 'X':
 		e.kind = isNothing
 	}
 	if e.kind != isNothing && len(args) > 0 && args[0] == '{' {
@@ -152,6 +162,14 @@ func readArgs(c *cursor, a *eventArgs) outcome {
 			a.shape.grid = triple(text)
 		case "block":
 			a.shape.block = triple(text)
+		case "name":
+			a.name = unquote(text)
+		case "class":
+			a.class = unquote(text)
+		case "step":
+			a.step = number(text, noStep)
+		case "layer":
+			a.layer = number(text, -1)
 		}
 		return o, false
 	})

@@ -23,6 +23,14 @@ const (
 	severityUnreliable = "unreliable"
 )
 
+// Refusal is why a trace was refused, and what was found in it before.
+type Refusal struct {
+	error
+	Findings []datasets.Finding
+}
+
+func (r *Refusal) Unwrap() error { return r.error }
+
 // ErrRefused marks traces that were read and cannot be trusted.
 var ErrRefused = errors.New("trace refused")
 
@@ -49,9 +57,6 @@ const (
 // gate checks everything that needs no ranks' comparison.
 func (t *trace) gate() error {
 	t.reading()
-	if err := t.gpuEvents(); err != nil {
-		return err
-	}
 	t.badTimes()
 	t.beforeLaunch()
 	t.impossible()
@@ -76,6 +81,9 @@ func (t *trace) reading() {
 		c, rank := &p.parts, p.rank
 		if c.truncatedAt >= 0 {
 			t.find("truncated", severityUnreliable, rank, 0, "the file ends early, at byte %d of its text (%s): all counts and totals are lower bounds", c.truncatedAt, c.truncation)
+		}
+		if c.commas > 0 {
+			t.find("decimal_commas", severityNote, rank, c.commas, "%d numbers have a decimal comma (the locale of the recording program): those that must be whole numbers are unknown", c.commas)
 		}
 		if c.recovered > 0 {
 			t.find("recovered", severityNote, rank, c.recovered, "%d events are not valid JSON and were read leniently, the first at byte %d", c.recovered, c.firstRecovered)
@@ -133,21 +141,56 @@ func (t *trace) gpuEvents() error {
 		return refuse("%d launches of CUDA graphs were recorded and no kernels: re-record with --cuda-graph-trace=node", t.opaque)
 	}
 	if all == 0 {
-		return refuse("0 GPU events, %d launches: the capture has no GPU activity (record with CUDA activities, as root or with the profiling permission, and stop after a synchronisation)", launches)
+		return refuse("0 GPU events, %d launches: %s", launches, t.noGPU())
+	}
+	inFile := map[int]int64{}
+	for i, n := range device {
+		inFile[t.procs[i].number] += n
 	}
 	for i, n := range device {
 		if n > 0 {
 			continue
 		}
 		p := &t.procs[i]
-		if !t.byDevice {
+		if !t.byDevice && inFile[p.number] == 0 {
 			return refuse("%s: 0 GPU events, %d launches: rank %d has no GPU activity", p.file, launched[i], p.rank)
 		}
 		if launched[i] > 0 {
-			t.find("no_kernels", severityUnreliable, -1, launched[i], "process %d has %d launches and no GPU events (forked? record with --trace-fork-before-exec=true)", p.pid, launched[i])
+			t.find("no_kernels", severityUnreliable, -1, launched[i], "process%s has %d launches and no GPU events (forked? record it with nsys --trace-fork-before-exec=true)", pidText(p.pid), launched[i])
 		}
 	}
 	return nil
+}
+
+func pidText(pid int64) string {
+	if pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" %d", pid)
+}
+
+// noGPU says why a trace has no GPU activity, as far as it tells.
+func (t *trace) noGPU() string {
+	for _, f := range t.findings {
+		text := strings.ToLower(f.Text)
+		if f.Code == "nsys" && (strings.Contains(text, "not supported") || strings.Contains(text, "driver") || strings.Contains(text, "permission")) {
+			return f.Text
+		}
+	}
+	other, legacy := int64(0), int64(0)
+	for i := range t.procs {
+		other, legacy = other+t.procs[i].parts.other, legacy+t.procs[i].parts.legacy
+	}
+	const remedy = "record with CUDA activities, as root or with the profiling permission, and stop after a synchronisation"
+	switch {
+	case legacy > 0:
+		return fmt.Sprintf("the trace is of the profiler before PyTorch 1.8.1, whose %d spans of \"CUDA functions\" are of operators and not of kernels; record with torch.profiler", legacy)
+	case other == 0 && !t.byDevice:
+		return "the trace has no events at all; " + remedy
+	case !t.byDevice:
+		return fmt.Sprintf("the capture has no GPU activity, only %d events of the CPU (%s)", other, remedy)
+	}
+	return "the capture has no GPU activity (" + remedy + ")"
 }
 
 // isLaunch guesses from its name that an API call starts GPU work.
@@ -196,34 +239,37 @@ func (t *trace) badTimes() {
 	}
 }
 
-// beforeLaunch takes out work that begins before the call that launched it. If
-// that is common the clocks are at fault, not the events.
+// beforeLaunch reports work that begins before the call that launched it: the clocks
+// of host and GPU were not the same then. The work stays; only what is said of its
+// launch is wrong.
 func (t *trace) beforeLaunch() {
 	t.indexLaunches()
-	early, matched := make([][]int32, len(t.procs)), make([]int, len(t.procs))
-	t.each(func(i int32, r *record) {
+	early, matched, skew := make([]int64, len(t.procs)), make([]int64, len(t.procs)), make([]int64, len(t.procs))
+	t.each(func(_ int32, r *record) {
 		if !r.kind.onDevice() {
 			return
 		}
 		if l := t.launch(r); l != nil {
 			matched[r.proc]++
-			if r.start < l.start-launchSlack {
-				early[r.proc] = append(early[r.proc], i)
+			if by := l.start - r.start; by > launchSlack {
+				early[r.proc]++
+				skew[r.proc] = max(skew[r.proc], by)
 			}
 		}
 	})
-	for p := range t.procs {
-		n, rank := int64(len(early[p])), t.procs[p].rank
-		switch {
-		case n == 0:
-		case 10*len(early[p]) > matched[p]:
-			t.find("clock", severityUnreliable, rank, n, "%d of %d GPU events begin before their launch: the clocks of host and GPU differ, gaps and launch times are wrong", n, matched[p])
-		default:
-			for _, i := range early[p] {
-				t.at(i).kind = isNothing
-			}
-			t.find("before_launch", severityUnreliable, rank, n, "%d GPU events begin before their launch and were left out", n)
+	for p, n := range early {
+		if n == 0 {
+			continue
 		}
+		code, severity := "before_launch", severityNote
+		if n*100 > matched[p] {
+			severity = severityUnreliable
+		}
+		if n*10 > matched[p] {
+			code = "clock"
+		}
+		t.find(code, severity, t.procs[p].rank, n, "%d of %d GPU events begin before their launch, by up to %s: the clocks of host and GPU differ by that much at times, and what is said of gaps and launches is wrong by as much (the events are kept)",
+			n, matched[p], millis(skew[p]))
 	}
 }
 

@@ -82,14 +82,14 @@ func readMark(text string) mark {
 const maxWindows = 4 << 20
 
 // addWindow keeps an annotation if it marks a step or a layer.
-func (t *trace) addWindow(p int32, id uint32, gpu bool, start, end, thread int64) {
+func (t *trace) addWindow(p int32, id uint32, gpu bool, start, end, thread int64, given int32) {
 	m := t.names.mark(id)
-	if m.family == noMark || end <= start || len(t.windows) >= maxWindows {
+	if m.family == noMark && given < 0 || end <= start || len(t.windows) >= maxWindows {
 		return
 	}
 	t.windows = append(t.windows, window{
 		start: start, end: end, number: m.number, name: id, proc: p,
-		lane: t.lane(lane{device: -1, id: thread}), family: m.family, gpu: gpu,
+		lane: t.lane(lane{device: -1, id: thread}), family: m.family, gpu: gpu, given: given,
 	})
 }
 

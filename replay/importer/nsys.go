@@ -355,7 +355,7 @@ func (r *nsysReader) ranges() error {
 		if err != nil {
 			return err
 		}
-		r.t.addWindow(p, r.intern(text), false, e.Start+r.offset, e.End+r.offset, e.GlobalTID&0xffffff)
+		r.t.addWindow(p, r.intern(text), false, e.Start+r.offset, e.End+r.offset, e.GlobalTID&0xffffff, -1)
 		return nil
 	})
 }

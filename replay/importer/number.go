@@ -25,7 +25,7 @@ func decimal(text []byte, shift int) (int64, bool) {
 	point := false
 	for ; i < len(text); i++ {
 		c := text[i]
-		if c == '.' && !point {
+		if (c == '.' || c == ',') && !point { // a comma by the user's locale
 			point = true
 			continue
 		}

@@ -20,12 +20,17 @@ func (t *trace) stepWindows() map[procStep]timeline.Interval {
 		if w.gpu || t.stepOf == nil || t.stepOf[i] < 0 {
 			continue
 		}
-		k := procStep{w.proc, t.stepOf[i]}
-		v, ok := of[k]
-		if !ok {
-			v = timeline.Interval{Start: w.start, End: w.end}
+		for p := range t.procs {
+			if int32(p) != w.proc && !(t.procs[w.proc].everyRank && t.procs[p].number == t.procs[w.proc].number) {
+				continue
+			}
+			k := procStep{int32(p), t.stepOf[i]}
+			v, ok := of[k]
+			if !ok {
+				v = timeline.Interval{Start: w.start, End: w.end}
+			}
+			of[k] = timeline.Interval{Start: min(v.Start, w.start), End: max(v.End, w.end)}
 		}
-		of[k] = timeline.Interval{Start: min(v.Start, w.start), End: max(v.End, w.end)}
 	}
 	return of
 }

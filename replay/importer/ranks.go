@@ -5,54 +5,86 @@ import (
 	"slices"
 )
 
-// makeRanks gives every record its rank. A torch file is one rank; of a report
-// with several processes every (process, device) is one.
-func (t *trace) makeRanks() error {
-	if t.byDevice {
-		t.ranksOfDevices()
-		return nil
-	}
-	order := make([]int32, len(t.procs))
-	for i := range order {
-		order[i] = int32(i)
-	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(t.procs[a].rank, t.procs[b].rank) })
-	place := make([]int32, len(order))
-	for k, p := range order {
-		if k > 0 && t.procs[p].rank == t.procs[order[k-1]].rank {
-			return refuse("%s and %s are both of rank %d; say --rank N to number files in the order given", t.procs[order[k-1]].file, t.procs[p].file, t.procs[p].rank)
-		}
-		place[p] = int32(k)
-		t.ranks = append(t.ranks, rank{number: t.procs[p].rank, proc: p, device: -1})
-	}
-	t.each(func(_ int32, r *record) { r.rank = place[r.proc] })
-	return nil
-}
+// rankKey is what a rank is: a device of a process.
+type rankKey struct{ proc, device int32 }
 
-// ranksOfDevices numbers the (process, device) pairs that have GPU work.
-func (t *trace) ranksOfDevices() {
-	type key struct{ proc, device int32 }
-	index := map[key]int32{}
-	var keys []key
+// makeRanks numbers the (process, device) pairs that have GPU work, and gives every
+// record its rank. Calls belong to the rank whose work they launch, others to the
+// first of their process.
+func (t *trace) makeRanks() error {
+	index := map[rankKey]int32{}
+	var keys []rankKey
 	t.each(func(_ int32, r *record) {
-		k := key{r.proc, t.lanes[r.lane].device}
+		k := rankKey{r.proc, t.lanes[r.lane].device}
 		if _, ok := index[k]; r.kind.onDevice() && !ok {
 			index[k] = 0
 			keys = append(keys, k)
 		}
 	})
-	slices.SortFunc(keys, func(a, b key) int {
-		return cmp.Or(cmp.Compare(t.procs[a.proc].number, t.procs[b.proc].number), cmp.Compare(t.procs[a.proc].pid, t.procs[b.proc].pid), cmp.Compare(a.device, b.device))
+	slices.SortFunc(keys, func(a, b rankKey) int {
+		return cmp.Or(cmp.Compare(t.procs[a.proc].number, t.procs[b.proc].number), cmp.Compare(t.procs[a.proc].pid, t.procs[b.proc].pid),
+			cmp.Compare(t.procs[a.proc].label, t.procs[b.proc].label), cmp.Compare(a.proc, b.proc), cmp.Compare(a.device, b.device))
 	})
+	numbers, err := t.rankNumbers(keys)
+	if err != nil {
+		return err
+	}
+	order := make([]int, len(keys))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(numbers[a], numbers[b]) })
 	first := map[int32]int32{}
-	for i, k := range keys {
-		index[k] = int32(i)
-		t.ranks = append(t.ranks, rank{number: t.options.Rank + int32(i), proc: k.proc, device: k.device})
+	for place, i := range order {
+		k := keys[i]
+		index[k] = int32(place)
+		t.ranks = append(t.ranks, rank{number: numbers[i], proc: k.proc, device: k.device})
 		if _, ok := first[k.proc]; !ok {
-			first[k.proc] = int32(i)
-			t.procs[k.proc].rank = t.options.Rank + int32(i)
+			first[k.proc] = int32(place)
+			t.procs[k.proc].rank = numbers[i]
 		}
 	}
+	t.giveRanks(index, first)
+	return nil
+}
+
+// rankNumbers decides what the ranks are called. Processes with one device have the
+// number that their file or label says; devices of one process count on.
+func (t *trace) rankNumbers(keys []rankKey) ([]int32, error) {
+	counted := make([]int32, len(keys))
+	said := make([]int32, len(keys))
+	inFile, inProc := map[int]int{}, map[int32]int{}
+	for _, k := range keys {
+		inFile[t.procs[k.proc].number]++
+		inProc[k.proc]++
+	}
+	seen := map[int32]rankKey{}
+	usable := !t.byDevice && !t.options.SetRank
+	for i, k := range keys {
+		p := &t.procs[k.proc]
+		counted[i] = t.options.Rank + int32(i)
+		switch {
+		case p.labelled && inProc[k.proc] == 1:
+			said[i] = p.label
+		case inFile[p.number] == 1:
+			said[i] = p.rank
+		default:
+			said[i] = -1
+		}
+		other, twice := seen[said[i]]
+		if twice && usable && inFile[p.number] == 1 && inFile[t.procs[other.proc].number] == 1 {
+			return nil, refuse("%s and %s are both of rank %d; say --rank N to number files in the order given", t.procs[other.proc].file, p.file, said[i])
+		}
+		seen[said[i]] = k
+	}
+	if _, unknown := seen[-1]; usable && !unknown && len(seen) == len(keys) {
+		return said, nil
+	}
+	return counted, nil
+}
+
+// giveRanks gives every record its rank; first has the first rank of a process.
+func (t *trace) giveRanks(index map[rankKey]int32, first map[int32]int32) {
 	several := map[int32]bool{}
 	for _, r := range t.ranks {
 		several[r.proc] = several[r.proc] || t.ranks[first[r.proc]].device != r.device
@@ -64,7 +96,7 @@ func (t *trace) ranksOfDevices() {
 	of := map[call]int32{}
 	t.each(func(_ int32, r *record) {
 		if r.kind.onDevice() {
-			r.rank = index[key{r.proc, t.lanes[r.lane].device}]
+			r.rank = index[rankKey{r.proc, t.lanes[r.lane].device}]
 			if c := (call{r.proc, r.correlation}); several[r.proc] {
 				if _, ok := of[c]; !ok {
 					of[c] = r.rank

@@ -14,6 +14,7 @@ const (
 	isOverhead // of the profiler
 	isHostMark // a user's annotation on the CPU
 	isGPUMark  // the same, projected on the GPU
+	isMeta     // the name of a process or thread
 )
 
 func (k kind) onDevice() bool { return k == isKernel || k == isMemcpy || k == isMemset }
@@ -63,17 +64,24 @@ type window struct {
 	proc       int32
 	family     int8 // index into stepFamilies, or layerMark
 	gpu        bool
+	given      int32 // index into trace.given: the step that an export of ours says; -1: none
 }
 
 // proc is one process of a trace: a torch file, or a process of an nsys report.
 type proc struct {
-	file     string
-	number   int   // of the file
-	rank     int32 // -1: unknown
-	world    int32 // ranks of the job, 0: unknown
-	pid      int64
-	epoch    int64 // ns to add to the records' times for absolute ones; already added
-	coarse   bool  // no time has a fraction of a microsecond
+	file   string
+	number int   // of the file
+	rank   int32 // -1: unknown
+	world  int32 // ranks of the job, 0: unknown
+	pid    int64
+	epoch  int64 // ns to add to the records' times for absolute ones; already added
+	coarse bool  // no time has a fraction of a microsecond
+
+	label     int32 // the rank that its label says, -1: none
+	labelled  bool  // it has a label in a file of several processes
+	exported  bool  // an export of ours: steps, classes and layers are what it says
+	everyRank bool  // the host of all ranks, of an export of ours
+
 	parts    counters
 	launches map[int64]int32 // correlation -> index of the API record that begins first
 }
@@ -84,11 +92,15 @@ type counters struct {
 	firstRecovered, firstQuarantined       int64 // byte offsets
 	truncatedAt                            int64 // byte offset, -1: whole
 	truncation                             string
+	commas                                 int64 // numbers with a decimal comma
+	other                                  int64 // events of kinds that are of no use here
+	legacy                                 int64 // GPU spans of the profiler before Kineto
 }
 
 // trace is everything that was read, from all files.
 type trace struct {
 	options  Options
+	pids     pids // of the file that is read
 	names    names
 	rules    classifier
 	shapes   []shape
@@ -104,9 +116,11 @@ type trace struct {
 	stepOf   []int32 // index into steps of each window, -1: it marks none
 	order    []int32 // records by start
 	findings []finding
-	oneClock bool  // all processes were recorded by one clock
-	byDevice bool  // a rank is a (process, device), not a file
-	opaque   int64 // launches of graphs without their kernels
+	oneClock bool    // all processes were recorded by one clock
+	byDevice bool    // a rank is a (process, device), not a file
+	opaque   int64   // launches of graphs without their kernels
+	given    []int64 // numbers of steps that exports of ours say
+	givenAt  map[int64]int32
 }
 
 // rank is a (process, device).

@@ -14,18 +14,28 @@ import (
 
 // finish turns what was read into rows: check, align, place, class, emit.
 func (t *trace) finish(emit func([]datasets.Span) error) (*Summary, error) {
-	if err := t.makeRanks(); err != nil {
-		return nil, err
-	}
-	t.sort()
-	if err := t.gate(); err != nil {
-		return nil, err
-	}
-	if err := t.align(); err != nil {
-		return nil, err
+	if err := t.check(); err != nil {
+		return nil, &Refusal{err, t.findings}
 	}
 	t.place()
 	return t.emit(emit)
+}
+
+// check makes ranks, and refuses traces that cannot be trusted.
+func (t *trace) check() error {
+	if err := t.gpuEvents(); err != nil {
+		t.reading()
+		return err
+	}
+	if err := t.makeRanks(); err != nil {
+		t.reading()
+		return err
+	}
+	t.sort()
+	if err := t.gate(); err != nil {
+		return err
+	}
+	return t.align()
 }
 
 // sort orders the records by start, the longer one first.
@@ -152,6 +162,9 @@ func (t *trace) envelopes() []envelope {
 		if w.gpu || t.stepOf == nil || t.stepOf[i] < 0 {
 			continue
 		}
+		if t.procs[w.proc].everyRank {
+			out = append(out, envelope{w.start, w.end, t.steps[t.stepOf[i]].number, -1, w.name})
+		}
 		for _, r := range t.ranks {
 			if r.proc == w.proc {
 				out = append(out, envelope{w.start, w.end, t.steps[t.stepOf[i]].number, r.number, w.name})
@@ -240,6 +253,10 @@ func (b *rowMaker) row(row *datasets.Span, r *record) {
 		row.Bytes = r.bytes
 	case isKernel:
 		row.Evidence = b.ruleEvidence(rule)
+		if rule == givenRule {
+			row.Bytes = r.bytes
+			break
+		}
 		b.copy(row, r, class, rule)
 	}
 }
@@ -254,8 +271,11 @@ func (t *trace) rankNumber(r *record) int32 {
 
 // ruleEvidence is "rule N", "kernel table", or empty for an unclassified kernel.
 func (b *rowMaker) ruleEvidence(rule int) string {
-	if rule == ownRule {
+	switch rule {
+	case ownRule:
 		return "kernel table"
+	case givenRule:
+		return "export"
 	}
 	if rule == 0 {
 		return ""

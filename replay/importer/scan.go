@@ -34,6 +34,8 @@ type cursor struct {
 	b       []byte
 	i       int
 	lenient bool
+	member  int   // how many objects the cursor is in, of those that fields reads
+	commas  int64 // numbers with a decimal comma that were met
 }
 
 func (c *cursor) blank() {
@@ -135,12 +137,24 @@ func (c *cursor) value() ([]byte, outcome) {
 			if c.i == from {
 				return nil, bad
 			}
+			if c.decimalComma() {
+				c.commas++
+				continue
+			}
 			return c.b[from:c.i], whole
 		case '"', '{', '[':
 			return nil, bad
 		}
 	}
 	return nil, short
+}
+
+// decimalComma reports whether a comma stands between digits of one number: in an
+// object a key must follow a comma, so that a digit does not. Programs that print
+// numbers by their user's locale write such.
+func (c *cursor) decimalComma() bool {
+	digit := func(i int) bool { return i < len(c.b) && c.b[i] >= '0' && c.b[i] <= '9' }
+	return c.member > 0 && c.b[c.i] == ',' && digit(c.i-1) && digit(c.i+1)
 }
 
 // leave scans to behind the end of the depth-th enclosing object or list.
@@ -204,6 +218,8 @@ func (c *cursor) fields(f func(key []byte) (o outcome, stop bool)) outcome {
 		return bad
 	}
 	c.i++
+	c.member++
+	defer func() { c.member-- }()
 	for first := true; ; first = false {
 		c.blank()
 		if c.i >= len(c.b) {

@@ -15,6 +15,9 @@ type placer struct {
 
 // place gives every record its step and layer and says in findings how.
 func (t *trace) place() {
+	if t.placedByExport() {
+		return
+	}
 	p := placer{t: t, family: noMark}
 	p.numberSteps()
 	p.cutAll()

@@ -98,7 +98,7 @@ func TestGate(t *testing.T) {
 		{"before its launch", func(tt *traceText) {
 			tt.launch("cudaLaunchKernel", 1000*us, 2*us, 501)
 			tt.kernel("nvjet_tst_64x8", 900*us, 2*us, 7, 501)
-		}, "before_launch", 1, 20},
+		}, "before_launch", 1, 21},
 		{"clocks apart", func(tt *traceText) {
 			for i := range int64(10) {
 				tt.launch("cudaLaunchKernel", (1000+10*i)*us, 2*us, 500+i)

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -76,10 +77,14 @@ func (s *source) openSQLite() error {
 	if err != nil {
 		return fmt.Errorf("opening the export: %w", err)
 	}
-	head := make([]byte, len(sqliteMagic))
-	_, err = io.ReadFull(f, head)
+	head := make([]byte, 512)
+	n, err := io.ReadFull(f, head)
 	f.Close()
-	if err != nil || string(head) != sqliteMagic {
+	head = head[:n]
+	if !bytes.HasPrefix(head, []byte(sqliteMagic)) {
+		if known := kindOfFile(head); known != "" {
+			return fmt.Errorf("%s: no nsys export: it is %s", s.path, known)
+		}
 		return fmt.Errorf("%s: no nsys export: not an SQLite file; of a report (.nsys-rep) make one with: nsys export --type sqlite --include-blobs=true FILE", s.path)
 	}
 	abs, err := filepath.Abs(s.path)

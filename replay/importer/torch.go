@@ -46,7 +46,8 @@ type torchHead struct {
 // readTorch reads one file as process i.
 func (t *trace) readTorch(s *stream, file string, i int) error {
 	p := int32(len(t.procs))
-	t.procs = append(t.procs, proc{file: file, rank: -1, coarse: true, parts: counters{truncatedAt: -1}})
+	t.procs = append(t.procs, proc{file: file, number: i, rank: -1, coarse: true, parts: counters{truncatedAt: -1}})
+	t.pids = pids{}
 	firstChunk, firstWindow := t.n, len(t.windows)
 	head := torchHead{rank: -1}
 	if err := t.readTop(s, p, &head); err != nil {
@@ -71,15 +72,19 @@ func (t *trace) readTorch(s *stream, file string, i int) error {
 			w.start, w.end = w.start+head.base, w.end+head.base
 		}
 	}
+	t.settle(&t.pids, p, firstChunk, firstWindow)
 	return nil
 }
 
 // readTop reads the outermost value: an object with the events among its
 // values, or the bare list of events.
 func (t *trace) readTop(s *stream, p int32, head *torchHead) error {
+	for s.end < 512 && s.more() {
+	}
+	known := kindOfFile(s.text())
 	switch s.space() {
 	case '[':
-		return t.readEvents(s, p)
+		return t.readEvents(s, p, true)
 	case '{':
 		head.isObject = true
 	case 0:
@@ -88,6 +93,9 @@ func (t *trace) readTop(s *stream, p int32, head *torchHead) error {
 		}
 		return errors.New("the file is empty")
 	default:
+		if known != "" {
+			return fmt.Errorf("no torch.profiler trace: it is %s", known)
+		}
 		return errors.New("no torch.profiler trace: JSON with traceEvents was expected")
 	}
 	s.pos++
@@ -122,7 +130,7 @@ func (t *trace) readTop(s *stream, p int32, head *torchHead) error {
 				return endOfTop(s, events, bad)
 			}
 			events = true
-			if err := t.readEvents(s, p); err != nil || s.fault != nil {
+			if err := t.readEvents(s, p, false); err != nil || s.fault != nil {
 				return err
 			}
 		case "baseTimeNanoseconds":
@@ -188,15 +196,16 @@ func (s *stream) atom(scan func(*cursor) ([]byte, outcome)) ([]byte, outcome) {
 // scan of all of it.
 const maxLost = 64
 
-// readEvents reads the list of events that begins at the stream.
-func (t *trace) readEvents(s *stream, p int32) error {
+// readEvents reads the list of events that begins at the stream. A bare list may
+// lack its end, as the format allows.
+func (t *trace) readEvents(s *stream, p int32, bare bool) error {
 	s.pos++
 	var e event
 	lost := 0
 	for {
 		switch c := s.space(); c {
 		case 0:
-			if s.fault == nil {
+			if s.fault == nil && !bare {
 				s.fault = io.ErrUnexpectedEOF
 			}
 			return nil
@@ -224,6 +233,7 @@ func (t *trace) readEvents(s *stream, p int32) error {
 			continue
 		}
 		if o == whole {
+			t.procs[p].parts.commas += c.commas
 			if err := t.keep(p, &e, s.offset()); err != nil {
 				return err
 			}
@@ -333,6 +343,25 @@ func note(n, first *int64, at int64) {
 // keep turns an event into a record or a window.
 func (t *trace) keep(p int32, e *event, at int64) error {
 	if e.kind == isNothing {
+		if e.phase == 'X' {
+			t.procs[p].parts.other++
+			if string(e.pidText) == `"CUDA functions"` {
+				t.procs[p].parts.legacy++
+			}
+		}
+		return nil
+	}
+	local, err := t.pids.number(e.pidText)
+	if err != nil {
+		return err
+	}
+	who := &t.pids.list[local]
+	if e.kind == isMeta {
+		if string(e.name) == "process_name" {
+			who.named(e.args.name)
+		} else if who.exported {
+			who.threadNamed(e.tid, e.args.name)
+		}
 		return nil
 	}
 	parts := &t.procs[p].parts
@@ -341,12 +370,18 @@ func (t *trace) keep(p int32, e *event, at int64) error {
 		return nil
 	}
 	odd := parts.odd
-	id := t.names.intern(e.name, func(raw []byte) string { return text(raw, &parts.odd) })
+	given, isGiven := t.givenStep(who, e)
+	id := uint32(0)
+	if isGiven && e.kind == isKernel && len(e.args.class) > 0 {
+		id = t.names.internClass(e.name, e.args.class, &parts.odd)
+	} else {
+		id = t.names.intern(e.name, func(raw []byte) string { return text(raw, &parts.odd) })
+	}
 	if parts.odd > odd && odd == 0 && parts.recovered == 0 {
 		parts.firstRecovered = at
 	}
 	if e.kind == isHostMark || e.kind == isGPUMark {
-		t.addWindow(p, id, e.kind == isGPUMark, e.ts, e.ts+e.dur, e.tid)
+		t.addWindow(local, id, e.kind == isGPUMark, e.ts, e.ts+e.dur, e.tid, given)
 		return nil
 	}
 	if e.fraction {
@@ -354,9 +389,13 @@ func (t *trace) keep(p int32, e *event, at int64) error {
 	}
 	r := record{
 		start: e.ts, end: e.ts + e.dur, correlation: e.args.correlation, node: e.args.node, bytes: e.args.bytes,
-		name: id, step: -1, layer: -1, proc: p, rank: -1, kind: e.kind,
+		name: id, step: given, layer: -1, proc: local, rank: -1, kind: e.kind,
+	}
+	if isGiven {
+		r.layer = int16(min(max(e.args.layer, -1), math.MaxInt16))
 	}
 	if e.kind.onDevice() {
+		who.work++
 		device, stream := e.args.device, e.args.stream
 		if device < 0 {
 			device = e.pid
@@ -367,6 +406,12 @@ func (t *trace) keep(p int32, e *event, at int64) error {
 		r.lane = t.lane(lane{device: int32(min(max(device, 0), math.MaxInt32)), id: stream})
 		r.shape = t.shape(e.args.shape)
 	} else {
+		if e.kind == isAPI {
+			who.calls++
+		}
+		if tid, ok := who.threads[e.tid]; ok {
+			e.tid = tid
+		}
 		if e.kind == isOverhead {
 			e.tid = -1
 		}

@@ -132,7 +132,7 @@ func (t *trace) settle(p *pids, main int32, firstRecord, firstWindow int) {
 			n.proc = -1
 		case callers > 1 && n.calls > 0:
 			n.proc = process("pid "+n.text, -1)
-			t.procs[n.proc].labelled = false
+			t.procs[n.proc].labelled, t.procs[n.proc].pid = false, number([]byte(n.text), 0)
 		case callers > 1:
 			n.proc = -2 // by who launched its work
 		default:

@@ -82,6 +82,9 @@ func (t *trace) readTop(s *stream, p int32, head *torchHead) error {
 	for s.end < 512 && s.more() {
 	}
 	known := kindOfFile(s.text())
+	if known != "" && s.space() != '{' && s.space() != '[' {
+		return fmt.Errorf("no torch.profiler trace: it is %s", known)
+	}
 	switch s.space() {
 	case '[':
 		return t.readEvents(s, p, true)
@@ -93,9 +96,6 @@ func (t *trace) readTop(s *stream, p int32, head *torchHead) error {
 		}
 		return errors.New("the file is empty")
 	default:
-		if known != "" {
-			return fmt.Errorf("no torch.profiler trace: it is %s", known)
-		}
 		return errors.New("no torch.profiler trace: JSON with traceEvents was expected")
 	}
 	s.pos++

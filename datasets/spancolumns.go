@@ -71,7 +71,8 @@ var spanColumns = []spanColumn{
 }
 
 // Names are the distinct texts of a timeline's text columns, numbered in order
-// of appearance. They may be read while a reader adds more.
+// of appearance. They may be read while a reader adds more. They are what a person
+// may see ([ShownName]), whatever a file has.
 type Names struct {
 	lock  sync.RWMutex
 	list  []string
@@ -115,8 +116,8 @@ func (n *Names) number(s []byte) int32 {
 		n.index = map[string]int32{}
 	}
 	i := int32(len(n.list))
-	n.list = append(n.list, string(s))
-	n.index[n.list[i]] = i
+	n.list = append(n.list, ShownName(string(s)))
+	n.index[string(s)] = i
 	return i
 }
 

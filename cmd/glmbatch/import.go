@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -72,7 +73,9 @@ the pool is not found by itself. What has no class: --unclassified prints rules 
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			f.options.SetRank = c.Flags().Changed("rank")
-			return f.run(r, args, c.OutOrStdout())
+			err := f.run(r, args, c.OutOrStdout())
+			printRefusal(c.ErrOrStderr(), err)
+			return err
 		},
 	}
 	c.Flags().StringVarP(&f.out, "out", "o", "", "`FILE` to write the timeline to, a .parquet file")
@@ -140,6 +143,27 @@ func (f *importFlags) readRules() error {
 	return err
 }
 
+// printRefusal writes what was found in a trace before it was refused.
+func printRefusal(w io.Writer, err error) {
+	var r *importer.Refusal
+	if !errors.As(err, &r) {
+		return
+	}
+	var b strings.Builder
+	writeFindings(&b, r.Findings)
+	io.WriteString(w, datasets.Shown(b.String()))
+}
+
+func writeFindings(b *strings.Builder, list []datasets.Finding) {
+	for _, f := range list {
+		who := ""
+		if f.Rank >= 0 {
+			who = fmt.Sprintf("rank %d: ", f.Rank)
+		}
+		fill(b, f.Severity+": "+who+f.Text, 100)
+	}
+}
+
 // describe stores the findings with the timeline.
 func describe(w *datasets.Writer[datasets.Span], s *importer.Summary) error {
 	findings, err := json.Marshal(s.Findings)
@@ -178,15 +202,9 @@ func printImport(out io.Writer, path string, s *importer.Summary) error {
 		fmt.Fprintf(&b, "%-16s %9d %17s\n", c.Class, c.Rows, digits(c.NS))
 	}
 	fmt.Fprintf(&b, "\n%.2f %% of the kernels' time has a class.\n", 100*s.Covered())
-	for _, f := range s.Findings {
-		who := ""
-		if f.Rank >= 0 {
-			who = fmt.Sprintf("rank %d: ", f.Rank)
-		}
-		fill(&b, f.Severity+": "+who+f.Text, 100)
-	}
+	writeFindings(&b, s.Findings)
 	fmt.Fprintf(&b, "\nnext: %s report %s\n", callName(), path)
-	_, err := io.WriteString(out, b.String())
+	_, err := io.WriteString(out, datasets.Shown(b.String()))
 	return err
 }
 

@@ -65,7 +65,7 @@ func (p *pid) threadNamed(tid int64, name []byte) {
 // placedByExport takes steps and layers as exports say, if all work comes from
 // some; else it forgets what they said.
 func (t *trace) placedByExport() bool {
-	if len(t.given) == 0 {
+	if !slices.ContainsFunc(t.procs, func(p proc) bool { return p.exported }) {
 		return false
 	}
 	all := true

@@ -305,7 +305,7 @@ func (t *trace) impossible() {
 	lanes := map[place][]int32{}
 	usual := t.usualTimes()
 	for _, i := range t.order {
-		if r := t.at(i); r.kind.onDevice() {
+		if r := t.at(i); r.kind.onDevice() && !t.procs[r.proc].exported { // an export was checked when it was imported
 			k := place{r.rank, r.lane}
 			lanes[k] = append(lanes[k], i)
 		}

@@ -341,6 +341,65 @@ func TestOverlapSurvivesReimport(t *testing.T) {
 	}
 }
 
+// An export that is read again has the ranks, steps, classes, counts and times that
+// it was made of, also where names and annotations tell nothing.
+func TestRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		var rows []datasets.Span
+		id := int64(0)
+		for rank := range int32(rapid.IntRange(1, 3).Draw(t, "ranks")) {
+			at := rapid.Int64Range(0, 1000).Draw(t, "begin")
+			for step := range int64(rapid.IntRange(1, 3).Draw(t, "steps")) {
+				from := at
+				for range rapid.IntRange(1, 5).Draw(t, "kernels") {
+					id++
+					class := rapid.SampledFrom([]string{"gemm.bf16", "mine", "memcpy.d2d", "kv.cast", "memset"}).Draw(t, "class")
+					k := datasets.Span{Step: step - 1, Rank: rank, Call: -1, Layer: rapid.Int32Range(-1, 5).Draw(t, "layer"), Lane: rapid.SampledFrom([]string{"stream 7", "stream 13"}).Draw(t, "lane"),
+						Kernel: "Memcpy DtoD", Class: class, StartNS: at + 20, EndNS: at + 20 + rapid.Int64Range(1, 50).Draw(t, "length"), Correlation: id, Bytes: 2 * rapid.Int64Range(1, 99).Draw(t, "bytes")}
+					rows = append(rows, k, datasets.Span{Step: k.Step, Rank: rank, Call: -1, Layer: -1, Lane: "host 144", Kernel: "cudaLaunchKernel", Class: "host", Evidence: "launch", StartNS: at, EndNS: at + 10, Correlation: id})
+					at += rapid.Int64Range(12, 60).Draw(t, "pause")
+				}
+				if step > 0 {
+					rows = append(rows, datasets.Span{Step: step - 1, Rank: rank, Call: -1, Layer: -1, Lane: "host step", Kernel: "execute 7 things", Class: "host", Evidence: "step", StartNS: from, EndNS: at})
+				}
+			}
+		}
+		in, out := filepath.Join(dir, "in.parquet"), filepath.Join(dir, "trace.json")
+		w, err := datasets.Create[datasets.Span](in, nil)
+		if err == nil {
+			err = errors.Join(w.Write(rows), w.Close())
+		}
+		if err == nil {
+			_, err = Export(in, out, "chrome", timeline.AllSteps)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again []datasets.Span
+		if _, err := importer.Torch([]string{out}, importer.Options{}, func(rows []datasets.Span) error {
+			again = append(again, rows...)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		first := func(rows []datasets.Span) int64 {
+			return slices.MinFunc(rows, func(a, b datasets.Span) int { return cmp.Compare(a.StartNS, b.StartNS) }).StartNS
+		}
+		told := func(rows []datasets.Span) (list []string) {
+			from := first(rows)
+			for _, r := range rows {
+				list = append(list, fmt.Sprint(r.Step, r.Rank, r.Lane, r.Layer, r.Kernel, r.Class, r.StartNS-from, r.EndNS-from, r.Correlation, r.Bytes))
+			}
+			slices.Sort(list)
+			return list
+		}
+		if d := gocmp.Diff(told(rows), told(again)); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
 func TestExportErrors(t *testing.T) {
 	dir := t.TempDir()
 	in := writeRows(t, example(false))

@@ -32,7 +32,9 @@ func shown(s string, name bool) string {
 		switch {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case r < utf8.RuneSelf && !plain(byte(r)):
+		case r < utf8.RuneSelf && plain(byte(r)):
+			b.WriteByte(byte(r))
+		case r < utf8.RuneSelf:
 			fmt.Fprintf(&b, `\x%02x`, r)
 		case !unicode.IsGraphic(r):
 			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))

@@ -55,9 +55,14 @@ func runExport(path, out, viewer, steps string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	n, err := report.Export(path, out, viewer, r)
+	n, left, err := report.ExportCounted(path, out, viewer, r)
 	if err != nil {
 		return err
+	}
+	if left > 0 {
+		if _, err := fmt.Fprintf(stdout, "%s spans left out: they end before they start, or lie decades from the others\n", digits(int64(left))); err != nil {
+			return err
+		}
 	}
 	_, err = fmt.Fprintf(stdout, "%s spans written to %s: open it at ui.perfetto.dev\n", digits(int64(n)), out)
 	return err

@@ -197,7 +197,7 @@ func (a *Attribution) section(kind string) *section {
 func (a *Attribution) Warnings() []string {
 	var w []string
 	if a.split.rejected > 0 {
-		w = append(w, fmt.Sprintf("%d spans end before they start and were left out", a.split.rejected))
+		w = append(w, fmt.Sprintf("%d spans end before they start, or have times that cannot be true, and were left out", a.split.rejected))
 	}
 	if a.empty > 0 {
 		w = append(w, fmt.Sprintf("%d steps have no device spans and were left out", a.empty))

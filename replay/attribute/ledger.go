@@ -121,7 +121,7 @@ func (s *splitter) split(rows []timeline.Event) (ranks []*rankStep, kind int32) 
 	var r *rankStep
 	for i := range rows {
 		e := &rows[i]
-		if e.End < e.Start {
+		if impossible(e) {
 			s.rejected++
 			continue
 		}
@@ -143,6 +143,18 @@ func (s *splitter) split(rows []timeline.Event) (ranks []*rankStep, kind int32) 
 		}
 	}
 	return s.share(), kind
+}
+
+// longestSpan is longer than any span, in ns: 104 days; farthestTime is further than any
+// time. Sums of what lies within do not overflow.
+const (
+	longestSpan  = 1 << 53
+	farthestTime = 1 << 61
+)
+
+// impossible reports spans that end before they start, or whose times cannot be true.
+func impossible(e *timeline.Event) bool {
+	return e.End < e.Start || e.Start < -farthestTime || e.End > farthestTime || e.End-e.Start > longestSpan
 }
 
 // share gives the host rows of rank -1 to all ranks and finds the windows.

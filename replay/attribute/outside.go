@@ -28,7 +28,7 @@ func (a *Attribution) Loose(rows []timeline.Event) {
 		if e.Role != timeline.Device {
 			continue
 		}
-		if e.End < e.Start {
+		if impossible(e) {
 			a.split.rejected++
 			continue
 		}

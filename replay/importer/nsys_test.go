@@ -2,6 +2,7 @@ package importer
 
 import (
 	"database/sql"
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -304,4 +305,39 @@ func FuzzNsys(f *testing.F) {
 			t.Errorf("an error of several lines: %q", err)
 		}
 	})
+}
+
+// TestPagesInACircle: a damaged SQLite file whose pages lead back to where they were
+// ends in an error, however large the circle is.
+func TestPagesInACircle(t *testing.T) {
+	n := sampleNsys()
+	for i := range int64(60) {
+		n.meta = append(n.meta, nsysMeta{fmt.Sprint("key ", i), strings.Repeat("value", 100)})
+	}
+	path := n.sqlite(t)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := int(binary.BigEndian.Uint16(data[16:]))
+	circles := 0
+	for at := 0; at < len(data); at += size {
+		page := data[at : at+size]
+		if at == 0 || page[0] != 5 { // an inner page of a table
+			continue
+		}
+		cell := int(binary.BigEndian.Uint16(page[12:])) // the first: it begins with the page below
+		copy(page[8:12], page[cell:cell+4])             // and the last page below is that one again
+		circles++
+	}
+	if circles == 0 {
+		t.Fatal("no table has two levels of pages")
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Nsys([]string{path}, Options{}, func([]datasets.Span) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "lead in a circle") {
+		t.Errorf("%v", err)
+	}
 }

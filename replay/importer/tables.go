@@ -13,7 +13,7 @@ import (
 	"reflect"
 	"strings"
 
-	_ "modernc.org/sqlite" // registers the driver "sqlite"
+	"modernc.org/sqlite" // registers the driver "sqlite"
 
 	"glmbatch/datasets"
 )
@@ -24,6 +24,7 @@ import (
 type source struct {
 	path    string
 	db      *sql.DB
+	size    int64                      // of the SQLite file
 	columns map[string]map[string]bool // of the SQLite tables
 	files   map[string]string          // of the folder's tables
 }
@@ -78,7 +79,7 @@ func (s *source) openSQLite() error {
 		return fmt.Errorf("opening the export: %w", err)
 	}
 	head := make([]byte, 512)
-	n, err := io.ReadFull(f, head)
+	n, _ := io.ReadFull(f, head) // a short file has no magic number, and that is said
 	f.Close()
 	head = head[:n]
 	if !bytes.HasPrefix(head, []byte(sqliteMagic)) {
@@ -86,6 +87,9 @@ func (s *source) openSQLite() error {
 			return fmt.Errorf("%s: no nsys export: it is %s", s.path, known)
 		}
 		return fmt.Errorf("%s: no nsys export: not an SQLite file; of a report (.nsys-rep) make one with: nsys export --type sqlite --include-blobs=true FILE", s.path)
+	}
+	if info, err := os.Stat(s.path); err == nil {
+		s.size = info.Size()
 	}
 	abs, err := filepath.Abs(s.path)
 	if err != nil {
@@ -97,8 +101,29 @@ func (s *source) openSQLite() error {
 		return fmt.Errorf("opening %s: %w", s.path, err)
 	}
 	s.db.SetMaxOpenConns(1)
+	if err := s.limit(); err != nil {
+		return err
+	}
 	s.columns = map[string]map[string]bool{}
 	return s.guard(s.schema)
+}
+
+// maxCell bounds a value of an export, which a damaged length would make a gigabyte.
+const maxCell = 64 << 20
+
+func (s *source) limit() error {
+	return s.guard(func() error {
+		c, err := s.db.Conn(context.Background())
+		if err != nil {
+			return fmt.Errorf("%s: opening the SQLite file: %w", s.path, err)
+		}
+		defer c.Close()
+		const length = 0 // SQLITE_LIMIT_LENGTH
+		if _, err := sqlite.Limit(c, length, maxCell); err != nil {
+			return fmt.Errorf("%s: opening the SQLite file: %w", s.path, err)
+		}
+		return nil
+	})
 }
 
 // guard turns what the SQLite library does on damaged files into errors.
@@ -201,6 +226,13 @@ func (c *cell) Scan(v any) error {
 	return fmt.Errorf("a value of type %T does not fit %v", v, c.to.Type())
 }
 
+// leastRow is the least number of bytes that a row takes in a file: its place in the
+// page, its length, its id and the length of its header.
+const leastRow = 5
+
+// metadataRows bounds the tables that describe an export.
+var metadataRows = map[string]int64{"META_DATA_EXPORT": 100_000, "TARGET_INFO_SESSION_START_TIME": 10_000, "DIAGNOSTIC_EVENT": 10_000_000}
+
 func readSQLite[T any](s *source, table string, f func(row *T) error) error {
 	var row T
 	fields := reflect.ValueOf(&row).Elem()
@@ -221,15 +253,27 @@ func readSQLite[T any](s *source, table string, f func(row *T) error) error {
 	if len(names) == 0 {
 		return fmt.Errorf("%s: table %s has none of the columns of an nsys export", s.path, table)
 	}
-	rows, err := s.db.QueryContext(context.Background(), fmt.Sprintf(`SELECT %s FROM "%s"`, strings.Join(names, ", "), table))
+	// A table's rows come in the order of their ids: where the pages of a damaged file
+	// lead back to where they were, an id is not larger than the one before.
+	id, before, first := int64(0), int64(0), true
+	query := fmt.Sprintf(`SELECT %s, rowid FROM "%s"`, strings.Join(names, ", "), table)
+	rows, err := s.db.QueryContext(context.Background(), query)
 	if err != nil {
 		return fmt.Errorf("%s: table %s: %w", s.path, table, err)
 	}
 	defer rows.Close()
-	for rows.Next() {
+	cells = append(cells, &id)
+	for n := int64(1); rows.Next(); n++ {
 		if err := rows.Scan(cells...); err != nil {
 			return fmt.Errorf("%s: table %s: %w", s.path, table, err)
 		}
+		if !first && id <= before || n > s.size/leastRow {
+			return fmt.Errorf("%s: damaged SQLite file: the pages of table %s lead in a circle; export the report again", s.path, table)
+		}
+		if limit := metadataRows[table]; limit > 0 && n > limit {
+			return fmt.Errorf("%s: table %s has more than %d rows; no nsys export has", s.path, table, limit)
+		}
+		before, first = id, false
 		if err := f(&row); err != nil {
 			return err
 		}

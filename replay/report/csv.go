@@ -10,6 +10,15 @@ import (
 	"glmbatch/replay/attribute"
 )
 
+// cell is a text for a cell of a CSV file: what a spreadsheet would run as a formula
+// gets an apostrophe before it.
+func cell(s string) string {
+	if s != "" && strings.IndexByte("=+-@\t\r", s[0]) >= 0 {
+		return "'" + s
+	}
+	return s
+}
+
 // csv writes one table: a row for each class, each row asked for and each entry of the ledger.
 func (r *Report) csv(w io.Writer, _ Style) error {
 	c := csv.NewWriter(w)
@@ -20,7 +29,7 @@ func (r *Report) csv(w io.Writer, _ Style) error {
 	for i := range r.Sections {
 		s := &r.Sections[i]
 		row := func(by attribute.By, x *attribute.Row) {
-			c.Write([]string{s.Kind, string(by), x.Label, x.Class, n(int64(s.Steps)), n(int64(s.Ranks)), n(x.Calls), n(x.Self),
+			c.Write([]string{s.Kind, string(by), cell(x.Label), cell(x.Class), n(int64(s.Steps)), n(int64(s.Ranks)), n(x.Calls), n(x.Self),
 				f(share(x.Self, s.Span)), f(share(x.Self, s.Wall)), n(x.Total), n(x.Bytes), n(x.Wire), n(x.FLOPs), f(rate(s, x.Bytes, x.Total)),
 				f(rate(s, x.FLOPs, x.Total)), n(x.Bound), n(x.PerStep.Median), n(x.PerStep.Lo), n(x.PerStep.Hi), n(x.Gap)})
 		}
@@ -42,7 +51,7 @@ func (r *Report) csv(w io.Writer, _ Style) error {
 	}
 	for _, o := range r.Outside.Classes {
 		line := make([]string, 21)
-		line[0], line[1], line[2], line[3], line[6], line[10] = outsideName, string(attribute.ByClass), o.Class, o.Class, n(o.Calls), n(o.NS)
+		line[0], line[1], line[2], line[3], line[6], line[10] = outsideName, string(attribute.ByClass), cell(o.Class), cell(o.Class), n(o.Calls), n(o.NS)
 		c.Write(line)
 	}
 	for i := range r.Isolated {

@@ -64,5 +64,11 @@
 //	                and ranks), a and b {median_ns, lo_ns, hi_ns, n}, verdict: faster,
 //	                slower, same, cannot tell, only in A, only in B}
 //
+// # Letters
+//
+// Names are shown with control characters, marks of direction and the like escaped,
+// in all formats. Cells of a CSV file that a spreadsheet would run as formulas (they
+// begin with =, +, -, @, a tab or a return) have an apostrophe before them, always.
+//
 // Golden files in testdata hold both schemas.
 package report

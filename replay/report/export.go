@@ -36,15 +36,22 @@ const maxExport = 2_000_000
 // were written. Times stay exact to the nanosecond; spans of one lane that cross
 // each other go to further lanes, since viewers drop what does not nest.
 func Export(path, out, viewer string, steps timeline.Steps) (spans int, err error) {
+	spans, _, err = ExportCounted(path, out, viewer, steps)
+	return spans, err
+}
+
+// ExportCounted is Export that also says how many spans were left out: those that end
+// before they start, and those too far from the others in time for any viewer.
+func ExportCounted(path, out, viewer string, steps timeline.Steps) (spans, left int, err error) {
 	i := slices.IndexFunc(Viewers, func(v Viewer) bool { return v.Name == viewer })
 	if i < 0 {
-		return 0, fmt.Errorf("no viewer %q", viewer)
+		return 0, 0, fmt.Errorf("no viewer %q", viewer)
 	}
 	t, err := gather(path, steps)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return len(t.events), writeAside(out, func(w io.Writer) error { return Viewers[i].write(w, t) })
+	return len(t.events), t.left, writeAside(out, func(w io.Writer) error { return Viewers[i].write(w, t) })
 }
 
 // writeAside writes a file under another name and renames it when it is whole.
@@ -78,7 +85,37 @@ type tracks struct {
 	events []placed
 	lanes  []lane // in the order in which they are shown
 	start  int64  // of the first span
+	left   int    // spans that were left out
 }
+
+// farthest is how far from the middle of a timeline a span may lie, in ns: 18 years.
+// Viewers keep times in 64 bits, so that one span further out would spoil all.
+const farthest = 1 << 59
+
+// dropFar leaves out the spans that lie too far from the others.
+func (t *tracks) dropFar() {
+	if len(t.events) == 0 {
+		return
+	}
+	first, last := t.events[0].Start, t.events[0].End
+	for i := range t.events {
+		first, last = min(first, t.events[i].Start), max(last, t.events[i].End)
+	}
+	if apart(first, last) <= farthest {
+		return
+	}
+	starts := make([]int64, len(t.events))
+	for i := range t.events {
+		starts[i] = t.events[i].Start
+	}
+	slices.Sort(starts)
+	middle, n := starts[len(starts)/2], len(t.events)
+	t.events = slices.DeleteFunc(t.events, func(e placed) bool { return apart(e.Start, middle) > farthest || apart(e.End, middle) > farthest })
+	t.left += n - len(t.events)
+}
+
+// apart is how far two times lie apart, whatever they are.
+func apart(a, b int64) uint64 { return uint64(max(a, b)) - uint64(min(a, b)) }
 
 // placed is a span and the lane that it is on.
 type placed struct {
@@ -124,15 +161,18 @@ func gather(path string, steps timeline.Steps) (*tracks, error) {
 			return fmt.Errorf("%s: more than %d spans, which no viewer opens: choose some with --steps a..b", path, maxExport)
 		}
 		for i := range rows {
-			if rows[i].End >= rows[i].Start {
-				t.events = append(t.events, placed{Event: rows[i], step: step})
+			if rows[i].End < rows[i].Start {
+				t.left++
+				continue
 			}
+			t.events = append(t.events, placed{Event: rows[i], step: step})
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
+	t.dropFar()
 	if len(t.events) == 0 {
 		return nil, fmt.Errorf("%s: no spans in the steps asked for", path)
 	}

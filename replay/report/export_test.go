@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -398,6 +399,49 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(d)
 		}
 	})
+}
+
+// One span with a time that cannot be true spoils no other, and is counted.
+func TestExportOfAnyTimes(t *testing.T) {
+	dir := t.TempDir()
+	for _, wild := range [][2]int64{{math.MinInt64, math.MinInt64 + 5}, {math.MinInt64, math.MaxInt64}, {math.MaxInt64 - 1, math.MaxInt64}, {50, math.MaxInt64}, {50, 20}, {-1 << 62, 1 << 62}} {
+		rows := []datasets.Span{kernel("gemm", 10, 20), kernel("attn", 20, 40), kernel("norm", 60, 70)}
+		bad := kernel("wild", wild[0], wild[1])
+		bad.Lane = "stream 8"
+		rows = append(rows, bad)
+		for viewer := range readers {
+			out := filepath.Join(dir, "out."+viewer)
+			n, left, err := ExportCounted(writeRows(t, rows), out, viewer, timeline.AllSteps)
+			if err != nil || n != 3 || left != 1 {
+				t.Errorf("%v, %s: %d spans, %d left out, %v", wild, viewer, n, left, err)
+				continue
+			}
+			data, err := os.ReadFile(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := readers[viewer](data)
+			if err != nil || len(list) != 3 {
+				t.Errorf("%v, %s: %d spans read back, %v", wild, viewer, len(list), err)
+			}
+			var b bytes.Buffer
+			page, err := LoadPage(writeRows(t, rows), Options{})
+			if err == nil {
+				err = page.Write(&b)
+			}
+			if err != nil || !strings.Contains(page.note, "1 spans are not shown") {
+				t.Errorf("%v: page: %v", wild, err)
+			}
+		}
+	}
+}
+
+func TestCellsOfSpreadsheets(t *testing.T) {
+	for in, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx", "gemm": "gemm", "": "", "void f": "void f"} {
+		if got := cell(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
 }
 
 func TestExportErrors(t *testing.T) {

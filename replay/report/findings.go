@@ -57,7 +57,7 @@ func (r *Report) most() {
 func (r *Report) imported(found []datasets.Finding) {
 	var first []Finding
 	for _, f := range found {
-		text := f.Text
+		text := datasets.ShownName(f.Text)
 		if f.Rank >= 0 {
 			text = fmt.Sprintf("rank %d: %s", f.Rank, text)
 		}

@@ -90,7 +90,7 @@ func (i *Isolation) csvRows(c *csv.Writer) {
 				continue
 			}
 			line := make([]string, 21)
-			line[0], line[1], line[2], line[3], line[6] = i.Kind, f.by, r.Label, r.Label, n(r.Calls)
+			line[0], line[1], line[2], line[3], line[6] = i.Kind, f.by, cell(r.Label), cell(r.Label), n(r.Calls)
 			line[10], line[16], line[17], line[18], line[19] = n(f.ns), n(r.Bound), n(f.ns), n(f.lo), n(f.hi)
 			c.Write(line)
 		}

@@ -80,16 +80,22 @@ type spanBook struct {
 func (b *spanBook) add(info stepInfo, rows []timeline.Event, names *datasets.Names, shared bool, limit int) (left int) {
 	t := &tracks{names: names}
 	for i := range rows {
-		if e := &rows[i]; e.End >= e.Start && !(shared && e.Role == timeline.Device && e.Rank > 0) {
+		e := &rows[i]
+		switch {
+		case e.End < e.Start:
+			t.left++
+		case !(shared && e.Role == timeline.Device && e.Rank > 0):
 			t.events = append(t.events, placed{Event: *e, step: info.Step})
 		}
 	}
+	t.dropFar()
+	left = t.left
 	if len(t.events) == 0 {
-		return 0
+		return left
 	}
 	t.place()
 	if len(t.events) > limit {
-		left = len(t.events) - limit
+		left += len(t.events) - limit
 		t.events = t.events[:limit]
 	}
 	s := pageStep{Step: info.Step, Kind: info.Kind, Mark: info.mark, Wall: info.Wall, First: len(b.columns.start), Count: len(t.events), Unit: 1}

@@ -136,7 +136,10 @@ func (p *Page) read(path string, chosen map[int64]stepInfo) error {
 	p.spans.sortLanes()
 	var notes []string
 	if left > 0 {
-		notes = append(notes, fmt.Sprintf("%s spans are not shown: the last of a step that did not fit, and those with impossible times", thousands(int64(left))))
+		notes = append(notes, fmt.Sprintf("the last %s spans of a step did not fit", thousands(int64(left))))
+	}
+	if p.spans.wild > 0 {
+		notes = append(notes, fmt.Sprintf("%s spans with impossible times are not shown", thousands(int64(p.spans.wild))))
 	}
 	if shared {
 		notes = append(notes, "the ranks share one machine: each has the same spans, shown once")

@@ -70,6 +70,7 @@ type spanBook struct {
 	kernels []pageKernel
 	lanes   []pageLane
 	steps   []pageStep
+	wild    int // spans that were left out for their times
 
 	kernelAt map[pageKernel]uint32
 	laneAt   map[pageLane]uint16
@@ -83,19 +84,19 @@ func (b *spanBook) add(info stepInfo, rows []timeline.Event, names *datasets.Nam
 		e := &rows[i]
 		switch {
 		case e.End < e.Start:
-			t.left++
+			b.wild++
 		case !(shared && e.Role == timeline.Device && e.Rank > 0):
 			t.events = append(t.events, placed{Event: *e, step: info.Step})
 		}
 	}
 	t.dropFar()
-	left = t.left
+	b.wild += t.left
 	if len(t.events) == 0 {
-		return left
+		return 0
 	}
 	t.place()
 	if len(t.events) > limit {
-		left += len(t.events) - limit
+		left = len(t.events) - limit
 		t.events = t.events[:limit]
 	}
 	s := pageStep{Step: info.Step, Kind: info.Kind, Mark: info.mark, Wall: info.Wall, First: len(b.columns.start), Count: len(t.events), Unit: 1}

@@ -16,6 +16,7 @@ type columns struct {
 	system   *datasets.Field // text
 	tools    *datasets.Field // a list of structs, or JSON text
 	params   *datasets.Field // a struct, or JSON text
+	args     *datasets.Field // variables of the chat template: a struct, or JSON text
 	single   []paramColumn
 	check    *datasets.Field // expected answers
 	Notes    []string        // what a user may want to know of the choice
@@ -42,15 +43,32 @@ func findColumns(in *datasets.Input, o *Options) (*columns, error) {
 	if c.tools, err = optionalColumn(in, o.ToolsColumn, "tools", datasets.Text, datasets.List); err != nil {
 		return nil, err
 	}
-	if c.tools != nil && c.tools.Shape == datasets.List && !slices.Contains([]datasets.Shape{datasets.Struct, datasets.Null}, c.tools.Element()) {
-		return nil, cannotWork(in, *c.tools, "--tools-column", "tools are structs, or JSON text")
+	if c.tools != nil && c.tools.Shape == datasets.List && !slices.Contains([]datasets.Shape{datasets.Struct, datasets.Text, datasets.Null}, c.tools.Element()) {
+		return nil, cannotWork(in, *c.tools, "--tools-column", "tools are structs or JSON text, or all are one JSON text")
 	}
 	if o.Check != "" {
 		if c.check, err = optionalColumn(in, o.Check, o.Check, datasets.Text); err != nil {
 			return nil, err
 		}
 	}
+	if c.args, err = templateArgsColumn(in, o); err != nil {
+		return nil, err
+	}
 	return c, c.findParams(in, o)
+}
+
+// argsName is the column of a row's variables of the chat template.
+const argsName = "chat_template_kwargs"
+
+func templateArgsColumn(in *datasets.Input, o *Options) (*datasets.Field, error) {
+	f, ok := in.Lookup(argsName)
+	if !ok || o.IgnoreRowParams || o.Raw {
+		return nil, nil
+	}
+	if !slices.Contains([]datasets.Shape{datasets.Struct, datasets.Text, datasets.Null}, f.Shape) {
+		return nil, fmt.Errorf("%s: column %q is %s; variables of the chat template are a struct, or JSON text: --ignore-row-params leaves them as data", in.Paths(), f.Name, f.Type())
+	}
+	return &f, nil
 }
 
 func (c *columns) findPrompt(in *datasets.Input, o *Options) error {
@@ -121,7 +139,7 @@ func (c *columns) Taken() []string {
 	for _, o := range []struct {
 		what  string
 		field *datasets.Field
-	}{{"system", c.system}, {"tools", c.tools}, {"parameters", c.params}} {
+	}{{"system", c.system}, {"tools", c.tools}, {"parameters", c.params}, {argsName, c.args}} {
 		if o.field != nil {
 			list = append(list, from(o.what, o.field.Name))
 		}

@@ -33,7 +33,7 @@ const (
 	noPromptLogs = "Log-probabilities are those of generated tokens."
 	noLength     = "Only max_tokens bounds a response."
 	noTokenList  = "All tokens may be chosen."
-	noChat       = "It belongs to the chat template: see --thinking and --raw."
+	noChat       = "It belongs to the chat template: see --chat-template-kwargs and a column chat_template_kwargs."
 	noServer     = "There is no server to do this."
 	ownColumn    = "It is a column of its own."
 	anyValue     = "*"

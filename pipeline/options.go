@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -14,19 +15,21 @@ import (
 
 // Options say what to make of the rows. The zero value is usable.
 type Options struct {
-	PromptColumn    string   // "": the first of messages, prompt, text, question
-	MessagesColumn  string   // like PromptColumn, but the text is JSON
-	SystemColumn    string   // "": system, if there is one; NoColumn: none
-	ToolsColumn     string   // "": tools, if there is one; NoColumn: none
-	System          string   // system message of rows that have none
-	Raw             bool     // prompts are the model's input as they are, without the chat template
-	Thinking        *bool    // nil: as the template has it
-	OnOverlong      string   // "": OverlongError
-	Params          Params   // of rows that do not say otherwise
-	IgnoreRowParams bool     // columns with parameters are data, not parameters
-	ParamColumns    []string // columns of single parameters, as PARAMETER or PARAMETER=COLUMN; nil: those that look like one; NoColumn: none
-	Given           []string // parameters that the user gave for all rows
-	Seed            int64    // of the run
+	PromptColumn    string                     // "": the first of messages, prompt, text, question
+	MessagesColumn  string                     // like PromptColumn, but the text is JSON
+	SystemColumn    string                     // "": system, if there is one; NoColumn: none
+	ToolsColumn     string                     // "": tools, if there is one; NoColumn: none
+	System          string                     // system message of rows that have none
+	Raw             bool                       // prompts are the model's input as they are, without the chat template
+	Thinking        *bool                      // nil: as the template has it
+	Continue        bool                       // an assistant's message at the end is continued, not answered
+	TemplateArgs    map[string]json.RawMessage // other variables of the chat template
+	OnOverlong      string                     // "": OverlongError
+	Params          Params                     // of rows that do not say otherwise
+	IgnoreRowParams bool                       // columns with parameters are data, not parameters
+	ParamColumns    []string                   // columns of single parameters, as PARAMETER or PARAMETER=COLUMN; nil: those that look like one; NoColumn: none
+	Given           []string                   // parameters that the user gave for all rows
+	Seed            int64                      // of the run
 	EndTokens       []int32
 
 	Limit         int64           // rows; 0: all

@@ -90,6 +90,19 @@ func (p *Plan) Settings() map[string]string {
 	if o.Thinking != nil {
 		s["--thinking"] = strconv.FormatBool(*o.Thinking)
 	}
+	if o.Continue {
+		s["--continue-final-message"] = "true"
+	}
+	if p.cols.args != nil {
+		s["template arguments column"] = p.cols.args.Name
+	}
+	if len(o.TemplateArgs) > 0 {
+		text, err := json.Marshal(o.TemplateArgs)
+		if err != nil {
+			panic(err) // Validate has looked at them
+		}
+		s["--chat-template-kwargs"] = string(text)
+	}
 	for name, v := range map[string]any{
 		"--temperature": o.Params.Temperature, "--top-p": o.Params.TopP, "--top-k": o.Params.TopK, "--min-p": o.Params.MinP,
 		"--repetition-penalty": o.Params.Repetition, "--max-tokens": o.Params.MaxTokens, "--n": o.Params.N, "--stop": o.Params.StopText,
@@ -102,6 +115,34 @@ func (p *Plan) Settings() map[string]string {
 		s[name] = string(text)
 	}
 	return s
+}
+
+// Prompt is what the model would be given for one input row.
+type Prompt struct {
+	Text   string // of the tokens
+	Tokens int
+	Cut    int // tokens that did not fit
+}
+
+// Prompt prepares one row without an engine.
+func (p *Plan) Prompt(ctx context.Context, t Text, index int64) (Prompt, error) {
+	if err := p.Check(t); err != nil {
+		return Prompt{}, err
+	}
+	if index < 0 || index >= p.in.Rows {
+		return Prompt{}, fmt.Errorf("there is no row %d: the input has %d, from 0", index, p.in.Rows)
+	}
+	reader := p.in.Reader(index, index+1)
+	defer reader.Close()
+	records, err := reader.Read()
+	if err != nil {
+		return Prompt{}, err
+	}
+	r := (&preparer{cols: p.cols, text: t, o: &p.Options}).row(ctx, records[0])
+	if r.err != nil {
+		return Prompt{}, fmt.Errorf("row %d: %s: %s", index, r.err.code, r.err.text)
+	}
+	return Prompt{t.Tokenizer.Decode(r.prompt, false), len(r.prompt), r.cut}, nil
 }
 
 // Estimate is what a dry run finds.

@@ -54,7 +54,7 @@ func (p *preparer) fill(ctx context.Context, r *row) *rowError {
 // encode takes the model's input.
 func (p *preparer) encode(r *row, prompt chat.Prompt) {
 	r.open = prompt.Thinking
-	r.prompt = p.text.Tokenizer.Encode(make([]int32, 0, len(prompt.Text)/3+8), prompt.Text)
+	r.prompt = p.text.encode(prompt.Text)
 }
 
 // fit sees to it that prompt and output are within the context.
@@ -112,11 +112,16 @@ func (p *preparer) render(ctx context.Context, r *row) (prompt chat.Prompt, bad 
 			return prompt, err
 		}
 		if ok {
-			in.Tools, in.SparseTools = tools, p.cols.tools.Shape == datasets.List
+			in.Tools, in.SparseTools = tools, p.cols.tools.Shape == datasets.List && p.cols.tools.Element() == datasets.Struct
 		}
 	}
-	in.AddGenerationPrompt = true
-	in.EnableThinking = p.o.Thinking
+	if in.Kwargs, bad = p.templateArgs(r.record); bad != nil {
+		return prompt, bad
+	}
+	in.AddGenerationPrompt, in.Continue, in.Guard = true, p.o.Continue, p.text.Guard
+	if _, ok := in.Kwargs["enable_thinking"]; !ok {
+		in.EnableThinking = p.o.Thinking
+	}
 	if p.o.truncates() {
 		r.input = &in
 	}

@@ -91,7 +91,7 @@ func mix(x uint64) uint64 {
 func demoText(t testing.TB) Text {
 	t.Helper()
 	f := demo.Files()
-	text, err := LoadText(f)
+	text, err := LoadText(f, TextOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

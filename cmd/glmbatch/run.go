@@ -46,7 +46,8 @@ called like a parameter (temperature, top_p, top_k, min_p, seed, max_tokens, n,
 stop, stop_token_ids, repetition_penalty, ignore_eos) are taken if all values look
 like one and no flag says otherwise; those of a job's output are not. What neither a
 row nor a flag says comes from the checkpoint's generation_config.json. The columns
-that are read are printed first.
+that are read are printed first. A column chat_template_kwargs (a struct, or JSON
+text) has variables of the chat template, such as reasoning_effort.
 
 Rows come out in input order, n for each. A row that cannot be run has error_code
 and error, and one output row. The same command on a folder that is not complete
@@ -56,6 +57,7 @@ a tiny checkpoint, both part of the program.
 		Example: `  glmbatch run --demo --out out
   glmbatch run prompts.parquet --model models/GLM-5-NVFP4 --out out --max-tokens 512
   grep urgent tickets.jsonl | glmbatch run - --stdout jsonl > answers.jsonl
+  glmbatch run prompts.parquet --model models/GLM-5-NVFP4 --chat-template-kwargs '{"reasoning_effort": "high"}' --show-prompt 0
   glmbatch run 'data/*.parquet' --model models/GLM-5-NVFP4 --out out --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return runRun(c, &r, args)
@@ -107,6 +109,9 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 	}
 	if r.shardFrom != "" {
 		say.line("shard %d of %d, from %s", r.rows.Shard, r.rows.Shards, r.shardFrom)
+	}
+	if r.showPrompt >= 0 {
+		return r.show(ctx, stdout, plan, m, say)
 	}
 	if r.dryRun {
 		return dryRun(ctx, stdout, r, plan, m)
@@ -197,6 +202,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 		job := &pipeline.Job{Plan: plan, Folder: folder, Counts: &pipeline.Counts{}}
 		return r.outcome(job.Counts, job.Finish())
 	}
+	m.text.SetNow(manifest.Started.Local())                // of all runs of the job
 	origin := int64(manifest.Started.Sub(kernels.Epoch())) // of the first run of the job
 	recorder := pipeline.NewRecorder(r.recorderOptions(folder, origin))
 	defer r.capture.close(say)

@@ -35,6 +35,10 @@ type runFlags struct {
 	maxSeqs        int
 	kvTokens       int
 	thinking       string
+	template       string
+	templateArgs   string
+	sanitize       bool
+	showPrompt     int64
 	shard          string
 	shardFrom      string // the variable that says which shard this is; "": none
 	timeline       string
@@ -77,6 +81,12 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&o.ToolsColumn, "tools-column", "", "column of tools (default: tools, if there is one; none: leave it as data)")
 	f.StringVar(&o.System, "system", "", "system message of rows that have none")
 	f.BoolVar(&o.Raw, "raw", false, "prompts go to the model as they are, without the chat template")
+	f.StringVar(&r.template, "chat-template", "", "`file` of a chat template instead of the checkpoint's, or the name of one of its templates")
+	f.StringVar(&r.templateArgs, "chat-template-kwargs", "", "variables of the chat template, as a `JSON` object; a row's own are in a column chat_template_kwargs")
+	f.BoolVar(&o.Continue, "continue-final-message", false, "where the last message is the assistant's, go on with it instead of answering it")
+	f.BoolVar(&r.sanitize, "sanitize-control-tokens", false, "special tokens in messages, tools and variables are text, not tokens")
+	f.Int64Var(&r.showPrompt, "show-prompt", -1, "print what the model would be given for this input `row`, from 0; run nothing")
+	f.Lookup("show-prompt").DefValue = "" // there is none
 	f.StringVar(&r.thinking, "thinking", "auto", "on, off, or auto: as the chat template has it")
 	f.StringVar(&o.OnOverlong, "on-overlong", pipeline.OverlongError, "prompts that do not fit: error, or truncate, truncate-middle, truncate-tail (cut the first, middle or last tokens of what messages say, not the system message)")
 	f.StringSliceVar(&o.ParamColumns, "param-columns", nil, "columns of sampling parameters, by `names` with commas between, or as PARAMETER=COLUMN (default: those that are called and look like one; none: leave them as data)")
@@ -173,7 +183,7 @@ func (r *runFlags) check(args []string) error {
 	if r.stdout != "" {
 		errs = append(errs, oneOf("stdout", r.stdout, datasets.Arrow, "jsonl"))
 	}
-	if r.out == "" && !r.dryRun && r.stdout == "" {
+	if r.out == "" && !r.dryRun && r.showPrompt < 0 && r.stdout == "" {
 		usage("--out DIR is missing")
 	}
 	for flag, path := range map[string]*string{"out": &r.out, "model": &r.model} {
@@ -192,6 +202,9 @@ func (r *runFlags) check(args []string) error {
 	}
 	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", r.dense, "bf16", "fp8"),
 		oneOf("timeline-format", r.timelineFormat, datasets.Parquet, datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"))
+	if err := r.checkTemplate(); err != nil {
+		errs = append(errs, err)
+	}
 	if r.thinking != "auto" {
 		on := r.thinking == "on"
 		r.rows.Thinking = &on

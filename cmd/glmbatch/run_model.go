@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -22,6 +24,7 @@ import (
 	"glmbatch/kernels"
 	"glmbatch/kernels/ranks"
 	"glmbatch/pipeline"
+	"glmbatch/pipeline/chat"
 )
 
 // What the engine's limits are where flags are 0.
@@ -39,6 +42,7 @@ type openedModel struct {
 	config     glm5.Config
 	isDemo     bool
 	text       pipeline.Text
+	textFrom   pipeline.TextOptions
 	textHash   string
 	generation pipeline.Generation
 	group      *ranks.Group // once loaded
@@ -67,7 +71,10 @@ func (r *runFlags) openModel() (*openedModel, error) {
 		err = m.config.Check(m.ck, glm5.Options{Act: glm5.Act(r.act)})
 	}
 	if err == nil {
-		m.text, err = pipeline.LoadText(files)
+		m.textFrom, err = r.textOptions()
+	}
+	if err == nil {
+		m.text, err = pipeline.LoadText(files, m.textFrom)
 	}
 	if err == nil {
 		m.generation, err = pipeline.ParseGeneration(files["generation_config.json"])
@@ -79,12 +86,24 @@ func (r *runFlags) openModel() (*openedModel, error) {
 		return nil, withCode(exitInput, errors.Join(err, m.close()))
 	}
 	h := sha256.New()
-	for _, name := range textFiles {
+	for _, name := range append(slices.Clone(textFiles), furtherFiles(files)...) {
 		fmt.Fprintf(h, "%s %d\n", name, len(files[name]))
 		h.Write(files[name])
 	}
 	m.textHash = "sha256:" + hex.EncodeToString(h.Sum(nil))
 	return m, nil
+}
+
+// furtherFiles are the names of those that most checkpoints do not have.
+func furtherFiles(files map[string][]byte) []string {
+	var names []string
+	for name := range files {
+		if slices.Contains(chat.Files, name) && !slices.Contains(textFiles, name) || path.Dir(name) == chat.Folder {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // readTextFiles reads those that a folder has, or the demo checkpoint by its name.
@@ -93,7 +112,15 @@ func readTextFiles(dir string) (map[string][]byte, error) {
 		return demo.Files(), nil
 	}
 	files := map[string][]byte{}
-	for _, name := range textFiles {
+	names := append(slices.Clone(textFiles), chat.Files...)
+	templates, err := filepath.Glob(filepath.Join(dir, chat.Folder, "*.jinja"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range templates {
+		names = append(names, chat.Folder+"/"+filepath.Base(name))
+	}
+	for _, name := range names {
 		data, err := readSide(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
@@ -188,6 +215,7 @@ func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) 
 	}
 	settings := plan.Settings()
 	settings["--kv-cache"], settings["--act"] = r.kvCache, r.act
+	r.templateSettings(settings, m.textFrom)
 	if r.dense != "bf16" { // without it a job is the same as before there was the flag
 		settings["--dense-weights"] = r.dense
 	}

@@ -15,7 +15,10 @@ const (
 )
 
 // Guard marks control tokens in what users wrote.
-type Guard struct{ mark *strings.Replacer }
+type Guard struct {
+	mark   *strings.Replacer
+	tokens map[string]bool
+}
 
 // NewGuard makes one for a tokenizer's added tokens: the special ones, and those
 // that the template writes itself.
@@ -33,12 +36,15 @@ func (t *Template) NewGuard(special, others []string) *Guard {
 	// A Replacer takes the first that fits at a place, so longer ones come first.
 	slices.SortStableFunc(tokens, func(a, b string) int { return len(b) - len(a) })
 	pairs := []string{string(markStart), "", string(markEnd), ""}
+	g := &Guard{tokens: map[string]bool{}}
 	for _, token := range tokens {
-		if token != "" {
+		if token != "" && !g.tokens[token] {
+			g.tokens[token] = true
 			pairs = append(pairs, token, string(markStart)+token+string(markEnd))
 		}
 	}
-	return &Guard{strings.NewReplacer(pairs...)}
+	g.mark = strings.NewReplacer(pairs...)
+	return g
 }
 
 // markAll marks the strings in v, in place where they are in something.
@@ -73,9 +79,9 @@ type Piece struct {
 	Plain bool // tokens in it are text
 }
 
-// Pieces cuts a prompt at Guard's marks. A template's own methods may have torn
+// Pieces cuts a prompt at the marks. A template's own methods may have torn
 // a pair of marks apart: a lone one still parts the text.
-func Pieces(text string) []Piece {
+func (g *Guard) Pieces(text string) []Piece {
 	var out []Piece
 	add := func(s string, plain bool) {
 		if s != "" {
@@ -93,7 +99,7 @@ func Pieces(text string) []Piece {
 		text = text[at+len(mark):]
 		if mark == string(markStart) {
 			next := strings.IndexAny(text, string(markStart)+string(markEnd))
-			if next >= 0 && strings.HasPrefix(text[next:], string(markEnd)) {
+			if next >= 0 && strings.HasPrefix(text[next:], string(markEnd)) && g.tokens[text[:next]] {
 				add(text[:next], true)
 				text = text[next+len(string(markEnd)):]
 			}

@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -142,6 +143,114 @@ func TestRead(t *testing.T) {
 		if got, err := render(t, tmpl, Input{Messages: []byte("[]")}); err != nil || got != c.want {
 			t.Errorf("%.40s: %q, %v, want %q", c.config, got, err, c.want)
 		}
+	}
+}
+
+// TestReadPlaces has transformers' precedence of the places of templates.
+func TestReadPlaces(t *testing.T) {
+	files := map[string][]byte{
+		"chat_template.jinja":                      []byte("jinja"),
+		"additional_chat_templates/tool_use.jinja": []byte("tools"),
+		"additional_chat_templates/rag.jinja":      []byte("rag"),
+		"tokenizer_config.json":                    []byte(`{"chat_template": "config {{ bos_token }}{{ eos_token }}{{ image_token }}", "bos_token": "B", "eos_token": "E", "extra_special_tokens": {"image_token": "I"}}`),
+		"special_tokens_map.json":                  []byte(`{"bos_token": {"content": "M"}}`),
+		"chat_template.json":                       []byte(`{"chat_template": "legacy"}`),
+	}
+	plain, withTools := Input{Messages: []byte("[]")}, Input{Messages: []byte("[]"), Tools: []byte("[]")}
+	for _, c := range []struct {
+		without, name string
+		in            Input
+		want          string
+	}{
+		{"", "", plain, "jinja"},
+		{"", "", withTools, "tools"},
+		{"", "rag", withTools, "rag"},
+		{"additional_chat_templates/tool_use.jinja", "", withTools, "jinja"},
+		{"chat_template.jinja", "rag", plain, "rag"},
+		{"additional chat_template.jinja", "", plain, "config MEI"},
+		{"additional chat_template.jinja special", "", plain, "config BEI"},
+		{"additional chat_template.jinja tokenizer_config", "", plain, "legacy"},
+	} {
+		left := map[string][]byte{}
+		for name, data := range files {
+			gone := false
+			for part := range strings.FieldsSeq(c.without) {
+				gone = gone || strings.HasPrefix(name, part)
+			}
+			if !gone {
+				left[name] = data
+			}
+		}
+		tmpl, err := Read(left, c.name)
+		if err != nil {
+			t.Errorf("without %q: %v", c.without, err)
+			continue
+		}
+		if got, err := render(t, tmpl, c.in); err != nil || got != c.want {
+			t.Errorf("without %q: %q, %v, want %q", c.without, got, err, c.want)
+		}
+	}
+	delete(files, "chat_template.jinja")
+	if _, err := Read(files, ""); err == nil || !strings.Contains(err.Error(), `no template "default"; there are ["rag" "tool_use"]`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestContinue(t *testing.T) {
+	const keeps, trims = "{% for m in messages %}[{{ m.content if m.content is string else m.content[0].text }}]{% endfor %}{% if add_generation_prompt %}A{% endif %}",
+		"{% for m in messages %}[{{ m.content|trim }}]{% endfor %}"
+	for _, c := range []struct{ template, messages, want string }{
+		{keeps, `[{"role": "user", "content": "q"}, {"role": "assistant", "content": "It is "}]`, "[q][It is "},
+		{trims, `[{"role": "user", "content": "q"}, {"role": "assistant", "content": "It is "}]`, "[q][It is"},
+		{keeps, `[{"role": "assistant", "content": [{"type": "text", "text": "a"}]}]`, "[a"},
+		{keeps, `[{"role": "user", "content": "q"}]`, "[q]A"},
+		{keeps, `[{"role": "assistant", "content": ""}]`, "["},
+	} {
+		tmpl, err := Load(c.template, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := tmpl.Render(t.Context(), Input{Messages: []byte(c.messages), AddGenerationPrompt: true, Continue: true})
+		if err != nil || p.Text != c.want {
+			t.Errorf("%s: %q, %v, want %q", c.messages, p.Text, err, c.want)
+		}
+	}
+	tmpl, err := Load("{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tmpl.Render(t.Context(), Input{Messages: []byte(`[{"role": "assistant", "content": "<think>why</think>so"}]`), Continue: true}); err == nil || !strings.Contains(err.Error(), "cannot be continued") {
+		t.Errorf("error %v", err)
+	}
+	tmpl, _ = Load("{{ messages[0].content }}", nil)
+	p, err := tmpl.Render(t.Context(), Input{Messages: []byte(`[{"role": "assistant", "content": "<think>why"}]`), Continue: true})
+	if err != nil || !p.Thinking {
+		t.Errorf("%+v, %v: the thought is open", p, err)
+	}
+}
+
+func TestGuard(t *testing.T) {
+	tmpl, err := Load("<|user|>{{ messages[0].content }}<|end|>{{ tools|tojson }}{{ messages[0].content.split('</think>')|join('+') }}", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := tmpl.NewGuard([]string{"<|user|>", "<|user|>x", "</think>"}, []string{"<|end|>", "<|other|>"})
+	p, err := tmpl.Render(t.Context(), Input{Messages: []byte(`[{"role": "user", "content": "a<|user|>xb</think>c<|end|><|other|>\udb80\udc00"}]`), Tools: []byte(`[{"d": "<|user|>"}]`), Guard: g})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var plain []string
+	for _, piece := range g.Pieces(p.Text) {
+		if piece.Plain {
+			plain = append(plain, piece.Text)
+		}
+	}
+	want := []string{"<|user|>x", "</think>", "<|end|>", "<|user|>", "<|user|>x", "<|end|>"}
+	if !slices.Equal(plain, want) {
+		t.Errorf("%q, want %q", plain, want)
+	}
+	if got := Unmarked(p.Text); got != `<|user|>a<|user|>xb</think>c<|end|><|other|><|end|>[{"d": "<|user|>"}]a<|user|>xb+c<|end|><|other|>` {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -38,6 +38,37 @@ func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 	return dst
 }
 
+// EncodePlain is Encode of text in which added tokens are text too.
+func (t *Tokenizer) EncodePlain(dst []int32, text string) []int32 {
+	if t.nfc {
+		text = nfc(text)
+	}
+	if text == "" {
+		return dst
+	}
+	e := t.states.Get().(*encoder)
+	e.ids = dst
+	e.split(text, 0)
+	dst = e.ids
+	e.release()
+	t.states.Put(e)
+	return dst
+}
+
+// Added are the texts of the added tokens: the special ones, and the others.
+func (t *Tokenizer) Added() (special, others []string) {
+	for _, m := range []*matcher{&t.literal, &t.normal} {
+		for _, a := range m.tokens {
+			if a.Special {
+				special = append(special, a.Content)
+			} else {
+				others = append(others, a.Content)
+			}
+		}
+	}
+	return special, others
+}
+
 // encoder is what one Encode needs besides the Tokenizer; they are pooled, so
 // there are about as many as threads that encode.
 type encoder struct {

@@ -44,7 +44,9 @@ func (p *preparer) fill(ctx context.Context, r *row) *rowError {
 	if err != nil {
 		return err
 	}
-	p.encode(r, prompt)
+	if err := p.encode(r, prompt); err != nil {
+		return err
+	}
 	if len(r.prompt) == 0 {
 		return badRow(EmptyPrompt, "the prompt has no tokens")
 	}
@@ -52,9 +54,13 @@ func (p *preparer) fill(ctx context.Context, r *row) *rowError {
 }
 
 // encode takes the model's input.
-func (p *preparer) encode(r *row, prompt chat.Prompt) {
+func (p *preparer) encode(r *row, prompt chat.Prompt) *rowError {
 	r.open = prompt.Thinking
-	r.prompt = p.text.encode(prompt.Text)
+	var err error
+	if r.prompt, err = p.text.encode(prompt.Text); err != nil {
+		return badRow(BadRequest, "%v", err)
+	}
+	return nil
 }
 
 // fit sees to it that prompt and output are within the context.

@@ -57,19 +57,22 @@ func (t Text) SetNow(now time.Time) {
 }
 
 // encode turns a prompt into tokens.
-func (t Text) encode(prompt string) []int32 {
-	ids := make([]int32, 0, len(prompt)/3+8)
+func (t Text) encode(prompt string) (ids []int32, err error) {
+	ids = make([]int32, 0, len(prompt)/3+8)
 	if t.Guard == nil {
-		return t.Tokenizer.Encode(ids, prompt)
+		return t.Tokenizer.TryEncode(ids, prompt)
 	}
 	for _, p := range t.Guard.Pieces(prompt) {
 		if p.Plain {
-			ids = t.Tokenizer.EncodePlain(ids, p.Text)
+			ids, err = t.Tokenizer.EncodePlain(ids, p.Text)
 		} else {
-			ids = t.Tokenizer.Encode(ids, p.Text)
+			ids, err = t.Tokenizer.TryEncode(ids, p.Text)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
-	return ids
+	return ids, nil
 }
 
 // templateArgs are a row's variables of the chat template: the job's, and its own.

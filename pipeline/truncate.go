@@ -60,7 +60,9 @@ func (p *preparer) shorten(ctx context.Context, r *row, keep int) *rowError {
 		if err != nil {
 			return badRow(TemplateError, "%v", oneLine(err))
 		}
-		p.encode(r, prompt)
+		if err := p.encode(r, prompt); err != nil {
+			return err
+		}
 		remove += len(r.prompt) - keep
 		if len(r.prompt) <= keep || remove > c.all && len(r.prompt) < p.o.Context { // or as short as it gets
 			r.cut = whole - len(r.prompt)

@@ -109,7 +109,10 @@ func runModelTokenize(ctx context.Context, w io.Writer, in io.Reader, name, dir 
 		if err != nil {
 			return withCode(exitInput, errors.Join(fmt.Errorf("%s: line %d: %w", name, n, err), out.Flush()))
 		}
-		line := tokenizeLine{IDs: tok.Encode([]int32{}, s)}
+		line := tokenizeLine{}
+		if line.IDs, err = tok.TryEncode([]int32{}, s); err != nil {
+			return withCode(exitInput, errors.Join(fmt.Errorf("%s: line %d: %w", name, n, err), out.Flush()))
+		}
 		line.Decoded = tok.Decode(line.IDs, o.SkipSpecial)
 		if o.Chat {
 			line.Text = &s

@@ -190,6 +190,12 @@ func TestRunErrors(t *testing.T) {
 		{[]string{"run", prompts, "--out", out, "--shard", "2/2"}, exitInput, "--shard"},
 		{[]string{"run", prompts, "--out", out, "--model", filepath.Join(dir, "none")}, exitInput, "none"},
 		{[]string{"run", prompts, "--out", foreign}, exitInput, "choose another --out"},
+		{[]string{"run", prompts, "--out", out, "--chat-template-kwargs", "[1]"}, exitInput, "is not a JSON object"},
+		{[]string{"run", prompts, "--out", out, "--chat-template-kwargs", `{"enable_thinking": true}`, "--thinking", "off"}, exitInput, "are the same: give one"},
+		{[]string{"run", prompts, "--out", out, "--chat-template", "rag"}, exitInput, `no template "rag"; there are ["default"]`},
+		{[]string{"run", prompts, "--out", out, "--chat-template", "./rag.jinja"}, exitInput, "rag.jinja"},
+		{[]string{"run", prompts, "--out", out, "--raw", "--chat-template", "rag"}, exitInput, "--raw uses no chat template"},
+		{[]string{"run", prompts, "--show-prompt", "5000"}, exitInput, "there is no row 5000"},
 	} {
 		code, _, errs := glmbatch(c.args...)
 		if code != c.code || !strings.Contains(errs, c.says) || strings.Count(errs, "\n") > 2 {
@@ -199,7 +205,15 @@ func TestRunErrors(t *testing.T) {
 	if _, err := os.Stat(out); err == nil {
 		t.Error("a refused command made the output folder")
 	}
-	code, text, errs := glmbatch("run", "--demo", "--dry-run")
+	template := filepath.Join(dir, "own.jinja")
+	if err := os.WriteFile(template, []byte("{{ mood }}: {{ messages[-1].content }}"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	code, text, errs := glmbatch("run", "--demo", "--show-prompt", "0", "--chat-template", template, "--chat-template-kwargs", `{"mood": "glad"}`)
+	if code != 0 || !strings.HasPrefix(text, "glad: ") || !strings.Contains(errs, "row 0: ") {
+		t.Errorf("a row's prompt: exit code %d, %s%s", code, text, errs)
+	}
+	code, text, errs = glmbatch("run", "--demo", "--dry-run")
 	if code != 0 || !strings.Contains(text, "prompt tokens    25,314") {
 		t.Errorf("dry run: exit code %d, %s%s", code, text, errs)
 	}

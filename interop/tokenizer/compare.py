@@ -195,6 +195,22 @@ def variants(folder, scratch):
             tokens.append(t)
         file["added_tokens"] = tokens
 
+    def splits(*parts):  # patterns that no scanner knows, as other models have them
+        def change(file):
+            file["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [
+                p if isinstance(p, dict) else {"type": "Split", "pattern": {"Regex": p}, "behavior": "Isolated", "invert": False} for p in parts
+            ] + [{"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}]}
+        return change
+
+    deepseek = splits(r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+",
+                      r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+    upper, lower, short = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]", "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    o200k = splits(rf"[^\r\n\p{{L}}\p{{N}}]?{upper}*{lower}+{short}|[^\r\n\p{{L}}\p{{N}}]?{upper}+{lower}*{short}|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+    words = splits({"type": "Digits", "individual_digits": True}, {"type": "Split", "pattern": {"String": "."}, "behavior": "Isolated", "invert": False},
+                   {"type": "Split", "pattern": {"Regex": r"[\p{L}\p{M}]+|[^\p{L}\p{M}\s]+|\s+"}, "behavior": "Removed", "invert": True})
+    qwen35 = splits(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
+    for name, change in (("deepseek", deepseek), ("o200k", o200k), ("words", words), ("qwen35", qwen35)):
+        yield write(name, change)
     for change in (gpt2, both, whole, flags):
         yield write(change.__name__, change)
 

@@ -106,8 +106,3 @@ func (g *Guard) Pieces(text string) []Piece {
 		}
 	}
 }
-
-// Unmarked is a prompt without Guard's marks, for people to read.
-func Unmarked(text string) string {
-	return strings.NewReplacer(string(markStart), "", string(markEnd), "").Replace(text)
-}

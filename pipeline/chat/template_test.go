@@ -249,7 +249,7 @@ func TestGuard(t *testing.T) {
 	if !slices.Equal(plain, want) {
 		t.Errorf("%q, want %q", plain, want)
 	}
-	if got := Unmarked(p.Text); got != `<|user|>a<|user|>xb</think>c<|end|><|other|><|end|>[{"d": "<|user|>"}]a<|user|>xb+c<|end|><|other|>` {
+	if got := strings.NewReplacer(string(markStart), "", string(markEnd), "").Replace(p.Text); got != `<|user|>a<|user|>xb</think>c<|end|><|other|><|end|>[{"d": "<|user|>"}]a<|user|>xb+c<|end|><|other|>` {
 		t.Errorf("%q", got)
 	}
 }

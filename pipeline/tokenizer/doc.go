@@ -9,8 +9,12 @@
 //
 //   - Only byte-level BPE with all 256 byte symbols in the vocabulary is read.
 //     No byte is then ever unknown, so unk_token, fuse_unk and byte_fallback
-//     never come into play and are ignored. Other models, normalizers,
-//     pre-tokenizers and patterns are refused by name.
+//     never come into play and are ignored. Other models, normalizers and
+//     pre-tokenizers are refused by name.
+//   - Three patterns have scanners of their own (GPT-2's, Llama 3's and GLM's,
+//     Qwen's); others run in a backtracking engine at about a quarter of the
+//     speed. Patterns that could take for ever, and those with \w or \b, which
+//     differ between engines, are refused.
 //   - Encode adds no special tokens (chat templates write them), so
 //     post_processor is ignored, and so are truncation and padding.
 //   - Bytes that are not valid UTF-8 are neither letters nor numbers nor space;

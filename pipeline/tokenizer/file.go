@@ -2,19 +2,24 @@ package tokenizer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
+
+	"github.com/dlclark/regexp2/v2"
 )
 
 // What a tokenizer.json may have at most: far above any real one, and small
 // enough that no file makes Load use much more memory than its own size.
 const (
 	maxFileBytes  = 128 << 20
-	maxIDs        = 1 << 22
+	maxIDs        = 1 << 20
+	maxMerges     = 1 << 21
+	maxAdded      = 1 << 16
+	maxAddedTotal = 1 << 20 // bytes of all added tokens: a trie has them
 	maxTokenBytes = 1 << 16
 	maxAddedBytes = 1 << 10
 	maxDepth      = 8 // of Sequence in Sequence
@@ -22,7 +27,7 @@ const (
 
 // file is tokenizer.json, as far as it is read.
 type file struct {
-	AddedTokens  []addedToken    `json:"added_tokens"`
+	AddedTokens  addedList       `json:"added_tokens"`
 	Normalizer   json.RawMessage `json:"normalizer"`
 	PreTokenizer json.RawMessage `json:"pre_tokenizer"`
 	Decoder      json.RawMessage `json:"decoder"`
@@ -30,26 +35,28 @@ type file struct {
 }
 
 type model struct {
-	Type         string           `json:"type"`
-	Dropout      *float64         `json:"dropout"`
-	Prefix       *string          `json:"continuing_subword_prefix"`
-	Suffix       *string          `json:"end_of_word_suffix"`
-	IgnoreMerges bool             `json:"ignore_merges"`
-	Vocab        map[string]int64 `json:"vocab"`
-	Merges       json.RawMessage  `json:"merges"`
+	Type         string     `json:"type"`
+	Dropout      *float64   `json:"dropout"`
+	Prefix       *string    `json:"continuing_subword_prefix"`
+	Suffix       *string    `json:"end_of_word_suffix"`
+	IgnoreMerges bool       `json:"ignore_merges"`
+	ByteFallback bool       `json:"byte_fallback"`
+	Vocab        vocabulary `json:"vocab"`
+	Merges       mergeList  `json:"merges"`
 }
 
 // part is a normalizer, pre-tokenizer or decoder.
 type part struct {
-	Type           string            `json:"type"`
-	Normalizers    []json.RawMessage `json:"normalizers"`
-	PreTokenizers  []json.RawMessage `json:"pretokenizers"`
-	Decoders       []json.RawMessage `json:"decoders"`
-	AddPrefixSpace *bool             `json:"add_prefix_space"`
-	UseRegex       *bool             `json:"use_regex"`
-	Behavior       string            `json:"behavior"`
-	Invert         bool              `json:"invert"`
-	Pattern        struct {
+	Type             string            `json:"type"`
+	Normalizers      []json.RawMessage `json:"normalizers"`
+	PreTokenizers    []json.RawMessage `json:"pretokenizers"`
+	Decoders         []json.RawMessage `json:"decoders"`
+	AddPrefixSpace   *bool             `json:"add_prefix_space"`
+	UseRegex         *bool             `json:"use_regex"`
+	Behavior         string            `json:"behavior"`
+	Invert           bool              `json:"invert"`
+	IndividualDigits bool              `json:"individual_digits"`
+	Pattern          struct {
 		Regex  *string
 		String *string
 	} `json:"pattern"`
@@ -94,11 +101,20 @@ type loader struct {
 	limit   int64            // ids are below it
 }
 
+// kinds are the models of other tokenizers, in words.
+var kinds = map[string]string{
+	"WordPiece": "as BERT's",
+	"Unigram":   "a SentencePiece tokenizer, as T5's",
+	"WordLevel": "a token for each word",
+}
+
+const onlyByteLevel = "only byte-level BPE is read, as GLM's, Qwen's, Llama 3's and GPT-2's"
+
 func (t *loader) loadModel(f *file) error {
 	m := &f.Model
 	switch {
 	case m.Type != "BPE" && m.Type != "":
-		return fmt.Errorf("type %q; only BPE is read", m.Type)
+		return fmt.Errorf("type %q, %s; %s", m.Type, cmp.Or(kinds[m.Type], "which is not known"), onlyByteLevel)
 	case m.Dropout != nil && *m.Dropout != 0:
 		return fmt.Errorf("dropout %v makes ids random; it must be null", *m.Dropout)
 	case m.Prefix != nil && *m.Prefix != "":
@@ -122,6 +138,9 @@ func (t *loader) loadModel(f *file) error {
 	symbols := alphabet()
 	for b, symbol := range symbols {
 		id, ok := t.ids[string(symbol)]
+		if !ok && m.ByteFallback {
+			return fmt.Errorf("byte_fallback: a SentencePiece tokenizer, as Llama 2's and Gemma's; %s", onlyByteLevel)
+		}
 		if !ok {
 			return fmt.Errorf("vocab lacks %q, the symbol of byte 0x%02x: not a byte-level BPE", symbol, b)
 		}
@@ -163,28 +182,9 @@ func (t *loader) put(content string, id int64) error {
 	return nil
 }
 
-// loadMerges reads merges in either form, "a b" or ["a", "b"].
-func (t *loader) loadMerges(data json.RawMessage) error {
-	var pairs [][]string
-	if rest, ok := bytes.CutPrefix(bytes.TrimSpace(data), []byte("[")); ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(`"`)) {
-		var lines []string
-		if err := json.Unmarshal(data, &lines); err != nil {
-			return fmt.Errorf("merges: %w", err)
-		}
-		pairs = make([][]string, len(lines))
-		for i, line := range lines {
-			pairs[i] = strings.Split(line, " ")
-		}
-	} else if len(data) > 0 {
-		if err := json.Unmarshal(data, &pairs); err != nil {
-			return fmt.Errorf("merges: %w", err)
-		}
-	}
+func (t *loader) loadMerges(pairs mergeList) error {
 	t.merges = newMergeTable(len(pairs))
 	for rank, pair := range pairs {
-		if len(pair) != 2 {
-			return fmt.Errorf("merges: number %d has %d parts, not 2", rank, len(pair))
-		}
 		left, okLeft := t.ids[pair[0]]
 		right, okRight := t.ids[pair[1]]
 		merged, okMerged := t.ids[pair[0]+pair[1]]
@@ -290,24 +290,44 @@ func (t *loader) loadPreTokenizer(f *file) error {
 			t.stages = append(t.stages, byteLevel)
 			continue
 		}
-		if p.Type != "Split" {
-			return fmt.Errorf("type %q is not supported here; Split and a last ByteLevel are", p.Type)
+		st, err := p.stage(known)
+		if err != nil {
+			return err
 		}
-		if p.Pattern.Regex == nil {
-			return errors.New("a Split whose pattern is not a Regex")
-		}
-		next, ok := known[*p.Pattern.Regex]
-		if !ok {
-			return fmt.Errorf("a Split by a pattern not known: %s", *p.Pattern.Regex)
-		}
-		// The patterns leave no text unmatched, so removing what does not match is
-		// the same as isolating what does.
-		if !(p.Behavior == "Isolated" && !p.Invert || p.Behavior == "Removed" && p.Invert) {
-			return fmt.Errorf("a Split of behavior %q with invert %v is not supported", p.Behavior, p.Invert)
-		}
-		t.stages = append(t.stages, stage{next: next})
+		t.stages = append(t.stages, st)
 	}
 	return nil
+}
+
+// stage is a Split, or Digits, which is one.
+func (p *part) stage(known map[string]func(string) int) (st stage, err error) {
+	switch {
+	case p.Type == "Digits":
+		p.Behavior, p.Invert = "Isolated", false
+		source := `\p{N}+`
+		if p.IndividualDigits {
+			source = `\p{N}`
+		}
+		p.Pattern.Regex = &source
+	case p.Type != "Split":
+		return st, fmt.Errorf("type %q is not supported here; Split, Digits and a last ByteLevel are", p.Type)
+	case p.Pattern.String != nil:
+		source := regexp2.Escape(*p.Pattern.String)
+		p.Pattern.Regex = &source
+	case p.Pattern.Regex == nil:
+		return st, errors.New("a Split without a pattern")
+	}
+	next, ok := known[*p.Pattern.Regex]
+	if !ok {
+		st.pattern, err = newPattern(*p.Pattern.Regex, p.Behavior, p.Invert)
+		return st, err
+	}
+	// These patterns leave no text unmatched, so removing what does not match is
+	// the same as isolating what does.
+	if !(p.Behavior == "Isolated" && !p.Invert || p.Behavior == "Removed" && p.Invert) {
+		return st, fmt.Errorf("a Split of behavior %q with invert %v is not supported", p.Behavior, p.Invert)
+	}
+	return stage{next: next}, nil
 }
 
 func loadDecoder(data json.RawMessage, depth int) error {

@@ -5,8 +5,9 @@ import "unicode/utf8"
 // stage is one step of the pre-tokenizer: it cuts text into pieces that follow
 // one another without gaps.
 type stage struct {
-	next   func(s string) int // length of the first piece of s, which is not empty
-	prefix bool               // put a space before s unless it starts with one
+	next    func(s string) int // length of the first piece of s, which is not empty
+	pattern *pattern           // instead of next, where no scanner does what it does
+	prefix  bool               // put a space before s unless it starts with one
 }
 
 // The patterns that are known, and the scanner that does the same as each. The

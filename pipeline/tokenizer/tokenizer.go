@@ -19,9 +19,15 @@ type Tokenizer struct {
 // VocabSize is one more than the largest id.
 func (t *Tokenizer) VocabSize() int { return len(t.text) }
 
-// Encode appends the ids of text to dst. Added tokens in the text become their
-// own ids, as in the library.
+// Encode is TryEncode for texts that are known to have tokens.
 func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
+	ids, _ := t.TryEncode(dst, text)
+	return ids
+}
+
+// TryEncode appends the ids of text to dst. Added tokens in the text become their
+// own ids, as in the library. The only error is ErrPattern.
+func (t *Tokenizer) TryEncode(dst []int32, text string) ([]int32, error) {
 	e := t.states.Get().(*encoder)
 	e.ids = dst
 	for at := (cursor{}); ; {
@@ -32,27 +38,29 @@ func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 		}
 		e.ids = append(e.ids, id)
 	}
-	dst = e.ids
-	e.release()
-	t.states.Put(e)
-	return dst
+	return e.done()
 }
 
-// EncodePlain is Encode of text in which added tokens are text too.
-func (t *Tokenizer) EncodePlain(dst []int32, text string) []int32 {
+// EncodePlain is TryEncode of text in which added tokens are text too.
+func (t *Tokenizer) EncodePlain(dst []int32, text string) ([]int32, error) {
 	if t.nfc {
 		text = nfc(text)
 	}
 	if text == "" {
-		return dst
+		return dst, nil
 	}
 	e := t.states.Get().(*encoder)
 	e.ids = dst
 	e.split(text, 0)
-	dst = e.ids
+	return e.done()
+}
+
+// done gives the encoder back.
+func (e *encoder) done() ([]int32, error) {
+	ids, err := e.ids, e.err
 	e.release()
-	t.states.Put(e)
-	return dst
+	e.t.states.Put(e)
+	return ids, err
 }
 
 // Added are the texts of the added tokens: the special ones, and the others.
@@ -74,6 +82,7 @@ func (t *Tokenizer) Added() (special, others []string) {
 type encoder struct {
 	t     *Tokenizer
 	ids   []int32
+	err   error
 	cache cache
 	m     merger
 }
@@ -104,6 +113,12 @@ func (e *encoder) split(s string, i int) {
 	st := &e.t.stages[i]
 	if st.prefix && s[0] != ' ' {
 		s = " " + s
+	}
+	if st.pattern != nil {
+		if err := st.pattern.cut(s, func(piece string) { e.split(piece, i+1) }); err != nil {
+			e.err = err
+		}
+		return
 	}
 	for len(s) > 0 {
 		n := st.next(s)
@@ -146,6 +161,6 @@ func (e *encoder) encodeWord(dst []int32, s string) []int32 {
 
 // release drops what a pooled encoder must not hold on to.
 func (e *encoder) release() {
-	e.ids = nil
+	e.ids, e.err = nil, nil
 	e.m.release()
 }

@@ -207,6 +207,10 @@ func TestLoadRefuses(t *testing.T) {
 		want   string
 		change func(f map[string]any)
 	}{
+		{`model: type "Unigram", a SentencePiece tokenizer, as T5's; only byte-level BPE is read`, func(f map[string]any) { model(f)["type"] = "Unigram" }},
+		{`model: type "WordPiece", as BERT's; only`, func(f map[string]any) { model(f)["type"] = "WordPiece" }},
+		{`model: type "Odd", which is not known`, func(f map[string]any) { model(f)["type"] = "Odd" }},
+		{"byte_fallback: a SentencePiece tokenizer", func(f map[string]any) { model(f)["byte_fallback"] = true; delete(vocab(f), "Ġ") }},
 		{`model: type "Unigram"`, func(f map[string]any) { model(f)["type"] = "Unigram" }},
 		{"model: dropout 0.1", func(f map[string]any) { model(f)["dropout"] = 0.1 }},
 		{`continuing_subword_prefix "##"`, func(f map[string]any) { model(f)["continuing_subword_prefix"] = "##" }},
@@ -221,7 +225,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"merges: number 0 has 3 parts", func(f map[string]any) { model(f)["merges"] = []any{"a b c"} }},
 		{"merges: number 1 has 1 parts", func(f map[string]any) { model(f)["merges"] = []any{[]any{"o", "r"}, []any{"a"}} }},
 		{"vocab lacks one of them", func(f map[string]any) { model(f)["merges"] = []any{[]any{"o", "Ωx"}} }},
-		{"merges: json", func(f map[string]any) { model(f)["merges"] = 3 }},
+		{"merges: ", func(f map[string]any) { model(f)["merges"] = 3 }},
 		{`normalizer: type "NFKC"`, func(f map[string]any) { f["normalizer"] = map[string]any{"type": "NFKC"} }},
 		{"normalizer: type is missing", func(f map[string]any) { f["normalizer"] = map[string]any{} }},
 		{"nested more than", func(f map[string]any) {
@@ -233,9 +237,16 @@ func TestLoadRefuses(t *testing.T) {
 		}},
 		{"the last part must be ByteLevel", func(f map[string]any) { f["pre_tokenizer"] = nil }},
 		{"the last part must be ByteLevel", func(f map[string]any) { f["pre_tokenizer"] = map[string]any{"type": "Metaspace"} }},
-		{`type "Digits" is not supported`, func(f map[string]any) { pre(f, 0)["type"] = "Digits" }},
-		{`pattern not known: \w+`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `\w+`} }},
-		{"pattern is not a Regex", func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"String": " "} }},
+		{`type "Punctuation" is not supported`, func(f map[string]any) { pre(f, 0)["type"] = "Punctuation" }},
+		{`the pattern (a+`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `(a+`} }},
+		{`the pattern [`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `[`} }},
+		{`\w is not supported`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `\w+`} }},
+		{`repeats what repeats`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `(a+)+b`} }},
+		{`a pattern of`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": strings.Repeat("a", 1<<15)} }},
+		{`a Split of behavior "MergedWithNext"`, func(f map[string]any) {
+			pre(f, 0)["pattern"], pre(f, 0)["behavior"] = map[string]any{"Regex": `a`}, "MergedWithNext"
+		}},
+		{"a Split without a pattern", func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{} }},
 		{`behavior "Removed" with invert false`, func(f map[string]any) { pre(f, 0)["behavior"] = "Removed" }},
 		{`decoder: type ""`, func(f map[string]any) { f["decoder"] = nil }},
 		{`decoder: type "WordPiece"`, func(f map[string]any) { f["decoder"] = map[string]any{"type": "WordPiece"} }},
@@ -420,6 +431,88 @@ func TestDamaged(t *testing.T) {
 	}
 	if count < 1000 {
 		t.Errorf("%d files", count)
+	}
+}
+
+// TestNested: groups that may take exponential time are known by their looks.
+func TestNested(t *testing.T) {
+	for source, want := range map[string]bool{
+		`a+b*`: false, `(a+)?`: false, `(?:ab)+`: false, `(?i:'s|'t)?\p{L}+`: false, `[a+]*(b)`: false, `\p{N}{1,3}`: false, `\s+(?!\S)`: false, `(\p{L}){2}`: false,
+		`(a+)+`: true, `(a*)*`: true, `(?:a{1,3})*`: true, `((a+)b)+`: true, `(a|b+)*`: true, `(a+){2,}`: true, `a)`: true,
+	} {
+		if got := nested(source); got != want {
+			t.Errorf("%s: %v", source, got)
+		}
+	}
+}
+
+// TestPatterns: the engine cuts as the scanners do, and patterns that no scanner
+// knows cut what they say.
+func TestPatterns(t *testing.T) {
+	scanners := patterns()
+	for source, next := range scanners {
+		p, err := newPattern(source, "Isolated", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rapid.Check(t, func(t *rapid.T) {
+			s := rawText(t)
+			var want []string
+			for rest := s; rest != ""; {
+				n := next(rest)
+				want, rest = append(want, rest[:n]), rest[n:]
+			}
+			if got := pieces(t, p, s); !slices.Equal(got, want) {
+				t.Fatalf("%q: %q, want %q", s, got, want)
+			}
+		})
+	}
+	for _, c := range []struct {
+		source, behavior string
+		invert           bool
+		want             string
+	}{
+		{`\p{N}`, "Isolated", false, "a |1|2| b\xff|3"},
+		{`\p{N}+`, "Removed", false, "a | b\xff"},
+		{`\p{N}+`, "Removed", true, "12|3"},
+		{`x`, "Isolated", false, "a 12 b\xff3"},
+		{`x?`, "Isolated", false, "a 12 b\xff3"},
+	} {
+		p, err := newPattern(c.source, c.behavior, c.invert)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(pieces(t, p, "a 12 b\xff3"), "|"); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.source, c.behavior, got, c.want)
+		}
+	}
+}
+
+// pieces cuts a text by one pattern.
+func pieces(t rapid.TB, p *pattern, s string) []string {
+	var out []string
+	if err := p.cut(s, func(piece string) { out = append(out, piece) }); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestLoadIsBounded: lists of many small things are refused before they take many
+// times the file's size.
+func TestLoadIsBounded(t *testing.T) {
+	for _, c := range []struct{ data, want string }{
+		{`{"added_tokens": [` + strings.Repeat("{},", 1<<20) + `{}]}`, "added_tokens: more than"},
+		{`{"added_tokens": [` + strings.Repeat(`{"content": "`+strings.Repeat("x", 1000)+`"},`, 1<<11) + `{}]}`, "more than 1 MiB of text"},
+		{`{"model": {"merges": [` + strings.Repeat("[],", 1<<20) + `[]]}}`, "merges: number 0 has 0 parts"},
+	} {
+		before := testing.AllocsPerRun(1, func() {
+			if _, err := Load([]byte(c.data)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%.60s: error %v, want one with %q", c.data, err, c.want)
+			}
+		})
+		if before > 1<<20 {
+			t.Errorf("%.60s: %v allocations", c.data, before)
+		}
 	}
 }
 

@@ -18,8 +18,8 @@ type columns struct {
 	params   *datasets.Field // a struct, or JSON text
 	args     *datasets.Field // variables of the chat template: a struct, or JSON text
 	single   []paramColumn
-	check    *datasets.Field // expected answers
-	Notes    []string        // what a user may want to know of the choice
+	check    *checker // nil: nothing is compared
+	Notes    []string // what a user may want to know of the choice
 }
 
 var (
@@ -46,10 +46,8 @@ func findColumns(in *datasets.Input, o *Options) (*columns, error) {
 	if c.tools != nil && c.tools.Shape == datasets.List && !slices.Contains([]datasets.Shape{datasets.Struct, datasets.Text, datasets.Null}, c.tools.Element()) {
 		return nil, cannotWork(in, *c.tools, "--tools-column", "tools are structs or JSON text, or all are one JSON text")
 	}
-	if o.Check != "" {
-		if c.check, err = optionalColumn(in, o.Check, o.Check, datasets.Text); err != nil {
-			return nil, err
-		}
+	if c.check, err = findChecker(in, o); err != nil {
+		return nil, err
 	}
 	if c.args, err = templateArgsColumn(in, o); err != nil {
 		return nil, err
@@ -146,9 +144,6 @@ func (c *columns) Taken() []string {
 	}
 	for _, s := range c.single {
 		list = append(list, from(s.param.names[0], s.field.Name))
-	}
-	if c.check != nil {
-		list = append(list, from("right answers", c.check.Name))
 	}
 	return list
 }

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -21,8 +22,9 @@ type Counts struct {
 	// Of this run alone.
 	RunRows, RunPrompt, RunCompletion atomic.Int64
 
-	mu    sync.Mutex
-	codes map[string]int64 // errors by code
+	mu     sync.Mutex
+	codes  map[string]int64 // errors by code
+	groups groups           // responses compared, by the value of --check-by
 }
 
 // tally is what some rows add to the totals. A part has its rows' in its metadata.
@@ -36,6 +38,20 @@ type tally struct {
 	Checked          int64            `json:"checked"`
 	Correct          int64            `json:"correct"`
 	Codes            map[string]int64 `json:"error_codes,omitempty"`
+	Groups           groups           `json:"groups,omitempty"`
+}
+
+// check adds a response that was compared.
+func (t *tally) check(group string, right bool) {
+	n := Checked{Checked: 1}
+	if right {
+		n.Correct = 1
+	}
+	t.Checked += n.Checked
+	t.Correct += n.Correct
+	if group != "" {
+		t.Groups = t.Groups.add(group, n)
+	}
 }
 
 // row adds a finished row, without what its answers are compared with.
@@ -70,6 +86,9 @@ func (t *tally) add(o *tally) {
 	t.CompletionTokens += o.CompletionTokens
 	t.Checked += o.Checked
 	t.Correct += o.Correct
+	for _, group := range slices.Sorted(maps.Keys(o.Groups)) {
+		t.Groups = t.Groups.add(group, o.Groups[group])
+	}
 	if t.Codes == nil && len(o.Codes) > 0 {
 		t.Codes = map[string]int64{}
 	}
@@ -87,11 +106,14 @@ func (c *Counts) add(t *tally) {
 	c.CompletionTokens.Add(t.CompletionTokens)
 	c.Checked.Add(t.Checked)
 	c.Correct.Add(t.Correct)
-	if len(t.Codes) == 0 {
+	if len(t.Codes) == 0 && len(t.Groups) == 0 {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for _, group := range slices.Sorted(maps.Keys(t.Groups)) {
+		c.groups = c.groups.add(group, t.Groups[group])
+	}
 	if c.codes == nil {
 		c.codes = map[string]int64{}
 	}
@@ -105,4 +127,11 @@ func (c *Counts) Codes() map[string]int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.codes)
+}
+
+// Groups are the responses compared, by the value of --check-by.
+func (c *Counts) Groups() map[string]Checked {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.groups)
 }

@@ -84,7 +84,8 @@ type ManifestCounts struct {
 	Checked          int64 `json:"checked"`
 	Correct          int64 `json:"correct"`
 
-	Codes map[string]int64 `json:"error_codes,omitempty"` // errors by code
+	Codes  map[string]int64   `json:"error_codes,omitempty"` // errors by code
+	Groups map[string]Checked `json:"groups,omitempty"`      // of checked and correct, by the value of --check-by
 }
 
 // ManifestEngine is what the engine did for them, in all runs: it depends on how often
@@ -96,7 +97,7 @@ type ManifestEngine struct {
 
 func (c *Counts) snapshot(inputRows int64) ManifestCounts {
 	return ManifestCounts{InputRows: inputRows, Rows: c.Rows.Load(), Samples: c.Samples.Load(), Errors: c.Errors.Load(), Truncated: c.Truncated.Load(),
-		PromptTokens: c.PromptTokens.Load(), CompletionTokens: c.CompletionTokens.Load(), Checked: c.Checked.Load(), Correct: c.Correct.Load(), Codes: c.Codes()}
+		PromptTokens: c.PromptTokens.Load(), CompletionTokens: c.CompletionTokens.Load(), Checked: c.Checked.Load(), Correct: c.Correct.Load(), Codes: c.Codes(), Groups: c.Groups()}
 }
 
 // runID hashes what decides the rows: not paths and times, which a copy changes,

@@ -251,6 +251,13 @@ func (c *ManifestCounts) add(o *ManifestCounts) {
 		case reflect.Int64:
 			f.SetInt(f.Int() + from.Field(i).Int())
 		case reflect.Map: // of counts, by their names
+			if g, ok := f.Interface().(map[string]Checked); ok {
+				for _, name := range slices.Sorted(maps.Keys(o.Groups)) {
+					g = groups(g).add(name, o.Groups[name])
+				}
+				f.Set(reflect.ValueOf(g))
+				continue
+			}
 			if f.IsNil() && from.Field(i).Len() > 0 {
 				f.Set(reflect.MakeMap(f.Type()))
 			}

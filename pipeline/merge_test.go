@@ -167,7 +167,11 @@ func TestCountsAdd(t *testing.T) {
 			f.SetInt(int64(i) + 1)
 		case reflect.Map:
 			f.Set(reflect.MakeMap(f.Type()))
-			f.SetMapIndex(reflect.ValueOf("x"), reflect.ValueOf(int64(i)+1).Convert(f.Type().Elem()))
+			one := reflect.ValueOf(Checked{int64(i) + 1, int64(i)})
+			if f.Type().Elem().Kind() == reflect.Int64 {
+				one = reflect.ValueOf(int64(i) + 1)
+			}
+			f.SetMapIndex(reflect.ValueOf("x"), one)
 		default:
 			t.Fatalf("%s is %s, which add leaves out", v.Type().Field(i).Name, f.Kind())
 		}

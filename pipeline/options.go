@@ -38,6 +38,7 @@ type Options struct {
 	Logprobs      bool            // columns logprobs and top_logprobs
 	Names         datasets.Naming // of the columns of results
 	Check         string          // column of right answers to count matches with; "": none
+	CheckBy       string          // column whose values the matches are counted by; "": none
 
 	Context  int // positions of a sequence that the engine can hold
 	InFlight int // sequences given to the engine at once; 0: 128

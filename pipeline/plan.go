@@ -36,6 +36,9 @@ func NewPlan(in *datasets.Input, o Options) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Options: o, in: in, cols: cols, Notes: cols.Notes, Taken: cols.Taken()}
+	if cols.check != nil { // it steers nothing
+		p.Taken = append(p.Taken, from("right answers", cols.check.answers.Name))
+	}
 	if p.schema, err = newSchema(in, &o); err != nil {
 		return nil, err
 	}
@@ -78,7 +81,7 @@ func (p *Plan) Settings() map[string]string {
 		"--limit":       strconv.FormatInt(o.Limit, 10),
 		settingShard:    datasets.Shard{Index: o.Shard, Of: o.Shards}.String(),
 		"--token-ids":   strconv.FormatBool(o.TokenIDs),
-		"columns":       strings.Join(p.Taken, ", "),
+		"columns":       strings.Join(p.cols.Taken(), ", "),
 		"results":       strings.Join(p.schema.Names, ", "),
 		"context":       strconv.Itoa(o.Context),
 	}

@@ -166,14 +166,12 @@ func (s *sink) fill(sm *sample) {
 			s.spell(top)
 		}
 	}
-	if s.cols.check != nil {
-		if want, ok, err := s.cols.check.Text(sm.row.record); ok && err == nil {
-			s.part.Checked++
-			s.count.Checked.Add(1)
-			if string(want) == response {
-				s.part.Correct++
-				s.count.Correct.Add(1)
-			}
+	if c := s.cols.check; c != nil {
+		if right, ok := c.right(response, sm.row.record); ok {
+			var t tally
+			t.check(c.groupOf(sm.row.record), right)
+			s.part.add(&t)
+			s.count.add(&t)
 		}
 	}
 }

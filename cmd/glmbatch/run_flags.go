@@ -96,7 +96,8 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&r.shard, "shard", "", "i/N: only the i-th of N equal parts of the rows, from 0, into a folder of its own in --out; see glmbatch merge (default: a Slurm array's task, a Kubernetes Indexed Job's pod)")
 	f.StringVar(&o.Names.Response, "response-column", "", "`name` of the column of responses (default: response)")
 	f.StringVar(&o.Names.Prefix, "prefix", "", "`text` before the names of all columns of results (default: none, or glm_ if the input has one of them)")
-	f.StringVar(&o.Check, "check", "", "column of right answers: count exact matches")
+	f.StringVar(&o.Check, "check", "", "column of right answers (text, numbers, true or false, dates): count responses that are equal")
+	f.StringVar(&o.CheckBy, "check-by", "", "column whose values they are counted by too")
 	heading(f, "Rows and prompts")
 
 	f.Float64("temperature", 0, "0: the likeliest token always")

@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -177,6 +179,7 @@ func (p *progress) summary(r *runFlags, err error) {
 	if n := c.Checked.Load(); n > 0 {
 		p.say.line("%s of %s responses equal column %s: %.1f %%", digits(c.Correct.Load()), digits(n), r.rows.Check, 100*float64(c.Correct.Load())/float64(n))
 	}
+	p.groups(r.rows.CheckBy)
 	if r.remoteDir != "" {
 		p.say.line("written to %s", r.out)
 	} else {
@@ -190,6 +193,23 @@ func (p *progress) summary(r *runFlags, err error) {
 	}
 	if r.capture.written > 0 {
 		p.say.line("next: %s replay %s", callName(), r.jobDir())
+	}
+}
+
+// groupLines are the groups of --check-by that the summary has; the manifest has all.
+const groupLines = 20
+
+// groups says how many responses were right, group by group.
+func (p *progress) groups(column string) {
+	groups := p.count.Groups()
+	names := slices.Sorted(maps.Keys(groups))
+	for i, name := range names {
+		if i == groupLines {
+			p.say.line("  and %d more values of %s: see _manifest.json", len(names)-i, column)
+			break
+		}
+		g := groups[name]
+		p.say.line("  %s %s: %s of %s: %.1f %%", column, oneLine(name), digits(g.Correct), digits(g.Checked), 100*float64(g.Correct)/float64(g.Checked))
 	}
 }
 

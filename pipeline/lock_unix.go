@@ -19,3 +19,9 @@ func noLocks(err error) bool {
 	}
 	return false
 }
+
+// alive reports whether there is a process of a number, whoever's it is.
+func alive(pid int) bool {
+	err := syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}

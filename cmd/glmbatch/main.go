@@ -109,6 +109,7 @@ func newRootCommand() *cobra.Command {
 		newExportCommand(),
 		newRunCommand(),
 		newMergeCommand(),
+		newStatusCommand(),
 		newBenchCommand(),
 		newDoctorCommand(),
 	)

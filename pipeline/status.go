@@ -1,0 +1,213 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"glmbatch/datasets"
+)
+
+// StatusKilled is what a job is that ended without a word: its process is gone.
+const StatusKilled = "killed"
+
+// StatusSilent is what a job is whose process is on another machine and has not said
+// anything for long.
+const StatusSilent = "silent"
+
+// silence is how long a running job may say nothing: it does every few seconds.
+const silence = time.Minute
+
+// Status is how far the job of a folder is. Reading it disturbs no run.
+type Status struct {
+	Dir     string          `json:"dir"`
+	Shard   string          `json:"shard,omitempty"` // i/N
+	State   string          `json:"state"`           // a manifest's status, killed, silent, or missing
+	Holder  string          `json:"holder,omitempty"`
+	RunID   string          `json:"run_id,omitempty"`
+	Started time.Time       `json:"started,omitzero"`
+	Updated time.Time       `json:"updated,omitzero"`
+	Runs    int             `json:"runs"`
+	Counts  ManifestCounts  `json:"counts"`
+	Engine  ManifestEngine  `json:"engine"`
+	Error   string          `json:"error,omitempty"`
+	Rate    float64         `json:"tokens_per_second"` // through the model, over the last steps; 0: unknown
+	Window  float64         `json:"rate_seconds"`      // that the rate is over
+	Left    float64         `json:"seconds_left"`      // estimated from rows like those done; 0: unknown or none
+	Steps   []datasets.Step `json:"-"`                 // the last
+	Shards  []Status        `json:"shards,omitempty"`
+}
+
+// statusMissing is a shard that has not begun.
+const statusMissing = "missing"
+
+// ReadStatus reads the folder of a job, or of its shards.
+func ReadStatus(out string, now time.Time) (*Status, error) {
+	if _, err := os.Stat(out); err != nil {
+		return nil, fmt.Errorf("%s: no such folder", out)
+	}
+	m, err := readManifest(out)
+	if err != nil {
+		return nil, err
+	}
+	if m != nil {
+		s := &Status{Dir: out}
+		return s, s.fill(m, now)
+	}
+	shards, err := datasets.Shards(out)
+	if err != nil {
+		return nil, err
+	}
+	if len(shards) == 0 {
+		return nil, fmt.Errorf("%s has no %s: it is no output folder of glmbatch", out, manifestFile)
+	}
+	return shardStatus(out, shards, now)
+}
+
+// shardStatus sums the shards', those that have not begun among them.
+func shardStatus(out string, shards []datasets.Shard, now time.Time) (*Status, error) {
+	s := &Status{Dir: out, State: StatusComplete}
+	of := shards[0].Of
+	for i := range of {
+		shard := datasets.Shard{Index: i, Of: of}
+		one := Status{Dir: filepath.Join(out, shard.Dir()), Shard: shard.String(), State: statusMissing}
+		m, err := readManifest(one.Dir)
+		if err != nil {
+			return nil, err
+		}
+		if m != nil {
+			if err := one.fill(m, now); err != nil {
+				return nil, err
+			}
+		}
+		s.State = worst(s.State, one.State)
+		s.RunID, s.Runs = one.RunID, s.Runs+one.Runs
+		s.Counts.add(&one.Counts)
+		s.Engine.Steps += one.Engine.Steps
+		s.Engine.Preemptions += one.Engine.Preemptions
+		if one.State == StatusRunning {
+			s.Rate += one.Rate
+			s.Left = max(s.Left, one.Left)
+		}
+		if !one.Started.IsZero() && (s.Started.IsZero() || one.Started.Before(s.Started)) {
+			s.Started = one.Started
+		}
+		if one.Updated.After(s.Updated) {
+			s.Updated = one.Updated
+		}
+		s.Shards = append(s.Shards, one)
+	}
+	return s, nil
+}
+
+// worst is the state of two shards together: what needs somebody comes first.
+func worst(a, b string) string {
+	order := []string{StatusFailed, StatusKilled, StatusSilent, StatusInterrupted, StatusRunning, statusMissing, StatusComplete}
+	return order[min(slices.Index(order, a), slices.Index(order, b))]
+}
+
+// fill takes a manifest, the lock and the last steps.
+func (s *Status) fill(m *Manifest, now time.Time) error {
+	s.State, s.RunID, s.Started, s.Updated, s.Runs = m.Status, m.RunID, m.Started, m.Updated, m.Runs
+	s.Counts, s.Engine, s.Error = m.Counts, m.Engine, m.Error
+	if s.State == StatusRunning {
+		s.State, s.Holder = running(s.Dir, m.Updated, now)
+	}
+	if s.Counts.InputRows == 0 { // nothing was saved yet
+		s.Counts.InputRows = m.ToRow - m.FromRow
+	}
+	if _, err := os.Stat(filepath.Join(s.Dir, successFile)); s.State == StatusComplete && err != nil {
+		s.State = StatusKilled // before its last word
+	}
+	if err := s.lastSteps(); err != nil {
+		return err
+	}
+	s.estimate()
+	return nil
+}
+
+// running says whether a job whose manifest says that it runs does, and who has it.
+func running(dir string, updated, now time.Time) (state, who string) {
+	var o owner
+	data, err := os.ReadFile(filepath.Join(dir, lockFile))
+	if err == nil && json.Unmarshal(data, &o) == nil && o.PID > 0 {
+		who = fmt.Sprintf("process %d on %q since %s", o.PID, o.Host, o.Started.Format(time.RFC3339))
+	}
+	host, err := os.Hostname()
+	switch {
+	case err == nil && o.PID > 0 && o.Host == host && !alive(o.PID):
+		return StatusKilled, who
+	case err == nil && o.PID > 0 && o.Host == host:
+		return StatusRunning, who
+	case now.Sub(updated) > silence:
+		return StatusSilent, who
+	}
+	return StatusRunning, who
+}
+
+// What is read of a job's steps.
+const (
+	statusFiles = 8
+	statusSteps = 512
+)
+
+// lastSteps reads the steps of the last files.
+func (s *Status) lastSteps() error {
+	dir := filepath.Join(s.Dir, stepsDir)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	var names []string
+	for _, e := range entries { // unfinished ones are somebody's
+		if len(e.Name()) > 0 && e.Name()[0] != '.' {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names[max(0, len(names)-statusFiles):] {
+		err := datasets.Read(filepath.Join(dir, name), func(rows []datasets.Step) error {
+			s.Steps = append(s.Steps, rows...)
+			if n := len(s.Steps) - statusSteps; n > 0 {
+				s.Steps = slices.Delete(s.Steps, 0, n)
+			}
+			return nil
+		})
+		if errors.Is(err, os.ErrNotExist) { // replaced since it was listed
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// estimate is from the last steps and the rows that are done.
+func (s *Status) estimate() {
+	if len(s.Steps) == 0 {
+		return
+	}
+	first, last := s.Steps[0], s.Steps[len(s.Steps)-1]
+	var tokens int64
+	for _, step := range s.Steps {
+		tokens += int64(step.Tokens)
+	}
+	s.Window = float64(last.StartNS+last.WallNS-first.StartNS) / 1e9
+	if s.Window <= 0 {
+		return
+	}
+	s.Rate = float64(tokens) / s.Window
+	c := &s.Counts
+	if left := c.InputRows - c.Rows; s.State != StatusComplete && left > 0 && c.Rows > 0 {
+		each := float64(c.PromptTokens+c.CompletionTokens) / float64(c.Rows)
+		s.Left = each * float64(left) / s.Rate
+	}
+}

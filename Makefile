@@ -58,6 +58,14 @@ interop: ## check files with DuckDB, pyarrow, pandas, polars and tokenizers (mak
 	bash interop/interop.sh
 	bash interop/tokenizer.sh
 
+.PHONY: deploy-check
+deploy-check: ## check the files of deploy/ against systemd, Kubernetes' schema and bash
+	bash deploy/check.sh
+
+.PHONY: slurm-test
+slurm-test: build ## run deploy/slurm on a Slurm of one node, a task killed (root; slurm-wlm, munge, pyarrow)
+	bash deploy/slurm/test.sh
+
 .PHONY: kernels
 kernels: ## compile the CUDA kernels for all architectures (nvcc from the PATH or PyPI)
 	bash kernels/cuda/build.sh

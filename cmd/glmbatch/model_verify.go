@@ -35,7 +35,10 @@ chosen, the positions selected, greedy tokens, and the prediction layer's logits
 as far as the file has them.
 
 With --kv-cache f32, the default, nothing is rounded: logits may differ by 2e-3,
-choices must be the same. On a GPU the products are float32 then, by kernels that
+choices must be the same. Where a choice differs, the margin is printed by which this
+model's own scores contradict the reference's. Within rounding (2^-16 of the row's
+largest score; scores that are all 0 after ReLU, say) it is a tie: the rows before it
+are judged, and what it moves is not. Any other difference is a fault. On a GPU the products are float32 then, by kernels that
 are there for this; --split-inputs takes those of jobs, which split each input into
 two BF16 values (16 bits). With bf16, the cache's rounding may move logits by 3e-2
 in the rows before the first differing choice. Choices are jumps: small models

@@ -22,7 +22,8 @@ type blocks struct {
 // for all its name), for rows, or for the whole weight (weight_scale).
 //
 // Slices of it are BF16: each value is rounded to BF16's 8 bits, as transformers
-// does when it dequantises. Where scales are powers of two nothing is lost.
+// does for a model that it loads as BF16. Where scales are powers of two nothing is
+// lost. See [Linear.Wide] for all of a value, and [Linear.Codes].
 func (c *Checkpoint) fp8(module string, w *Tensor) (Linear, error) {
 	if len(w.Shape) != 2 {
 		return Linear{}, fmt.Errorf("it has shape %v, not two dimensions", w.Shape)
@@ -76,6 +77,16 @@ func (l *Linear) Codes() (Linear, bool) {
 	return out, true
 }
 
+// Wide returns an FP8 weight as a Linear whose slices are float32: nothing but the
+// product with the scale is rounded. Any other weight is returned as it is.
+func (l *Linear) Wide() Linear {
+	out := *l
+	if l.Stored == kernels.FP8 && l.Format == kernels.BF16 {
+		out.Format = kernels.F32
+	}
+	return out
+}
+
 // values are the scales, in order.
 func (b *blocks) values() ([]float32, error) {
 	raw, err := b.scales.Bytes()
@@ -93,40 +104,51 @@ func (b *blocks) values() ([]float32, error) {
 }
 
 // decode writes rows from rowLo on and columns from colLo to colHi of codes, all of
-// whose rows begin at column colLo, as BF16.
-func (b *blocks) decode(dst, codes []byte, rowLo, colLo, colHi int) error {
+// whose rows begin at column colLo, as BF16 or, wide, as float32.
+func (b *blocks) decode(dst, codes []byte, rowLo, colLo, colHi int, wide bool) error {
 	scales, err := b.values()
 	if err != nil {
 		return err
 	}
 	width := colHi - colLo
-	tables := make([][256]uint16, b.across) // of one row of blocks
+	size := 2
+	if wide {
+		size = 4
+	}
+	tables := make([][256]uint32, b.across) // of one row of blocks
 	made := -1
 	for r := 0; r*width < len(codes); r++ {
 		band := (rowLo + r) / b.rows
 		if band != made {
 			for k := colLo / b.cols; k*b.cols < colHi; k++ {
-				table8(&tables[k], scales[band*b.across+k])
+				table8(&tables[k], scales[band*b.across+k], wide)
 			}
 			made = band
 		}
-		line, out := codes[r*width:(r+1)*width], dst[2*r*width:]
+		line, out := codes[r*width:(r+1)*width], dst[size*r*width:]
 		for at := 0; at < width; {
 			k := (colLo + at) / b.cols
 			t := &tables[k]
 			end := min(width, (k+1)*b.cols-colLo)
+			for ; wide && at < end; at++ {
+				binary.LittleEndian.PutUint32(out[4*at:], t[line[at]])
+			}
 			for ; at < end; at++ {
-				binary.LittleEndian.PutUint16(out[2*at:], t[line[at]])
+				binary.LittleEndian.PutUint16(out[2*at:], uint16(t[line[at]]))
 			}
 		}
 	}
 	return nil
 }
 
-// table8 has the BF16 value of every code at a scale.
-func table8(t *[256]uint16, scale float32) {
+// table8 has the bits of every code's value at a scale.
+func table8(t *[256]uint32, scale float32, wide bool) {
 	for i := range t {
-		t[i] = roundBF16(nvfp4.E4M3[i] * scale)
+		if x := nvfp4.E4M3[i] * scale; wide {
+			t[i] = math.Float32bits(x)
+		} else {
+			t[i] = uint32(roundBF16(x))
+		}
 	}
 }
 

@@ -65,6 +65,16 @@ func TestFP8(t *testing.T) {
 					}
 				}
 			}
+			wide := l.Wide()
+			v, err := wide.Float32(129, 130)
+			if err != nil || wide.Format != kernels.F32 {
+				t.Fatalf("%s: wide: %s, %v", tt.name, wide.Format, err)
+			}
+			for c := range v {
+				if want := nvfp4.E4M3[codes[129*cols+c]] * tt.at(129, c); v[c] != want {
+					t.Fatalf("%s: wide value %d is %g, want %g", tt.name, c, v[c], want)
+				}
+			}
 			whole, ok := l.Codes()
 			if ok != (tt.name == "one") {
 				t.Errorf("%s: codes %v", tt.name, ok)

@@ -45,8 +45,12 @@ func (l *Linear) SliceTo(a kernels.Alloc, rowLo, rowHi, colLo, colHi int) (kerne
 	case l.Stored == kernels.FP8:
 		codes := part(l.data, nil, l.Cols, colLo, colHi)
 		if failed == nil {
-			m.Data = a.Bytes(2 * len(codes))
-			failed = l.blocks.decode(m.Data, codes, rowLo, colLo, colHi)
+			size, wide := 2, l.Format == kernels.F32
+			if wide {
+				size = 4
+			}
+			m.Data = a.Bytes(size * len(codes))
+			failed = l.blocks.decode(m.Data, codes, rowLo, colLo, colHi, wide)
 		}
 	default:
 		size := int(sizes[l.data.DType])

@@ -150,7 +150,7 @@ func (c *Config) stored(ck *checkpoint.Checkpoint, t Tensor) (Stored, error) {
 	if what := ck.Online(t.Module()); what != "" {
 		return s, fmt.Errorf("%s is right only after an operation at every step (%s), which glmbatch does not do: use a checkpoint without online transforms", t.Name, what)
 	}
-	l = t.asStored(l)
+	l = t.asStored(l, false)
 	s.Format, s.File, s.Bytes, s.scaled = l.Format, l.Stored, l.Bytes(), l.Input > 0
 	return s, nil
 }

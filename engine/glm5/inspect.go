@@ -28,6 +28,12 @@ func (m *Model) Routes(experts []int32, weights []float32) error {
 	return fetch(m, "routing weights", weights, m.buf.weights)
 }
 
+// Router reads [rows, experts] of the last MoE layer that ran: logits.
+func (m *Model) Router(dst []float32) error { return fetch(m, "router logits", dst, m.buf.router) }
+
+// Scores reads what the last indexer has scored: [rows of its call, positions].
+func (m *Model) Scores(dst []float32) error { return fetch(m, "indexer scores", dst, m.buf.scores) }
+
 // Selection reads the positions [rows, top-k] of the last indexer that ran,
 // ascending, then -1. Rows below the batch's Long have none: they select
 // everything, and what is read for them is stale.

@@ -35,6 +35,7 @@ type loader struct {
 	g       *ranks.Group
 	act     Act
 	dense   kernels.Format // see Options.Dense
+	exact   bool           // no value may be rounded
 	rounded rounded
 	shards  int               // parts that weights are cut into
 	tensors map[string]Tensor // those of the layer that is loaded, and those outside the layers
@@ -86,7 +87,7 @@ func (l *loader) source(module string) (source, error) {
 	if lin.Rows != t.Rows || lin.Cols != t.Cols {
 		return source{}, fmt.Errorf("%s is [%d, %d], config.json says [%d, %d]", module, lin.Rows, lin.Cols, t.Rows, t.Cols)
 	}
-	lin = t.asStored(lin)
+	lin = t.asStored(lin, l.exact)
 	return source{lin, t.Split, t.Part, t.Runs(lin.Format, l.dense)}, nil
 }
 

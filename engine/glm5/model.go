@@ -65,7 +65,7 @@ func Load(ctx context.Context, ck *checkpoint.Checkpoint, g *ranks.Group, o Opti
 	}
 	m := &Model{Config: c, o: o, g: g}
 	m.prepare(g.Ranks())
-	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, dense: o.Dense, shards: o.Shards}
+	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, dense: o.Dense, exact: m.exact == 1 && o.Dense != kernels.FP8, shards: o.Shards}
 	if m.w, err = l.weights(ctx, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
 	}

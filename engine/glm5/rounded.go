@@ -22,10 +22,13 @@ type Rounding struct {
 }
 
 // asStored is an FP8 weight with one scale in FP8, where products read that. Others
-// are BF16: see checkpoint.Linear.
-func (t *Tensor) asStored(l checkpoint.Linear) checkpoint.Linear {
+// are BF16, or float32 where nothing may be rounded: see checkpoint.Linear.
+func (t *Tensor) asStored(l checkpoint.Linear, exact bool) checkpoint.Linear {
 	if codes, ok := l.Codes(); ok && t.Runs(kernels.BF16, kernels.FP8) == kernels.FP8 {
 		return codes
+	}
+	if exact {
+		return l.Wide()
 	}
 	return l
 }

@@ -3,9 +3,10 @@ package verify
 import (
 	"context"
 	"fmt"
-	"slices"
+	"strings"
 
 	"glmbatch/engine"
+	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 )
@@ -13,6 +14,7 @@ import (
 // checker runs one model's prompts.
 type checker struct {
 	m     *glm5.Model
+	ck    *checkpoint.Checkpoint
 	c     *glm5.Config
 	want  *Expected
 	in    glm5.Batch
@@ -41,7 +43,7 @@ func (k *checker) all(ctx context.Context, r *Report, trails *[][]trail) error {
 	for i := range r.Prompts {
 		p := &r.Prompts[i]
 		if k.want.Has(i, "greedy") && r.Reference == "logits" {
-			if err := k.greedy(i, p, r.Worst()); err != nil {
+			if err := k.greedy(i, p, max(r.Worst(), p.Logits)); err != nil {
 				return fmt.Errorf("prompt %d: %w", i, err)
 			}
 		}
@@ -57,15 +59,15 @@ func (k *checker) prompt(i int, p *Prompt, r *Report) ([]trail, error) {
 		return nil, err
 	}
 	p.Tokens = len(ids)
-	l := &layers{checker: k, prompt: i, rows: len(ids), p: p, made: make(trail, len(ids))}
+	l := &layers{checker: k, prompt: i, rows: len(ids), p: p, made: make(trail, len(ids)), tied: len(ids)}
 	if err := l.expect(r); err != nil {
 		return nil, err
 	}
-	if err := k.forward(ids, l.after); err != nil {
+	if err := k.forward(ids, l); err != nil {
 		return nil, err
 	}
 	made := []trail{l.made}
-	p.Settled = k.settled(i, made)
+	p.Settled = min(k.settled(i, made), l.tied)
 	if p.Logits, p.SettledLogits, err = k.logits(i, r.Reference, len(ids), p.Settled); err != nil {
 		return nil, err
 	}
@@ -127,31 +129,43 @@ func (k *checker) fill(ids []int32) error {
 }
 
 // forward runs a whole text as one step.
-func (k *checker) forward(ids []int32, after func(layer int) error) error {
+func (k *checker) forward(ids []int32, l *layers) error {
 	if err := k.fill(ids); err != nil {
 		return err
 	}
-	return k.run(k.m.Program(&k.in), after)
+	return k.run(k.m.Program(&k.in), l)
 }
 
-// run runs a program a layer at a time. after is called as each layer has
-// ended, with -1 for what is before and after the layers.
-func (k *checker) run(calls []kernels.Call, after func(layer int) error) error {
+// run runs a program a layer at a time, and stops where an indexer has scored. l
+// looks at what each layer leaves, and at what is before and after them.
+func (k *checker) run(calls []kernels.Call, l *layers) error {
 	for len(calls) > 0 {
-		n := slices.IndexFunc(calls, func(c kernels.Call) bool { return c.Layer != calls[0].Layer })
-		if n < 0 {
-			n = len(calls)
+		n := 1
+		for n < len(calls) && calls[n].Layer == calls[0].Layer && !scores(&calls[n-1]) {
+			n++
 		}
 		if err := k.m.Group().Run(calls[:n], nil); err != nil {
 			return err
 		}
-		if err := after(int(calls[0].Layer)); err != nil {
+		last := &calls[n-1]
+		calls = calls[n:]
+		if scores(last) {
+			if err := l.scored(last); err != nil {
+				return err
+			}
+		}
+		if len(calls) > 0 && calls[0].Layer == last.Layer {
+			continue
+		}
+		if err := l.after(int(last.Layer)); err != nil {
 			return err
 		}
-		calls = calls[n:]
 	}
 	return nil
 }
+
+// scores reports whether a call leaves an indexer's scores.
+func scores(c *kernels.Call) bool { return strings.HasPrefix(string(c.Kernel), "index_logits") }
 
 // greedy generates as many tokens as the reference has. A token may differ where
 // the reference's best two logits are not further apart than logits were found
@@ -207,8 +221,8 @@ func (k *checker) prediction(i int, p *Prompt) (trail, error) {
 	if err != nil || len(ids) < 2 {
 		return nil, err
 	}
-	l := &layers{checker: k, prompt: i, rows: len(ids), made: make(trail, len(ids))}
-	if err := k.forward(ids, l.after); err != nil {
+	l := &layers{checker: k, prompt: i, rows: len(ids), made: make(trail, len(ids)), tied: len(ids)}
+	if err := k.forward(ids, l); err != nil {
 		return nil, err
 	}
 	p.MTPTokens = len(ids) - 1
@@ -216,7 +230,7 @@ func (k *checker) prediction(i int, p *Prompt) (trail, error) {
 	if err := k.fill(ids[1:]); err != nil { // row r: the token after position r
 		return nil, err
 	}
-	if err := k.run(k.m.MTPProgram(&k.in), l.after); err != nil {
+	if err := k.run(k.m.MTPProgram(&k.in), l); err != nil {
 		return nil, err
 	}
 	p.MTPSettled = k.settled(i, []trail{nil, l.made})

@@ -6,7 +6,10 @@
 //
 // The reference upcasts stored weights and computes in float32. With a float32
 // cache the engine must choose the same experts and positions, and its logits
-// may differ by 2e-3 at most.
+// may differ by 2e-3 at most. A choice that differs is settled where the engine's own
+// scores of what was chosen by one side only are within rounding of each other
+// ([Difference]): from that row and layer on the two have other inputs, and only
+// the rows before are judged. Any other difference is a fault.
 //
 // Rounding moves values a little, but a choice that tips over moves them a lot:
 // small random models route near ties. So a run with a rounded cache is also

@@ -26,15 +26,21 @@ type layers struct {
 	prompt, rows int
 	p            *Prompt
 	made         trail
-	hidden       []float32 // [layers+1, rows, hidden] of the reference; nil: none
-	at           int       // hidden states seen
-	routed       int       // MoE layers seen
-	indexed      int       // indexers seen
+	hidden       []float32   // [layers+1, rows, hidden] of the reference; nil: none
+	compare      bool        // the reference is of this run
+	exact        bool        // choices must be the reference's
+	tied         int         // the first row that a tie in a layer before has moved
+	ties         []int       // rows of ties in this layer
+	own          [][]float32 // an indexer's scores of rows from topK on, in this layer
+	at           int         // hidden states seen
+	routed       int         // MoE layers seen
+	indexed      int         // indexers seen
 }
 
 // expect reads the reference's hidden states, if it has those of this run.
 func (l *layers) expect(r *Report) (err error) {
-	if l.want.Has(l.prompt, "hidden") && r.Reference == "logits" {
+	l.compare, l.exact = r.Reference == "logits", r.Exact
+	if l.want.Has(l.prompt, "hidden") && l.compare {
 		l.hidden, err = l.want.floats(l.prompt, "hidden", (l.c.Layers+1)*l.rows*l.c.Hidden)
 	}
 	return err
@@ -42,18 +48,25 @@ func (l *layers) expect(r *Report) (err error) {
 
 // after is called as a layer has ended.
 func (l *layers) after(layer int) error {
-	if err := l.states(); err != nil || layer < 0 {
-		return err
+	if layer < 0 {
+		return l.states()
 	}
-	if !l.c.Dense(layer) {
-		if err := l.routes(); err != nil {
+	l.ties = l.ties[:0]
+	if l.c.IndexerFull(layer) {
+		if err := l.selections(layer); err != nil {
 			return err
 		}
 	}
-	if l.c.IndexerFull(layer) {
-		return l.selections()
+	if !l.c.Dense(layer) {
+		if err := l.routes(layer); err != nil {
+			return err
+		}
 	}
-	return nil
+	l.own = nil
+	for _, r := range l.ties {
+		l.tied = min(l.tied, r)
+	}
+	return l.states()
 }
 
 // states compares the hidden states.
@@ -70,7 +83,8 @@ func (l *layers) states() error {
 	if err := read(got); err != nil {
 		return err
 	}
-	if d := maxDiff(got, want) / scale(want); !(d <= l.p.Hidden) || l.at == 0 {
+	settled := l.tied * l.c.Hidden // rows beyond a tie have other inputs
+	if d := maxDiff(got[:settled], want[:settled]) / scale(want); !(d <= l.p.Hidden) || l.at == 0 {
 		l.p.Hidden, l.p.HiddenLayer = larger(l.p.Hidden, d), l.at
 	}
 	l.at++
@@ -78,7 +92,7 @@ func (l *layers) states() error {
 }
 
 // routes records the experts of a MoE layer and compares them.
-func (l *layers) routes() error {
+func (l *layers) routes(layer int) error {
 	j, topK := l.routed, l.c.ExpertsPerToken
 	l.routed++
 	got, gotW := make([]int32, l.rows*topK), make([]float32, l.rows*topK)
@@ -89,7 +103,7 @@ func (l *layers) routes() error {
 		l.made.add(r, got[r*topK:(r+1)*topK])
 	}
 	index := fmt.Sprintf("expert_index.%d", j)
-	if l.hidden == nil || !l.want.Has(l.prompt, index) {
+	if !l.compare || !l.want.Has(l.prompt, index) {
 		return nil
 	}
 	want, cols, err := l.want.ints(l.prompt, index)
@@ -106,8 +120,15 @@ func (l *layers) routes() error {
 	for r := range l.rows {
 		at := func(v []float32) []float32 { return v[r*topK : (r+1)*topK] }
 		order := sortedBy(want[r*topK : (r+1)*topK])
-		if l.p.Routes.compare(got[r*topK:(r+1)*topK], pick(want[r*topK:(r+1)*topK], order)) {
-			l.p.RouteWeight = larger(l.p.RouteWeight, maxDiff(at(gotW), pick(at(wantW), order)))
+		ours, theirs := got[r*topK:(r+1)*topK], pick(want[r*topK:(r+1)*topK], order)
+		if l.p.Routes.compare(ours, theirs) {
+			if l.comparable(r) {
+				l.p.RouteWeight = larger(l.p.RouteWeight, maxDiff(at(gotW), pick(at(wantW), order)))
+			}
+			continue
+		}
+		if err := l.differs(&l.p.Routes, "route", layer, r, func() (choice, error) { return l.route(layer, r, ours, theirs) }); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -115,7 +136,7 @@ func (l *layers) routes() error {
 
 // selections records the positions of an indexer and compares them. The
 // reference fills short rows up with positions that are masked: they do not count.
-func (l *layers) selections() error {
+func (l *layers) selections(layer int) error {
 	j, topK := l.indexed, l.c.IndexTopK
 	l.indexed++
 	var got []int32
@@ -129,7 +150,7 @@ func (l *layers) selections() error {
 		}
 	}
 	name := fmt.Sprintf("index_topk.%d", j)
-	if l.hidden == nil || !l.want.Has(l.prompt, name) {
+	if !l.compare || !l.want.Has(l.prompt, name) {
 		return nil
 	}
 	want, cols, err := l.want.ints(l.prompt, name)
@@ -142,7 +163,13 @@ func (l *layers) selections() error {
 	for r := range l.rows {
 		w := slices.DeleteFunc(slices.Clone(want[r*cols:(r+1)*cols]), func(s int32) bool { return s < 0 || int(s) > r })
 		slices.Sort(w)
-		l.p.Selections.compare(l.selected(got, r), w)
+		ours := l.selected(got, r)
+		if l.p.Selections.compare(ours, w) {
+			continue
+		}
+		if err := l.differs(&l.p.Selections, "selection", layer, r, func() (choice, error) { return l.selection(r, ours, w), nil }); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -21,6 +21,8 @@ type reference struct {
 	// closest is the smallest gap between what was chosen and what was not.
 	closest float64
 	sel     [][]int32 // of the last indexer, a row a token
+	later   bool      // of equal scores the later position is chosen
+	worst   bool      // of the indexer's scores the lowest are chosen: a fault
 	out     *recording
 }
 
@@ -48,6 +50,7 @@ func (m *reference) matrix(module string) []float64 {
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	l = l.Wide()
 	v, err := l.Float32(0, l.Rows)
 	if err != nil {
 		m.t.Fatal(err)
@@ -148,7 +151,12 @@ func (m *reference) best(scores []float64, n int) []int32 {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(scores[b], scores[a]) })
+	slices.SortStableFunc(order, func(a, b int32) int {
+		if m.later {
+			return cmp.Or(cmp.Compare(scores[b], scores[a]), cmp.Compare(b, a))
+		}
+		return cmp.Compare(scores[b], scores[a])
+	})
 	if n < len(order) {
 		if gap := scores[order[n-1]] - scores[order[n]]; gap > 0 { // equals go by index everywhere
 			m.closest = min(m.closest, gap)
@@ -326,6 +334,11 @@ func (m *reference) index(at string, h, qr [][]float64) {
 			qh := m.rotate(q[head*c.IndexHeadDim:(head+1)*c.IndexHeadDim], t)
 			for s := range scores {
 				scores[s] += w[head] / math.Sqrt(float64(c.IndexHeads)) * max(0, dot(qh, keys[s])/math.Sqrt(float64(c.IndexHeadDim)))
+			}
+		}
+		if m.worst {
+			for s := range scores {
+				scores[s] = -scores[s]
 			}
 		}
 		m.sel[t] = m.best(scores, c.IndexTopK)

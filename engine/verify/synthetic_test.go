@@ -116,10 +116,31 @@ var synthetics = []synthetic{
 		}
 		return "fp4"
 	}},
+	{"FP8 blocks", map[string]any{"num_nextn_predict_layers": 1, "quantization_config": map[string]any{
+		"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": []int{128, 128}}}, func(m string) string {
+		if strings.HasSuffix(m, "weights_proj") || strings.HasSuffix(m, "lm_head") || strings.HasSuffix(m, "eh_proj") {
+			return "bf16"
+		}
+		return "fp8"
+	}},
+	{"FP8 and NVFP4", map[string]any{"quantization_config": map[string]any{"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}}, func(m string) string {
+		switch {
+		case strings.Contains(m, ".experts."):
+			return "fp4"
+		case strings.HasSuffix(m, "weights_proj"), strings.HasSuffix(m, "lm_head"):
+			return "bf16"
+		}
+		return "fp8 whole"
+	}},
 }
 
 // files makes the checkpoint's folder from a seed.
 func (s *synthetic) files(t testing.TB, seed uint64) map[string][]byte {
+	return s.filesWith(t, seed, nil)
+}
+
+// filesWith is files with tensors changed.
+func (s *synthetic) filesWith(t testing.TB, seed uint64, edit func(map[string]entry)) map[string][]byte {
 	t.Helper()
 	conf := maps.Clone(baseConfig)
 	maps.Copy(conf, s.config)
@@ -160,6 +181,9 @@ func (s *synthetic) files(t testing.TB, seed uint64) map[string][]byte {
 			store(tensors, w.Module(), form, v, w.Rows, w.Cols)
 		}
 	}
+	if edit != nil {
+		edit(tensors)
+	}
 	return map[string][]byte{checkpoint.ConfigFile: raw, checkpoint.WeightsFile: pack(tensors)}
 }
 
@@ -180,6 +204,27 @@ func store(to map[string]entry, module, form string, v []float32, rows, cols int
 			to[module+".weight_packed"] = entry{checkpoint.U8, []int{rows, cols / 2}, p}
 			to[module+".weight_global_scale"] = f32Entry([]float32{1 / global}, 1)
 		}
+	case "fp8", "fp8 whole": // with scales for blocks, or one that is a power of two
+		height, width, name := rows, cols, ".weight_scale"
+		if form == "fp8" {
+			height, width, name = 128, 128, ".weight_scale_inv"
+		}
+		down, across := (rows+height-1)/height, (cols+width-1)/width
+		scales := make([]float32, down*across)
+		at := func(i int) *float32 { return &scales[i/cols/height*across+i%cols/width] }
+		for i, x := range v {
+			*at(i) = max(*at(i), float32(math.Abs(float64(x)))/448)
+		}
+		if form == "fp8 whole" {
+			_, e := math.Frexp(float64(scales[0]))
+			scales[0] = float32(math.Ldexp(1, e))
+		}
+		codes := make([]byte, len(v))
+		for i, x := range v {
+			codes[i] = nvfp4.EncodeE4M3(x / *at(i))
+		}
+		to[module+".weight"] = entry{checkpoint.F8, []int{rows, cols}, codes}
+		to[module+name] = f32Entry(scales, down, across)
 	default:
 		panic(fmt.Sprintf("no form %q", form))
 	}

@@ -70,7 +70,7 @@ func with(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open f
 		MaxRows: longest, MaxLogits: longest, MaxSeqs: 1, Context: longest, Pages: longest/kernels.PageTokens + 1,
 	})
 	if err == nil {
-		err = do(&checker{m: m, c: &m.Config, want: want})
+		err = do(&checker{m: m, ck: ck, c: &m.Config, want: want})
 	}
 	return errors.Join(err, g.Close())
 }

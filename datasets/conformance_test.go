@@ -1,0 +1,104 @@
+package datasets
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"glmbatch/datasets/pages"
+)
+
+// passThrough writes a file's rows out with a column of ours behind them.
+func passThrough(in *Input, path string) (err error) {
+	out, err := NewOutput(in, Naming{}, Cut{})
+	if err != nil {
+		return err
+	}
+	part, err := out.Create(path, nil)
+	if err != nil {
+		return err
+	}
+	r := in.Reader(0, in.Rows)
+	defer r.Close()
+	for n := int64(0); n < in.Rows; {
+		records, err := r.Read()
+		if err != nil {
+			part.Abort()
+			return err
+		}
+		for _, rec := range records {
+			if err := part.Write(rec, Cut{}); err != nil {
+				part.Abort()
+				return err
+			}
+		}
+		n += int64(len(records))
+	}
+	return part.Close()
+}
+
+// TestConformanceFolder passes every Parquet file of the folder that the variable
+// names through, for interop/conformance.py, which compares what came of them: FOLDER/in
+// to FOLDER/out, and what was refused to FOLDER/refused.txt with the reason. Folders
+// below in whose names end in .parquets are one table each.
+func TestConformanceFolder(t *testing.T) {
+	dir := os.Getenv("GLMBATCH_CONFORMANCE")
+	if dir == "" {
+		t.Skip("GLMBATCH_CONFORMANCE names no folder")
+	}
+	var refused strings.Builder
+	from := filepath.Join(dir, "in")
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		table := d.IsDir() && strings.HasSuffix(path, ".parquets")
+		if !table && (d.IsDir() || !strings.HasSuffix(path, ".parquet")) {
+			return nil
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		files := []string{path}
+		if table {
+			if files, err = Expand(files); err != nil {
+				return err
+			}
+		}
+		if err := passFiles(files, filepath.Join(dir, "out", strings.TrimSuffix(rel, "s"))); err != nil {
+			kind := "refused"
+			switch {
+			case errors.Is(err, pages.ErrUnsupported):
+				kind = "unsupported"
+			case errors.Is(err, pages.ErrEncrypted):
+				kind = "encrypted"
+			case errors.Is(err, pages.ErrDamaged), strings.Contains(err.Error(), "damaged"):
+				kind = "damaged"
+			}
+			fmt.Fprintf(&refused, "%s\t%s\t%s\n", rel, kind, strings.ReplaceAll(err.Error(), "\n", " "))
+		}
+		if table {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "refused.txt"), []byte(refused.String()), 0o666)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func passFiles(files []string, to string) error {
+	in, err := Open(files)
+	if err != nil {
+		return err
+	}
+	return passThrough(in, to)
+}

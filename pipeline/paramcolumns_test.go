@@ -92,7 +92,7 @@ func TestPromptLists(t *testing.T) {
 		Prompt string  `parquet:"prompt"`
 		Tools  []int64 `parquet:"tools,list"`
 	}
-	if _, err := NewPlan(inputOf(t, []numbers{{}}), Options{}); err == nil || !strings.Contains(err.Error(), "tools are structs, or JSON text") {
+	if _, err := NewPlan(inputOf(t, []numbers{{}}), Options{}); err == nil || !strings.Contains(err.Error(), "tools are structs or JSON text") {
 		t.Errorf("tools of numbers: %v", err)
 	}
 }

@@ -38,12 +38,13 @@ With --kv-cache f32, the default, nothing is rounded: logits may differ by 2e-3,
 choices must be the same. Where a choice differs, the margin is printed by which this
 model's own scores contradict the reference's. Within rounding (2^-16 of the row's
 largest score; scores that are all 0 after ReLU, say) it is a tie: the rows before it
-are judged, and what it moves is not. Any other difference is a fault. On a GPU the products are float32 then, by kernels that
-are there for this; --split-inputs takes those of jobs, which split each input into
-two BF16 values (16 bits). With bf16, the cache's rounding may move logits by 3e-2
-in the rows before the first differing choice. Choices are jumps: small models
-have near ties, and a row beyond one is reported, not judged. With fp8 and with
---act int8 or --dense-weights fp8 the errors are reported only.
+are judged, and what it moves is not. Any other difference is a fault. On a GPU the
+products are float32 then, by kernels that are there for this; --split-inputs takes
+those of jobs, which split each input into two BF16 values (16 bits). With bf16, the
+cache's rounding may move logits by 3e-2 in the rows before the first differing
+choice. Choices are jumps: small models have near ties, and a row beyond one is
+reported, not judged. With fp8 and with --act int8 or --dense-weights fp8 the
+errors are reported only.
 
 Greedy tokens must be the same wherever the reference's margin is larger than the
 largest difference of logits. A * says that one differed within it, and that what

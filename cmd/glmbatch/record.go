@@ -30,7 +30,7 @@ func newRecordCommand() *cobra.Command {
 	f := recordFlags{window: record.Options{Steps: 5, Requests: 8, Warmup: 16, Timeout: 5 * time.Minute}}
 	c := &cobra.Command{
 		Use:   "record --url URL | -- CMD...",
-		Short: "Record decode steps of a running SGLang or vLLM server, or a command, and say what they cost",
+		Short: "Record steps of a running SGLang or vLLM server, and say what they cost",
 		Long: `record --url sends a running server requests until all of them are decoding, asks its
 profiler for a few steps, waits for the trace of every rank, imports them and prints the
 report. The folder for traces must be one that the server writes and this program reads.

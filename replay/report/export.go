@@ -120,8 +120,9 @@ func apart(a, b int64) uint64 { return uint64(max(a, b)) - uint64(min(a, b)) }
 // placed is a span and the lane that it is on.
 type placed struct {
 	timeline.Event
-	step int64
-	lane int32 // index into lanes
+	step  int64
+	lane  int32 // index into lanes
+	other bool  // of a page: it belongs to another step
 }
 
 // lane is a row of a viewer: spans on it nest.

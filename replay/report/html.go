@@ -61,7 +61,41 @@ type stepInfo struct {
 	Kind string
 	Wall int64 // the mean over its ranks
 	rows int
+	time timeline.Interval // of its rows
 	mark string
+}
+
+// timeOf is the time in which rows lie.
+func timeOf(rows []timeline.Event) timeline.Interval {
+	v := timeline.Interval{Start: math.MaxInt64, End: math.MinInt64}
+	for i := range rows {
+		v.Start, v.End = min(v.Start, rows[i].Start), max(v.End, rows[i].End)
+	}
+	return v
+}
+
+// pageRows are the rows of a page's step, and the device rows of others in its time.
+type pageRows struct {
+	info        stepInfo
+	own, others []timeline.Event
+}
+
+// take hands the device rows of a step, -1: of none, to the other steps in whose
+// time they ran, at most limit of them in all.
+func take(steps []*pageRows, step int64, rows []timeline.Event, limit *int) {
+	time := timeOf(rows)
+	for _, p := range steps {
+		if p.info.Step == step || time.End <= p.info.time.Start || time.Start >= p.info.time.End {
+			continue
+		}
+		for i := range rows {
+			e := &rows[i]
+			if e.Role == timeline.Device && e.End > p.info.time.Start && e.Start < p.info.time.End && e.End >= e.Start && *limit > 0 {
+				p.others = append(p.others, *e)
+				*limit--
+			}
+		}
+	}
 }
 
 // pick chooses steps with at most limit spans in all, if one of them alone does
@@ -121,18 +155,25 @@ func (p *Page) read(path string, chosen map[int64]stepInfo) error {
 		return err
 	}
 	defer t.Close()
-	steps := timeline.Steps{From: math.MaxInt64}
-	for step := range chosen {
-		steps.From, steps.To = min(steps.From, step), max(steps.To, step)
+	var steps []*pageRows
+	for _, info := range chosen {
+		steps = append(steps, &pageRows{info: info})
 	}
+	slices.SortFunc(steps, func(a, b *pageRows) int { return cmp.Compare(a.info.Step, b.info.Step) })
 	shared := slices.ContainsFunc(p.Report.Sections, func(s attribute.Section) bool { return s.Shared })
-	left := 0
-	err = t.Each(steps, func(step int64, rows []timeline.Event) error {
-		if info, ok := chosen[step]; ok {
-			left += p.spans.add(info, rows, &t.Names, shared, maxPageSpans)
+	left, limit := 0, maxPageSpans
+	err = t.Each(timeline.AllSteps, func(step int64, rows []timeline.Event) error {
+		if !shared {
+			take(steps, step, rows, &limit)
+		}
+		if i := slices.IndexFunc(steps, func(p *pageRows) bool { return p.info.Step == step }); i >= 0 {
+			steps[i].own = slices.Clone(rows)
 		}
 		return nil
 	})
+	for _, s := range steps {
+		left += p.spans.add(s.info, s.own, s.others, &t.Names, shared, maxPageSpans)
+	}
 	p.spans.sortLanes()
 	var notes []string
 	if left > 0 {

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -204,7 +205,7 @@ func TestPageInBrowser(t *testing.T) {
 			for _, k := range d.Kinds {
 				want := map[string]int64{"wall": k.Wall}
 				for _, a := range k.Ledger {
-					if a.NS != 0 || a.Name != "gap.profiler" {
+					if a.NS != 0 || !slices.Contains([]string{"gap.wait", "gap.queue", "gap.dependency", "gap.profiler", "other steps"}, a.Name) {
 						want[a.Name] = a.NS
 					}
 				}
@@ -298,5 +299,37 @@ func TestPageIsSelfContained(t *testing.T) {
 	}
 	if n, err := strconv.Atoi(regexp.MustCompile(`"spans":(\d+)`).FindStringSubmatch(text)[1]); err != nil || n == 0 {
 		t.Errorf("%d spans, %v", n, err)
+	}
+}
+
+// The page of a step shows what ran in its time, also of other steps.
+func TestPageHasOtherSteps(t *testing.T) {
+	var rows []datasets.Span
+	for step := range int64(3) {
+		from := 100 + 10*step
+		rows = append(rows, datasets.Span{Step: step, Lane: "host step", Kernel: fmt.Sprintf("decode_step.%d", step), Class: "host", Evidence: "step", Call: -1, Layer: -1, StartNS: from, EndNS: from + 10})
+		k := kernel("gemm", 200+100*step, 300+100*step)
+		k.Step = step
+		rows = append(rows, k)
+	}
+	loose := kernel("norm", 150, 160)
+	loose.Step = -1
+	p, err := LoadPage(writeRows(t, append(rows, loose)), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{3, 4, 5} { // its two rows, the loose one, and the work before
+		if got := p.spans.steps[i].Count; got != want {
+			t.Errorf("step %d has %d spans, want %d", i, got, want)
+		}
+	}
+	others := 0
+	for _, k := range p.spans.columns.kernel {
+		if p.spans.kernels[k].Class == "other steps" {
+			others++
+		}
+	}
+	if others != 6 {
+		t.Errorf("%d spans of other steps", others)
 	}
 }

@@ -144,7 +144,7 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 		}
 		ledgers := a.Step(step, rows)
 		if len(ledgers) > 0 && (opt.Kind == "" || opt.Kind == ledgers[0].Kind) {
-			info := stepInfo{Step: step, Kind: ledgers[0].Kind, rows: len(rows)}
+			info := stepInfo{Step: step, Kind: ledgers[0].Kind, rows: len(rows), time: timeOf(rows)}
 			for i := range ledgers {
 				info.Wall += ledgers[i].Wall / int64(len(ledgers))
 			}

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"glmbatch/datasets"
+	"glmbatch/replay/attribute"
 	"glmbatch/replay/timeline"
 )
 
@@ -78,8 +79,12 @@ type spanBook struct {
 
 // add takes in a step's rows, at most limit of them by start, and returns how
 // many it left out. Ranks that share a machine are shown once.
-func (b *spanBook) add(info stepInfo, rows []timeline.Event, names *datasets.Names, shared bool, limit int) (left int) {
+// others are device rows of other steps, or of none, that ran in the step's time.
+func (b *spanBook) add(info stepInfo, rows, others []timeline.Event, names *datasets.Names, shared bool, limit int) (left int) {
 	t := &tracks{names: names}
+	for i := range others {
+		t.events = append(t.events, placed{Event: others[i], step: -1, other: true})
+	}
 	for i := range rows {
 		e := &rows[i]
 		switch {
@@ -120,7 +125,11 @@ func (b *spanBook) span(t *tracks, e *placed, unit int64) {
 	c := &b.columns
 	c.start = append(c.start, uint32((e.Start-t.start)/unit))
 	c.length = append(c.length, uint32((e.End-e.Start)/unit))
-	c.kernel = append(c.kernel, number(&b.kernels, &b.kernelAt, pageKernel{t.names.Name(e.Kernel), t.names.Name(e.Class)}))
+	class := t.names.Name(e.Class)
+	if e.other {
+		class = attribute.Elsewhere.String()
+	}
+	c.kernel = append(c.kernel, number(&b.kernels, &b.kernelAt, pageKernel{t.names.Name(e.Kernel), class}))
 	c.bytes = append(c.bytes, float32(e.Bytes))
 	c.flops = append(c.flops, float32(e.FLOPs))
 	c.call = append(c.call, e.Call)

@@ -64,7 +64,7 @@ parts.push(function ledger() {
   const classes = new Set(kind.classes.map((c) => c.class));
   const fixed = [];
   for (const [name, ns] of Object.entries(kind.ledger)) {
-    if (classes.has(name) || (ns === 0 && name === "gap.profiler")) continue;
+    if (classes.has(name) || (ns === 0 && optional.has(name))) continue;
     fixed.push({ name, title: gaps[name], class: name, self: ns, attributes: { "data-entry": name, "data-self-ns": ns } });
   }
   fixed.push({ name: "wall", class: "", self: kind.wall_ns, attributes: { class: "total", "data-entry": "wall", "data-self-ns": kind.wall_ns } });

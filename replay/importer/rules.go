@@ -69,6 +69,15 @@ var compiledRules = func() []*regexp.Regexp {
 	return out
 }()
 
+// ruleWords has, for each rule, words of which a name that it matches has one.
+var ruleWords = func() [][]string {
+	out := make([][]string, len(Rules))
+	for i, r := range Rules {
+		out[i] = wordsOf(r.Pattern)
+	}
+	return out
+}()
+
 // ownRule stands for the kernel table: the name is one of glmbatch's own, as in a
 // trace that it exported itself.
 const ownRule = -1
@@ -81,7 +90,7 @@ func Classify(kernel string) (class string, rule int) {
 		return string(k.Class), ownRule
 	}
 	for i, re := range compiledRules {
-		if !re.MatchString(kernel) {
+		if !hasOne(kernel, ruleWords[i]) || !re.MatchString(kernel) {
 			continue
 		}
 		if Rules[i].Class == byOperations {

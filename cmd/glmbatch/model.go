@@ -47,12 +47,17 @@ func openModel(dir string) (*checkpoint.Checkpoint, glm5.Config, error) {
 	return ck, c, nil
 }
 
-// openCheckpoint opens a folder, or the demo checkpoint by its name.
+// openCheckpoint opens a folder, a model of the hub that is in the local cache, or the
+// demo checkpoint by its name.
 func openCheckpoint(dir string) (*checkpoint.Checkpoint, error) {
 	if isDemo(dir) {
 		return checkpoint.FromFiles(demo.Files())
 	}
-	return checkpoint.Open(dir, glm5.Accept)
+	at, err := hubFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return checkpoint.Open(at, glm5.Accept)
 }
 
 // isDemo reports whether dir names the demo checkpoint: there is no such folder.

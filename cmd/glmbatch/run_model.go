@@ -62,7 +62,7 @@ func (r *runFlags) openModel() (*openedModel, error) {
 			m.config, err = glm5.ParseConfig(m.ck.Config())
 		}
 	} else if m.ck, m.config, err = openModel(r.model); err == nil {
-		files, err = readTextFiles(r.model)
+		files, err = readTextFiles(m.ck.Dir)
 	}
 	if err == nil {
 		err = m.config.CheckTP(r.tp)

@@ -20,6 +20,15 @@ type Naming struct {
 	Response string // the whole name of the column response
 }
 
+// ResultName is what a column of results is called in an input that is the output of a
+// job: by what its files say.
+func (in *Input) ResultName(plain string) string {
+	if own := in.meta[keyResponse]; plain == "response" && own != "" {
+		return own
+	}
+	return in.meta[keyPrefix] + plain
+}
+
 // Validate reports names that no column can have.
 func (n Naming) Validate() error {
 	for _, name := range []string{n.Prefix, n.Response} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
@@ -18,7 +19,8 @@ func newDiffCommand() *cobra.Command {
 in any mix. Classes and gaps are compared first, and add up to the change of the wall time;
 then kernels, matched by name, grid and class. Times are per step. A change counts only when
 the 95 % bootstrap intervals of the two medians do not overlap and each side has at least three
-steps; otherwise the verdict is "cannot tell".`,
+steps; otherwise the verdict is "cannot tell". Folders of jobs are compared in tokens per
+second too, and in that alone where one of them recorded no timeline.`,
 		Example: `  glmbatch diff before after
   glmbatch diff other-engine.parquet out --kind decode --format markdown`,
 		Args: exactArgs(2, "two timelines"),
@@ -32,6 +34,13 @@ steps; otherwise the verdict is "cannot tell".`,
 }
 
 func runDiff(pathA, pathB, kind, format string, stdout io.Writer) error {
+	steps, err := diffSteps(pathA, pathB, kind)
+	if err != nil {
+		return err
+	}
+	if steps != nil && (!hasTimeline(pathA) || !hasTimeline(pathB)) {
+		return steps.Write(stdout, format, styleOf(stdout))
+	}
 	var sides [2]*report.Report
 	for i, path := range []string{pathA, pathB} {
 		r, err := report.Load(path, report.DiffOptions(kind))
@@ -44,5 +53,22 @@ func runDiff(pathA, pathB, kind, format string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return d.Write(stdout, format, styleOf(stdout))
+	if err := d.Write(stdout, format, styleOf(stdout)); err != nil || steps == nil || format == "json" {
+		return err
+	}
+	fmt.Fprintln(stdout)
+	return steps.Write(stdout, format, styleOf(stdout))
+}
+
+// diffSteps compares the steps of two jobs; nil: one of the two is no job's folder.
+func diffSteps(pathA, pathB, kind string) (*report.ThroughputDiff, error) {
+	a, err := report.ReadSteps(pathA, kind, nil)
+	if a == nil {
+		return nil, err
+	}
+	b, err := report.ReadSteps(pathB, kind, nil)
+	if b == nil {
+		return nil, err
+	}
+	return report.CompareSteps(a, b), nil
 }

@@ -106,6 +106,7 @@ func newRootCommand() *cobra.Command {
 		newReportCommand(),
 		newRecordCommand(),
 		newDiffCommand(),
+		newCompareCommand(),
 		newExportCommand(),
 		newRunCommand(),
 		newMergeCommand(),

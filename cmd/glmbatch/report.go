@@ -40,6 +40,8 @@ import, and prints for prefill and decode apart what each kernel class costs: ca
 time, share, GB/s and GFLOP/s. Every table adds up to the wall time: overlap, gaps by cause
 and what is unexplained are rows of their own. Times are per step, means over steps and ranks; the
 interval is that of the median over steps, and lies below the mean where few steps are slow.
+Below are the steps of a job by kind, with tokens per second; they are all there is of a job
+that recorded no timeline (not as bench lines or a page).
 
 Formats:
 ` + formatHelp() + `
@@ -105,11 +107,32 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 	if f.html != "" {
 		return withCode(exitInput, writePage(path, f.html, opt, stdout))
 	}
+	style := styleOf(stdout)
+	steps, err := report.ReadSteps(path, f.kind, opt.Steps)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	if steps != nil && !hasTimeline(path) { // recorded without one
+		return withCode(exitInput, steps.Write(stdout, f.format, style))
+	}
 	r, err := report.Load(path, opt)
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	return r.Write(stdout, f.format, styleOf(stdout))
+	if err := r.Write(stdout, f.format, style); err != nil {
+		return err
+	}
+	if steps == nil || len(steps.Kinds) == 0 || f.format != "text" && f.format != "markdown" {
+		return nil
+	}
+	fmt.Fprintln(stdout)
+	return steps.Write(stdout, f.format, style)
+}
+
+// hasTimeline reports whether path has spans: other folders have their steps alone.
+func hasTimeline(path string) bool {
+	files, err := report.Files(path)
+	return err == nil && len(files) > 0
 }
 
 // ranOnCPU reports whether path is the output folder of a run on a CPU.

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"glmbatch/pipeline"
+)
+
+// TestCompareJobs: two jobs are compared by their folders, and reported on and compared
+// by their steps where they recorded no timeline.
+func TestCompareJobs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a model")
+	}
+	a, b := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
+	for out, heat := range map[string]string{a: "0", b: "3"} {
+		if code, _, errs := glmbatch("run", "--demo", "--limit", "6", "--max-tokens", "4", "--temperature", heat, "--out", out, "--timeline", "off", "--quiet"); code != 0 {
+			t.Fatal(errs)
+		}
+	}
+	code, text, errs := glmbatch("compare", a, b, "--check", "expected")
+	if code != 0 || !strings.Contains(text, "task ") || !strings.Contains(text, "right in B") || !strings.Contains(text, "the first difference is in row ") {
+		t.Errorf("exit code %d, %s%s", code, text, errs)
+	}
+	if code, _, _ := glmbatch("compare", a, b, "--equal"); code != exitCheck {
+		t.Errorf("exit code %d of outputs that differ", code)
+	}
+	if code, _, errs := glmbatch("compare", a, filepath.Join(a, "outputs"), "--equal"); code != 0 {
+		t.Errorf("a folder and its outputs: exit code %d, %s", code, errs)
+	}
+	var c pipeline.Comparison
+	if code, text, errs := glmbatch("compare", a, b, "--format", "json"); code != 0 || json.Unmarshal([]byte(text), &c) != nil || c.All.Rows != 6 || c.First == nil {
+		t.Errorf("exit code %d, %s%s", code, text, errs)
+	}
+	for _, args := range [][]string{{"report", a}, {"report", a, "--format", "csv"}, {"report", a, "--format", "json", "--kind", "decode"}, {"diff", a, b}, {"diff", a, b, "--format", "json"}} {
+		code, text, errs := glmbatch(args...)
+		if code != 0 || !strings.Contains(text, "decode") || !strings.Contains(strings.ReplaceAll(text, "_per_", "/"), "tokens/s") {
+			t.Errorf("%v: exit code %d, %s%s", args, code, text, errs)
+		}
+	}
+	if code, _, errs := glmbatch("report", a, "--format", "bench"); code != exitInput || !strings.Contains(errs, "without a timeline") {
+		t.Errorf("bench lines: exit code %d, %s", code, errs)
+	}
+}

@@ -170,7 +170,13 @@ func (r *runFlags) openInput(args []string, stdin io.Reader) (*datasets.Input, e
 	if paths, err = r.withoutOwn(args, paths); err != nil {
 		return nil, err
 	}
-	return datasets.Open(paths)
+	switch lines := slices.IndexFunc(paths, datasets.IsLines); {
+	case lines < 0:
+		return datasets.Open(paths)
+	case slices.ContainsFunc(paths, func(p string) bool { return !datasets.IsLines(p) }):
+		return nil, fmt.Errorf("%s has JSON lines, other files have not: run them apart", paths[lines])
+	}
+	return datasets.OpenLines(paths)
 }
 
 func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, m *openedModel, say *speaker, remote *remoteOut) (err error) {

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"glmbatch/pipeline"
+	"glmbatch/stores"
 )
 
 // dryRun counts what a job would do.
@@ -55,8 +58,30 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 	p("steps", "at most about %s: %s of prompts at %s tokens a step, %s of output at %s sequences", digits(prefill+decode), digits(prefill), digits(budget), digits(decode), digits(seqs))
 	p("model", "%s, %s parameters, %s missing weights", look.Dir, countText(look.Params), digits(int64(len(look.Missing)+len(look.Unreadable))))
 	p("memory a rank", "%s of weights, %s of caches for %s tokens, %d ranks", bytesText(look.Rank.Weights), bytesText(look.Rank.Cache), digits(kv), r.tp)
+	if r.out != "" {
+		p("output", "%s", outputText(r))
+	}
 	if n := len(look.Missing) + len(look.Unreadable); n > 0 {
 		return withCode(exitInput, fmt.Errorf("%s cannot be run: %d weights are missing or unreadable (see glmbatch model inspect)", look.Dir, n))
 	}
 	return werr
+}
+
+// outputText says what a run would find at --out, and do.
+func outputText(r *runFlags) string {
+	if stores.IsURL(r.out) {
+		return r.out + ", which a run looks at when it begins"
+	}
+	dir := r.jobDir()
+	if _, err := os.Stat(dir); err != nil {
+		return dir + ": a new folder"
+	}
+	s, err := pipeline.ReadStatus(dir, time.Now())
+	switch {
+	case err != nil:
+		return oneLine(err.Error())
+	case r.overwrite:
+		return dir + " is removed when the new job begins (--overwrite): it is " + finding(s)
+	}
+	return dir + ": " + finding(s) + " (a job that differs in input, model or settings is refused)"
 }

@@ -69,6 +69,9 @@ func TestStatus(t *testing.T) {
 	if _, text, _ := glmbatch("status", out); !strings.HasSuffix(text, "complete: 5 of 5 rows (100.0 %), 0 with errors\n") {
 		t.Errorf("a complete job: %s", text)
 	}
+	if code, text, errs := glmbatch("run", "--demo", "--limit", "5", "--dry-run", "--out", short); code != 0 || !strings.Contains(text, "output           "+short+": complete: 5 of 5 rows") {
+		t.Errorf("a dry run: exit code %d, %s%s", code, text, errs)
+	}
 	out = filepath.Join(t.TempDir(), "shards")
 	if code, _, errs := glmbatch("run", "--demo", "--quiet", "--limit", "5", "--max-tokens", "3", "--out", out, "--shard", "1/3"); code != 0 {
 		t.Fatal(errs)

@@ -271,16 +271,16 @@ func (r *runFlags) outcome(c *pipeline.Counts, err error) error {
 	}
 	var known coded
 	switch {
-	case errors.Is(err, pipeline.ErrInterrupted):
-		return withCode(exitInterrupted, fmt.Errorf("%w after %s rows; %s", err, digits(c.Rows.Load()), again))
 	case errors.As(err, &known):
 		return err
-	case errors.Is(err, kernels.ErrDevice), errors.Is(err, kernels.ErrMemory):
-		return deviceError(err, lessForRun)
 	case errors.Is(err, syscall.ENOSPC):
 		return withCode(exitOutput, fmt.Errorf("%s is on a full disk: make room and %s (%w)", r.out, again, err))
 	case errors.Is(err, pipeline.ErrOutput):
 		return withCode(exitOutput, fmt.Errorf("%w; %s rows are saved: %s", err, digits(c.Rows.Load()), again))
+	case errors.Is(err, pipeline.ErrInterrupted):
+		return withCode(exitInterrupted, fmt.Errorf("%w after %s rows; %s", err, digits(c.Rows.Load()), again))
+	case errors.Is(err, kernels.ErrDevice), errors.Is(err, kernels.ErrMemory):
+		return deviceError(err, lessForRun)
 	case errors.Is(err, pipeline.ErrInput):
 		return withCode(exitMidway, fmt.Errorf("%w; %s rows are saved", err, digits(c.Rows.Load())))
 	case err != nil:

@@ -66,6 +66,10 @@ deploy-check: ## check the files of deploy/ against systemd, Kubernetes' schema 
 slurm-test: build ## run deploy/slurm on a Slurm of one node, a task killed (root; slurm-wlm, munge, pyarrow)
 	bash deploy/slurm/test.sh
 
+.PHONY: conformance
+conformance: ## pass every kind of Parquet column, and damaged files, through (SPARK=1, MUTANTS=1000)
+	bash interop/conformance.sh
+
 .PHONY: kernels
 kernels: ## compile the CUDA kernels for all architectures (nvcc from the PATH or PyPI)
 	bash kernels/cuda/build.sh

@@ -89,7 +89,7 @@ func contents(data []byte) (text []byte, err error) {
 			for i := range in.root.fields {
 				f, _ := in.Lookup(in.root.child(i).name)
 				json, ok, err := f.JSON(nil, rec)
-				fmt.Fprintf(&b, "%s %v %v\n", json, ok, err)
+				fmt.Fprintf(&b, "%s %v %v of %s\n", json, ok, err, f.Name)
 			}
 		}
 	}

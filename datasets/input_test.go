@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// fixtures are files by other writers; interop/fixtures.py makes them.
-var fixtures = []string{"pyarrow", "pandas", "polars", "duckdb", "spark"}
+// fixtures are files by other writers; interop/fixtures.py makes them, but for
+// spark_v2, which is Spark 4.3.0 itself, of interop/conformance.py.
+var fixtures = []string{"pyarrow", "pandas", "polars", "duckdb", "spark", "spark_v2"}
 
 func openFixture(t *testing.T, name string) *Input {
 	t.Helper()

@@ -180,6 +180,11 @@ func describe(w *datasets.Writer[datasets.Span], s *importer.Summary) error {
 	if err := w.Describe(datasets.PeriodsKey, string(periods)); err != nil {
 		return err
 	}
+	if s.Device != "" {
+		if err := w.Describe(datasets.DeviceKey, s.Device); err != nil {
+			return err
+		}
+	}
 	return w.Describe("glmbatch.epoch_ns", fmt.Sprint(s.EpochNS))
 }
 

@@ -63,7 +63,7 @@ Machines for --machine: ` + strings.Join(roofline.Names(), ", ") + `, and "this"
 	c.Flags().StringVar(&f.format, "format", report.Formats[0].Name, "text, json, csv, markdown or bench")
 	c.Flags().StringVar(&f.by, "by", string(attribute.ByClass), "also group by "+attribute.Groupings())
 	c.Flags().StringVar(&f.kind, "kind", "", "only prefill, decode, mixed or step (unknown) steps")
-	c.Flags().StringVar(&f.machine, "machine", "", "show how far kernels are from the roofline of the machine with this `NAME` (default for the --html of CPU runs: this)")
+	c.Flags().StringVar(&f.machine, "machine", "", "show how far kernels are from the roofline of the machine with this `NAME` (default: the GPU that an imported trace names, and this for the --html of CPU runs); none: no roofline")
 	c.Flags().StringVar(&f.html, "html", "", "write a page with pictures to this `FILE` instead; it needs no network")
 	c.Flags().Int64Var(&f.step, "step", -1, "only the step with this number (-1: all)")
 	return c
@@ -100,6 +100,9 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 	var err error
 	if f.html != "" && f.machine == "" && ranOnCPU(path) {
 		f.machine = "this" // a page has a roofline plot
+	}
+	if opt.NoMachine = f.machine == "none"; opt.NoMachine {
+		f.machine = ""
 	}
 	if opt.Machine, err = machineFor(f.machine); err != nil {
 		return withCode(exitInput, err)

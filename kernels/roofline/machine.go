@@ -21,14 +21,62 @@ type Machine struct {
 const giga, tera = 1e9, 1e12
 
 // machines are known by name. Memory rates of the H200 were measured on one; the
-// others are their maker's figures, FLOPs are dense.
+// others are their makers' figures. FLOPs are dense; the rate of a link is that of one
+// direction. OnInt8 is also the rate of FP8 where a machine has that.
+//
+// Sources: NVIDIA's data sheets of the A100, H100, H200 and RTX PRO 6000 Blackwell, and its
+// Blackwell architecture brief for HGX B200 (1,000 W) and GB200 (1,200 W), a GPU each;
+// AMD's data sheets of the Instinct MI250X, MI250, MI300X, MI325X, MI350X and MI355X. Of the
+// MI250 family a device is one of the card's two dies, as HIP has it.
 var machines = []Machine{
-	{Name: "h200", Read: 4487 * giga, Copy: 4290 * giga, Link: 450 * giga, FLOPs: map[kernels.Pipe]int64{
-		kernels.OnVector: 67 * tera, kernels.OnMatrix: 989 * tera, kernels.OnInt8: 1979 * tera}},
-	{Name: "b200", Read: 8000 * giga, Copy: 8000 * giga, Link: 900 * giga, FLOPs: map[kernels.Pipe]int64{
-		kernels.OnVector: 80 * tera, kernels.OnMatrix: 2250 * tera, kernels.OnInt8: 4500 * tera, kernels.OnFP4: 9000 * tera}},
-	{Name: "rtx-pro-6000", Read: 1790 * giga, Copy: 1600 * giga, Link: 64 * giga, FLOPs: map[kernels.Pipe]int64{
-		kernels.OnVector: 125 * tera, kernels.OnMatrix: 500 * tera, kernels.OnInt8: 1000 * tera, kernels.OnFP4: 2000 * tera}},
+	{Name: "a100-40gb", Read: 1555 * giga, Copy: 1555 * giga, Link: 300 * giga, FLOPs: flops(19.5, 312, 624, 0)},
+	{Name: "a100", Read: 2039 * giga, Copy: 2039 * giga, Link: 300 * giga, FLOPs: flops(19.5, 312, 624, 0)},
+	{Name: "h100-pcie", Read: 2000 * giga, Copy: 2000 * giga, Link: 300 * giga, FLOPs: flops(51, 756, 1513, 0)},
+	{Name: "h100-nvl", Read: 3938 * giga, Copy: 3938 * giga, Link: 300 * giga, FLOPs: flops(60, 835, 1671, 0)},
+	{Name: "h100", Read: 3350 * giga, Copy: 3350 * giga, Link: 450 * giga, FLOPs: flops(67, 989, 1979, 0)},
+	{Name: "h200", Read: 4487 * giga, Copy: 4290 * giga, Link: 450 * giga, FLOPs: flops(67, 989, 1979, 0)},
+	{Name: "b200", Read: 8000 * giga, Copy: 8000 * giga, Link: 900 * giga, FLOPs: flops(80, 2250, 4500, 9000)},
+	{Name: "gb200", Read: 8000 * giga, Copy: 8000 * giga, Link: 900 * giga, FLOPs: flops(80, 2500, 5000, 10000)},
+	{Name: "rtx-pro-6000", Read: 1790 * giga, Copy: 1600 * giga, Link: 64 * giga, FLOPs: flops(125, 500, 1000, 2000)},
+	{Name: "mi250", Read: 1638 * giga, Copy: 1638 * giga, Link: 200 * giga, FLOPs: flops(22.6, 181, 181, 0)},
+	{Name: "mi250x", Read: 1638 * giga, Copy: 1638 * giga, Link: 200 * giga, FLOPs: flops(23.9, 191.5, 191.5, 0)},
+	{Name: "mi300x", Read: 5300 * giga, Copy: 5300 * giga, Link: 448 * giga, FLOPs: flops(163.4, 1307.4, 2614.9, 0)},
+	{Name: "mi325x", Read: 6000 * giga, Copy: 6000 * giga, Link: 448 * giga, FLOPs: flops(163.4, 1307.4, 2614.9, 0)},
+	{Name: "mi350x", Read: 8000 * giga, Copy: 8000 * giga, Link: 538 * giga, FLOPs: flops(144.2, 2300, 4600, 9200)},
+	{Name: "mi355x", Read: 8000 * giga, Copy: 8000 * giga, Link: 538 * giga, FLOPs: flops(157.3, 2500, 5000, 10100)},
+}
+
+// flops has the peaks of the pipes in 10^12 a second; 0: it has no such pipe.
+func flops(vector, matrix, int8, fp4 float64) map[kernels.Pipe]int64 {
+	m := map[kernels.Pipe]int64{kernels.OnVector: int64(vector * tera), kernels.OnMatrix: int64(matrix * tera), kernels.OnInt8: int64(int8 * tera)}
+	if fp4 > 0 {
+		m[kernels.OnFP4] = int64(fp4 * tera)
+	}
+	return m
+}
+
+// devices tell machines by the words of a device's name, as drivers give it: all words
+// of the first row that fits. A GH200's name has H200 in it, which is no word.
+var devices = []struct{ words, machine string }{
+	{"A100 40GB", "a100-40gb"}, {"A100", "a100"}, {"H100 PCIE", "h100-pcie"}, {"H100 NVL", "h100-nvl"}, {"H100", "h100"}, {"H200", "h200"},
+	{"GB200", "gb200"}, {"B200", "b200"}, {"RTX PRO 6000", "rtx-pro-6000"},
+	{"MI250X", "mi250x"}, {"MI250", "mi250"}, {"MI300X", "mi300x"}, {"MI325X", "mi325x"}, {"MI350X", "mi350x"}, {"MI355X", "mi355x"},
+}
+
+// Of returns the machine of a device's name, such as "NVIDIA H100 80GB HBM3", and
+// whether one is known.
+func Of(device string) (Machine, bool) {
+	words := strings.FieldsFunc(strings.ToUpper(device), func(r rune) bool { return r != '.' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') })
+	for _, d := range devices {
+		fits := true
+		for _, w := range strings.Fields(d.words) {
+			fits = fits && slices.Contains(words, w)
+		}
+		if fits {
+			return Named(d.machine)
+		}
+	}
+	return Machine{}, false
 }
 
 // Named returns a machine by its name, and whether there is one.

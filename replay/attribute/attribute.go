@@ -140,6 +140,9 @@ func (a *Attribution) count(sec *section, e *timeline.Event, gap int64) {
 		n := a.keys.number(e)
 		sec.keys = grow(sec.keys, len(a.keys.keys))
 		sec.keys[n].add(c)
+		if a.opt.By.ofKernels() {
+			sec.keys[n].length(c.Total)
+		}
 	}
 	sec.shared = sec.shared || a.lanes[e.Lane]
 }

@@ -34,6 +34,10 @@ func Groupings() string {
 	return strings.Join(s, ", ")
 }
 
+// ofKernels reports whether a row stands for a kernel, so that the lengths of its spans
+// can be compared.
+func (b By) ofKernels() bool { return b == ByKernel || b == ByLaunch }
+
 // Known reports whether costs can be grouped by b.
 func (b By) Known() bool { return slices.Contains(groupings, b) }
 

@@ -53,6 +53,8 @@ type Row struct {
 
 	Slots int64 // the most of a span
 
+	Min, Median, Max int64 // lengths of its spans; the median to three digits; 0 where rows are not of kernels
+
 	PerStep Stat    // self time in one step: the mean over its ranks
 	Steps   []int64 // of each step
 }
@@ -60,6 +62,8 @@ type Row struct {
 // cost is what is added up for a row.
 type cost struct {
 	Calls, Total, Gap, Bytes, Wire, FLOPs, Bound, Slots int64
+
+	lengths *lengths // of the spans; nil: not asked for
 }
 
 func (c *cost) add(o cost) {
@@ -230,6 +234,9 @@ func (a *Attribution) rows(s *section, ring *keyring, costs []cost, self *sample
 		r := Row{Label: ring.by.label(k, a.names), Key: k, Calls: c.Calls, Self: self.total(i), Total: c.Total, Gap: c.Gap,
 			Bytes: c.Bytes, Wire: c.Wire, FLOPs: c.FLOPs, Bound: c.Bound, Slots: c.Slots,
 			Steps: self.of(i, s.steps)}
+		if c.lengths != nil {
+			r.Min, r.Median, r.Max = c.lengths.min, c.lengths.median(), c.lengths.max
+		}
 		r.PerStep = MedianOf(r.Steps)
 		if k.Class >= 0 {
 			r.Class = a.names.Name(k.Class)

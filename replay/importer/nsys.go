@@ -76,6 +76,9 @@ type (
 		UTC    int64 `parquet:"utcEpochNs" arrow:"utcEpochNs"`
 		System int64 `parquet:"systemClockNs" arrow:"systemClockNs"`
 	}
+	nsysGPU struct {
+		Name string `parquet:"name" arrow:"name"`
+	}
 	nsysDiagnostic struct {
 		Severity int64  `parquet:"severity" arrow:"severity"`
 		Text     string `parquet:"text" arrow:"text"`
@@ -131,7 +134,7 @@ func (t *trace) readNsys(s *source, file int) error {
 		return fmt.Errorf("%s: no nsys export: it has none of the tables StringIds, %s, %s", s.path, tableKernel, tableRuntime)
 	}
 	r := &nsysReader{source: s, t: t, file: file, strings: map[int64]string{}, ids: map[int64]uint32{}, procs: map[int64]int32{}}
-	for _, read := range []func() error{r.clock, r.allStrings, r.kernels, r.copies, r.graphs, r.calls, r.ranges, r.diagnostics} {
+	for _, read := range []func() error{r.clock, r.allStrings, r.kernels, r.copies, r.graphs, r.calls, r.ranges, r.diagnostics, r.gpu} {
 		if err := read(); err != nil {
 			return err
 		}
@@ -380,5 +383,15 @@ func (r *nsysReader) diagnostics() error {
 		line := strings.Join(strings.Fields(strings.ToValidUTF8(d.Text[:min(len(d.Text), 300)], "")), " ")
 		r.t.find("nsys", severity, -1, 0, "nsys says: %s", line)
 		return nil
+	})
+}
+
+// gpu reads the first GPU's name.
+func (r *nsysReader) gpu() error {
+	return readTable(r.source, "TARGET_INFO_GPU", func(g *nsysGPU) error {
+		if r.t.device == "" {
+			r.t.device = g.Name[:min(len(g.Name), 200)]
+		}
+		return errStop
 	})
 }

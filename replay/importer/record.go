@@ -121,6 +121,7 @@ type trace struct {
 	opaque   int64   // launches of graphs without their kernels
 	given    []int64 // numbers of steps that exports of ours say
 	givenAt  map[int64]int32
+	device   string // name of the first GPU, "": unknown
 }
 
 // rank is a (process, device).

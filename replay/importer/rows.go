@@ -111,7 +111,7 @@ func (t *trace) emit(f func([]datasets.Span) error) (*Summary, error) {
 		return nil, err
 	}
 	s := sums.summary()
-	s.EpochNS, s.Rows, s.Steps = epoch, out.total, len(t.steps)
+	s.EpochNS, s.Rows, s.Steps, s.Device = epoch, out.total, len(t.steps), t.device
 	s.Periods = t.periodsOf(epoch)
 	t.notePools(rows.pools)
 	t.noteOverhead()

@@ -17,6 +17,7 @@ type Summary struct {
 	EpochNS  int64 // the trace's clock at the timeline's time 0
 	Rows     int64
 	Steps    int
+	Device   string // name of the first GPU, "": the trace does not tell
 	Ranks    []RankSummary
 	UnionNS  int64 // time in which any device was busy
 	SpanNS   int64 // first start to last end of device rows, of all ranks

@@ -141,6 +141,14 @@ func (t *trace) readTop(s *stream, p int32, head *torchHead) error {
 			if base, ok := integer(unquote(v)); ok && base > 0 && !outOfRange(base) {
 				head.base = base
 			}
+		case "deviceProperties":
+			v, o := s.atom((*cursor).value)
+			if o != whole {
+				return endOfTop(s, events, o)
+			}
+			if t.device == "" {
+				t.device = deviceOf(v)
+			}
 		case "distributedInfo":
 			v, o := s.atom((*cursor).value)
 			if o != whole {
@@ -160,6 +168,38 @@ func (t *trace) readTop(s *stream, p int32, head *torchHead) error {
 			}
 		}
 	}
+}
+
+// deviceOf returns the name of a trace's first device. ROCm leaves it empty, but some
+// devices are told by their properties.
+func deviceOf(properties []byte) string {
+	var list []struct {
+		Name   string `json:"name"`
+		Memory int64  `json:"totalGlobalMem"`
+		Major  int    `json:"computeMajor"`
+		Minor  int    `json:"computeMinor"`
+		Warp   int    `json:"warpSize"`
+		Units  int    `json:"numSms"`
+	}
+	if json.Unmarshal(properties, &list) != nil || len(list) == 0 {
+		return ""
+	}
+	d := list[0]
+	if d.Name != "" || d.Warp != 64 {
+		return d.Name[:min(len(d.Name), 200)]
+	}
+	for _, known := range []struct {
+		major, minor, units int
+		above               int64 // GiB of memory
+		name                string
+	}{
+		{9, 4, 304, 200, "AMD Instinct MI325X"}, {9, 4, 304, 150, "AMD Instinct MI300X"}, {9, 0, 110, 0, "AMD Instinct MI250X"}, {9, 0, 104, 0, "AMD Instinct MI250"},
+	} {
+		if d.Major == known.major && d.Minor == known.minor && d.Units == known.units && d.Memory > known.above<<30 {
+			return known.name
+		}
+	}
+	return ""
 }
 
 // endOfTop is the end of a file whose outermost object is broken: an error

@@ -28,13 +28,12 @@ type fake struct {
 	dir    string // vLLM's
 	trace  []byte
 
-	mu       sync.Mutex
-	start    map[string]any
-	started  int
-	stopped  int
-	writing  sync.WaitGroup
-	tokens   int
-	maxTotal int
+	mu      sync.Mutex
+	start   map[string]any
+	started int
+	stopped int
+	writing sync.WaitGroup
+	tokens  int
 }
 
 func newFake(t *testing.T, f *fake) *fake {

@@ -62,6 +62,7 @@ type jsonRow struct {
 	Calls   int64           `json:"calls"`
 	Self    int64           `json:"self_ns"`
 	Share   float64         `json:"share"`
+	Kernels float64         `json:"share_of_kernels"`
 	Total   int64           `json:"total_ns"`
 	Gap     int64           `json:"gap_ns"`
 	Bytes   int64           `json:"bytes"`
@@ -70,6 +71,9 @@ type jsonRow struct {
 	GB      float64         `json:"gb_per_s"`
 	GFLOP   float64         `json:"gflop_per_s"`
 	Bound   int64           `json:"bound_ns"`
+	Min     int64           `json:"min_ns,omitempty"`
+	Median  int64           `json:"median_ns,omitempty"`
+	Max     int64           `json:"max_ns,omitempty"`
 	PerStep *attribute.Stat `json:"per_step,omitempty"`
 }
 
@@ -164,7 +168,10 @@ func totals(s *attribute.Section, perStep bool) jsonTotals {
 func jsonRowOf(s *attribute.Section, c *attribute.Row, perStep bool) jsonRow {
 	round := func(f float64) float64 { return math.Round(f*1e6) / 1e6 }
 	j := jsonRow{Class: c.Class, Calls: c.Calls, Self: c.Self, Share: round(share(c.Self, s.Span)), Total: c.Total, Gap: c.Gap, Bytes: c.Bytes, Wire: c.Wire,
-		FLOPs: c.FLOPs, GB: round(rate(s, c.Bytes, c.Total)), GFLOP: round(rate(s, c.FLOPs, c.Total)), Bound: c.Bound}
+		FLOPs: c.FLOPs, GB: round(rate(s, c.Bytes, c.Total)), GFLOP: round(rate(s, c.FLOPs, c.Total)), Bound: c.Bound, Min: c.Min, Median: c.Median, Max: c.Max}
+	if isKernels(c) {
+		j.Kernels = round(share(c.Total, kernelTime(s)))
+	}
 	if perStep {
 		j.PerStep = &c.PerStep
 	}

@@ -19,7 +19,9 @@ type Options struct {
 	By      attribute.By
 	Steps   *timeline.Steps   // nil: all
 	Kind    string            // only steps of this kind; "": all
-	Machine *roofline.Machine // bounds are of it; nil: none
+	Machine *roofline.Machine // bounds are of it; nil: the trace's own GPU, if it is known
+
+	NoMachine bool // no bounds at all
 }
 
 // Validate reports every fault.
@@ -125,6 +127,11 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 		return nil, nil, err
 	}
 	defer t.Close()
+	if opt.Machine == nil && !opt.NoMachine {
+		if m, ok := roofline.Of(t.Device); ok {
+			opt.Machine = &m
+		}
+	}
 	a := attribute.New(&t.Names, attribute.Options{By: opt.By, Machine: opt.Machine, Periods: t.Periods})
 	steps := timeline.AllSteps
 	if opt.Steps != nil {

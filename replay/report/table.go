@@ -25,7 +25,7 @@ func (t table) compact() table {
 }
 
 // Columns that a narrow terminal does without, in the order in which they go.
-var dispensable = []string{"gap us", "95 % of median", "95 % of it", "GFLOP/s", "device"}
+var dispensable = []string{"gap us", "GFLOP/s", "min us", "max us", "95 % of median", "95 % of it", "median us", "device"}
 
 // leastName is how much of the first column is worth more than another one.
 const leastName = 18
@@ -90,6 +90,13 @@ func (t *table) text(w io.Writer, width int, bold func(string) string) error {
 	widths := t.widths()
 	total := sum(widths[1:]) + 2*(len(widths)-1)
 	widths[0] = max(8, min(widths[0], width-total))
+	var names []string
+	for _, row := range t.rows {
+		if row != nil {
+			names = append(names, row[0])
+		}
+	}
+	short := distinct(names, widths[0])
 	line := func(cells []string) string {
 		var b strings.Builder
 		for i, n := range widths {
@@ -98,6 +105,9 @@ func (t *table) text(w io.Writer, width int, bold func(string) string) error {
 				c = cells[i]
 			}
 			if i == 0 {
+				if s, ok := short[c]; ok {
+					c = s
+				}
 				c = shorten(c, n)
 				fmt.Fprintf(&b, "%s%s", c, strings.Repeat(" ", n-utf8.RuneCountInString(c)))
 				continue
@@ -133,6 +143,69 @@ func shorten(s string, n int) string {
 	r := []rune(s)
 	tail := n / 4
 	return string(r[:n-tail-1]) + "…" + string(r[len(r)-tail:])
+}
+
+// distinct shortens names to n characters so that those that differ still do: of names
+// that would become the same, the part in which they differ is shown.
+func distinct(names []string, n int) map[string]string {
+	same := map[string][]string{}
+	out := map[string]string{}
+	for _, name := range names {
+		if _, ok := out[name]; !ok {
+			s := shorten(name, n)
+			out[name] = s
+			same[s] = append(same[s], name)
+		}
+	}
+	for _, group := range same {
+		if len(group) < 2 {
+			continue
+		}
+		used := map[string]bool{}
+		for i, name := range group {
+			s := showing([]rune(name), commonPrefix(name, group), n)
+			if used[s] {
+				number := fmt.Sprintf("…#%d", i+1)
+				s = string([]rune(s)[:max(0, min(utf8.RuneCountInString(s), n-len([]rune(number))))]) + number
+			}
+			used[s] = true
+			out[name] = s
+		}
+	}
+	return out
+}
+
+// commonPrefix is for how many characters a name begins as the one of the others that
+// is most like it.
+func commonPrefix(name string, others []string) int {
+	most := 0
+	r := []rune(name)
+	for _, other := range others {
+		if other == name {
+			continue
+		}
+		same := 0
+		for _, c := range other {
+			if same == len(r) || r[same] != c {
+				break
+			}
+			same++
+		}
+		most = max(most, same)
+	}
+	return most
+}
+
+// showing cuts a name to n characters: its beginning, and what comes at a place.
+func showing(r []rune, place, n int) string {
+	if len(r) <= n {
+		return string(r)
+	}
+	head := []rune(noise.Replace(string(r[:min(place, len(r))])))
+	head = head[:min(len(head), n/3)]
+	room := max(1, n-len(head)-1)
+	from := max(0, min(place-2, len(r)-room))
+	return string(head) + "…" + string(r[from:min(len(r), from+room)])
 }
 
 var noise = strings.NewReplacer("void ", "", "(anonymous namespace)::", "", "<unnamed>::", "", "at::native::", "", "c10::", "", "std::", "", "unsigned ", "u")

@@ -164,7 +164,7 @@ func (r *Report) grouped(s *attribute.Section) table {
 }
 
 func (r *Report) columns() []string {
-	c := []string{"calls", "self ms", "95 % of median", "device", "wall", "gap us", "GB/s", "GFLOP/s"}
+	c := []string{"calls", "self ms", "95 % of median", "device", "wall", "of kernels", "min us", "median us", "max us", "gap us", "GB/s", "GFLOP/s"}
 	if r.Machine != nil {
 		c = append(c, "× bound")
 	}
@@ -181,7 +181,8 @@ func (r *Report) cells(s *attribute.Section, c *attribute.Row) []string {
 		interval = ms(float64(c.PerStep.Lo)) + "–" + ms(float64(c.PerStep.Hi))
 	}
 	cells := []string{c.Label, count(perStep(of, c.Calls)), ms(mean(of, c.Self)), interval,
-		percentCell(share(c.Self, of.Span)), percentCell(share(c.Self, of.Wall)), gapCell(c), rateCell(rate(of, c.Bytes, c.Total)), rateCell(rate(of, c.FLOPs, c.Total))}
+		percentCell(share(c.Self, of.Span)), percentCell(share(c.Self, of.Wall)), ofKernels(s, c),
+		lengthCell(c, c.Min), lengthCell(c, c.Median), lengthCell(c, c.Max), gapCell(c), rateCell(rate(of, c.Bytes, c.Total)), rateCell(rate(of, c.FLOPs, c.Total))}
 	if r.Machine != nil {
 		bound := ""
 		if c.Bound > 0 && c.Total > 0 {
@@ -193,6 +194,36 @@ func (r *Report) cells(s *attribute.Section, c *attribute.Row) []string {
 }
 
 func percentCell(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
+
+// ofKernels is a row's share of the time that all kernels took, overlapped or not.
+// Copies and memsets are no kernels.
+func ofKernels(s *attribute.Section, c *attribute.Row) string {
+	if !isKernels(c) {
+		return ""
+	}
+	return percentCell(share(c.Total, kernelTime(s)))
+}
+
+func isKernels(c *attribute.Row) bool { return c.Class != "" && !strings.HasPrefix(c.Class, "mem") }
+
+// kernelTime adds up the lengths of all kernels' spans.
+func kernelTime(s *attribute.Section) int64 {
+	var ns int64
+	for i := range s.Classes {
+		if isKernels(&s.Classes[i]) {
+			ns += s.Classes[i].Total
+		}
+	}
+	return ns
+}
+
+// lengthCell is one of the lengths of a kernel's spans.
+func lengthCell(c *attribute.Row, ns int64) string {
+	if c.Max == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f", float64(ns)/1e3)
+}
 
 // gapCell is how long the device idled before a call, in the mean.
 func gapCell(c *attribute.Row) string {

@@ -60,6 +60,7 @@ type Reader struct {
 	Rows     int64 // rows read so far
 	Findings []datasets.Finding
 	Periods  []datasets.Period // of imports
+	Device   string            // name of the GPU that an imported trace was recorded on; "": unknown
 
 	detail bool
 	files  []*datasets.SpanReader
@@ -96,6 +97,9 @@ func open(files []string, detail bool) (*Reader, error) {
 			return nil, err
 		}
 		r.Findings = append(r.Findings, found...)
+		if r.Device == "" {
+			r.Device = s.Device()
+		}
 		periods, err := s.Periods()
 		if err != nil {
 			r.Close()

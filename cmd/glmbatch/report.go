@@ -45,8 +45,9 @@ that recorded no timeline (not as bench lines or a page).
 
 Formats:
 ` + formatHelp() + `
-Machines for --machine: ` + strings.Join(roofline.Names(), ", ") + `, and "this" for the CPU of this one
-(measured once, then kept in the user's cache folder; glmbatch doctor measures anew).`,
+Machines for --machine: "this" for the CPU of this one, "none", and
+  ` + machineHelp() + `
+"this" is measured once, then kept in the user's cache folder; glmbatch doctor measures anew.`,
 		Example: `  glmbatch report out
   # kernel by kernel, decode only
   glmbatch report out --by kernel --kind decode
@@ -67,6 +68,22 @@ Machines for --machine: ` + strings.Join(roofline.Names(), ", ") + `, and "this"
 	c.Flags().StringVar(&f.html, "html", "", "write a page with pictures to this `FILE` instead; it needs no network")
 	c.Flags().Int64Var(&f.step, "step", -1, "only the step with this number (-1: all)")
 	return c
+}
+
+// machineHelp lists the machines on lines of at most eight.
+func machineHelp() string {
+	var b strings.Builder
+	for i, name := range roofline.Names() {
+		switch {
+		case i == 0:
+		case i%8 == 0:
+			b.WriteString(",\n  ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(name)
+	}
+	return b.String()
 }
 
 func formatHelp() string {

@@ -17,7 +17,8 @@ func newDiffCommand() *cobra.Command {
 		Short: "Compare what the steps of two timelines cost, kernel by kernel",
 		Long: `diff compares two timelines: output folders of runs or timeline files of glmbatch import,
 in any mix. Classes and gaps are compared first, and add up to the change of the wall time;
-then kernels, matched by name, grid and class. Times are per step. A change counts only when
+then kernels, matched by name, grid and class, and what is left by class and calls a step: a
+new version of a library renames its kernels. Times are per step. A change counts only when
 the 95 % bootstrap intervals of the two medians do not overlap and each side has at least three
 steps; otherwise the verdict is "cannot tell". Folders of jobs are compared in tokens per
 second too, and in that alone where one of them recorded no timeline.`,

@@ -40,8 +40,9 @@ type Attribution struct {
 	classSum []int64
 	keySum   []int64
 	lists    [][]timeline.Event
-	empty    int64          // steps without device rows
-	outside  []OutsideClass // of no step, by number of the class's name
+	spare    [][]timeline.Event // the memory of lists
+	empty    int64              // steps without device rows
+	outside  []OutsideClass     // of no step, by number of the class's name
 }
 
 type stepRank struct {
@@ -163,15 +164,17 @@ func (a *Attribution) learn() {
 func (a *Attribution) collectives(sec *section, ranks []*rankStep) {
 	a.lists = a.lists[:0]
 	any := false
-	for _, r := range ranks {
-		var list []timeline.Event
-		for i := range r.device {
-			if a.isComm[r.device[i].Class] {
-				list = append(list, r.device[i])
+	for i, r := range ranks {
+		a.spare = grow(a.spare, i+1)
+		list := a.spare[i][:0]
+		for j := range r.device {
+			if a.isComm[r.device[j].Class] {
+				list = append(list, r.device[j])
 			}
 		}
 		any = any || len(list) > 0
 		a.lists = append(a.lists, list)
+		a.spare[i] = list
 	}
 	if any {
 		sec.comm.collectives(ranks, a.lists)

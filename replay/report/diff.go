@@ -37,6 +37,7 @@ type KindDiff struct {
 // and the median with its interval.
 type Change struct {
 	Name    string         `json:"name"`
+	NameB   string         `json:"name_b,omitempty"` // of a kernel that does the same in B under another name
 	Class   string         `json:"class,omitempty"`
 	Calls   [2]float64     `json:"calls"` // a step
 	A       float64        `json:"a_ns"`
@@ -108,7 +109,7 @@ func compare(a, b *attribute.Section) KindDiff {
 	k.Wall = change("wall", mean(a, a.Wall), mean(b, b.Wall), a.WallOf, b.WallOf)
 	k.Span = change("device span", mean(a, a.Span), mean(b, b.Span), a.SpanOf, b.SpanOf)
 	k.Ledger = changes(a, b, amounts(a), amounts(b))
-	k.Kernels = changes(a, b, a.Rows, b.Rows)
+	k.Kernels = renamed(a, b, changes(a, b, a.Rows, b.Rows))
 	return k
 }
 
@@ -309,5 +310,10 @@ func (c *Change) cells() []string {
 		}
 		return count(f)
 	}
-	return []string{c.Name, calls(c.Calls[0]), calls(c.Calls[1]), ms(c.A), ms(c.B), fmt.Sprintf("%+.3f", c.Delta/1e6), relative, string(c.Verdict)}
+	name := c.Name
+	if c.NameB != "" {
+		half := func(s string) string { return shorten(s, 40) }
+		name = half(c.Name) + " → " + half(c.NameB)
+	}
+	return []string{name, calls(c.Calls[0]), calls(c.Calls[1]), ms(c.A), ms(c.B), fmt.Sprintf("%+.3f", c.Delta/1e6), relative, string(c.Verdict)}
 }

@@ -60,7 +60,8 @@
 //	kinds[]         kind, steps [of A, of B], and of a step, in ns:
 //	                wall, device_span, ledger[] (classes and gaps; their changes add up
 //	                to the wall's) and kernels[] (by name, grid and class), each as
-//	                {name, class, calls [A, B], a_ns, b_ns, change_ns (means over steps
+//	                {name, name_b (a kernel that does the same in B under another
+//	                name), class, calls [A, B], a_ns, b_ns, change_ns (means over steps
 //	                and ranks), a and b {median_ns, lo_ns, hi_ns, n}, verdict: faster,
 //	                slower, same, cannot tell, only in A, only in B}
 //

@@ -13,7 +13,6 @@ import (
 
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
-	"glmbatch/kernels/roofline"
 	"glmbatch/replay"
 	"glmbatch/replay/attribute"
 )
@@ -68,7 +67,8 @@ and lasts from that one's end to its own. Steps are timed without spans; between
 as many are recorded with spans, for the ledger and for what recording costs.
 
 The machine of the floor is that of the GPU if it is known, or the CPU as measured
-once. --machine takes another: this, ` + strings.Join(roofline.Names(), ", ") + `.`,
+once. --machine takes another: this, or
+  ` + machineHelp() + `.`,
 		Example: `  glmbatch bench --config tiny --tp 1 --batch 1,8 --context 512 --device cpu
   # one rank of eight of the full model, on one GPU
   glmbatch bench --config glm-5 --tp 8 --ranks 1 --synthetic --batch 1,8,64 --context 8192,131072

@@ -53,6 +53,10 @@ fuzz: ## each fuzz target for 20 s (FUZZTIME=10m)
 vuln: ## known vulnerabilities that the program can reach
 	@bash .ci/vuln
 
+.PHONY: kills
+kills: ## 1,000 SIGKILLs of jobs at random moments, and at calls that change files (needs strace)
+	GLMBATCH_KILLS=1000 GLMBATCH_KILL_CALLS=20 $(GO) test ./pipeline -run='^TestKills$$' -v -timeout=2h
+
 .PHONY: interop
 interop: ## check files with DuckDB, pyarrow, pandas, polars and tokenizers (makes .venv)
 	bash interop/interop.sh

@@ -26,8 +26,9 @@ func newRunCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run PROMPTS... --out DIR",
 		Short: "Run the prompts of Parquet files and write responses, steps and timelines",
-		Long: `run reads prompts from Parquet files, folders and globs, or JSON lines or Arrow IPC from
-standard input (-), runs them through the model, and writes to the folder of --out:
+		Long: `run reads prompts from Parquet files, folders and globs, from files of JSON lines
+(.jsonl, .ndjson, also with .gz or .zst), or JSON lines or Arrow IPC from standard input
+(-), runs them through the model, and writes to the folder of --out:
 
   outputs/         the input's columns as they are, then response, reasoning,
                    finish_reason, prompt_tokens, completion_tokens, error_code,

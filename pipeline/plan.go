@@ -43,8 +43,11 @@ func NewPlan(in *datasets.Input, o Options) (*Plan, error) {
 		return nil, err
 	}
 	if p.schema.Prefix != "" && o.Names.Prefix == "" {
-		p.Notes = append(p.Notes, fmt.Sprintf("the input has a column called like one of results, so all of these begin with %s, as %s; --prefix and --response-column choose other names",
-			p.schema.Prefix, p.schema.Names[0]))
+		all := "all of these begin with " + p.schema.Prefix + ", as " + p.schema.Names[0]
+		if o.Names.Response != "" { // as it was asked for
+			all = "all of these but " + o.Names.Response + " begin with " + p.schema.Prefix
+		}
+		p.Notes = append(p.Notes, "the input has a column called like one of results, so "+all+"; --prefix and --response-column choose other names")
 	}
 	p.From, p.To = o.rows(in.Rows)
 	return p, nil

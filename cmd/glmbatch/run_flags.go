@@ -31,6 +31,7 @@ type runFlags struct {
 	device         deviceFlags
 	kvCache, act   string
 	dense          string
+	latentEps      float32
 	maxBatchTokens int
 	maxSeqs        int
 	kvTokens       int
@@ -121,6 +122,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&r.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
 	f.StringVar(&r.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
 	f.StringVar(&r.dense, "dense-weights", "bf16", "bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at load")
+	f.Float32Var(&r.latentEps, "latent-norm-eps", 0, latentEpsUsage)
 	f.IntVar(&r.maxBatchTokens, "max-batch-tokens", 0, "tokens of a step (default 512, on GPUs 2048)")
 	f.IntVar(&r.maxSeqs, "max-seqs", 0, "sequences that run at once (default 64)")
 	f.IntVar(&r.kvTokens, "kv-tokens", 0, "tokens in the caches (default 65536, or one context)")
@@ -201,7 +203,7 @@ func (r *runFlags) check(args []string) error {
 	if r.kvTokens > 0 && r.kvTokens < leastContext {
 		usage("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default", r.kvTokens, leastContext)
 	}
-	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", r.dense, "bf16", "fp8"),
+	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", r.dense, "bf16", "fp8"), checkLatentEps(r.latentEps),
 		oneOf("timeline-format", r.timelineFormat, datasets.Parquet, datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"))
 	if err := r.checkTemplate(); err != nil {
 		errs = append(errs, err)

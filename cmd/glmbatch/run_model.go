@@ -36,6 +36,15 @@ const (
 // lessForRun are the options with which a run takes less memory.
 const lessForRun = "a smaller --kv-tokens, --max-batch-tokens or --max-seqs, --kv-cache fp8"
 
+const latentEpsUsage = "epsilon of q_a_layernorm and kv_a_layernorm (default: config.json's latent_norm_eps, else 1e-6 as transformers has it; vLLM, SGLang and llama.cpp take rms_norm_eps)"
+
+func checkLatentEps(eps float32) error {
+	if eps >= 0 && eps < 1 { // NaN is not
+		return nil
+	}
+	return fmt.Errorf("--latent-norm-eps %g is not between 0 and 1", eps)
+}
+
 // openedModel is a checkpoint whose headers and small files have been read.
 type openedModel struct {
 	ck         *checkpoint.Checkpoint
@@ -153,7 +162,7 @@ func (m *openedModel) context(r *runFlags) int {
 }
 
 func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
-	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), Dense: kernels.Format(r.dense), MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
+	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), Dense: kernels.Format(r.dense), LatentEps: r.latentEps, MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
 		Tokens: min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
 	if o.MaxRows == 0 {
 		o.MaxRows = usualRows(r.device.resolved())
@@ -218,6 +227,9 @@ func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) 
 	r.templateSettings(settings, m.textFrom)
 	if r.dense != "bf16" { // without it a job is the same as before there was the flag
 		settings["--dense-weights"] = r.dense
+	}
+	if r.latentEps != 0 {
+		settings["--latent-norm-eps"] = fmt.Sprint(r.latentEps)
 	}
 	return &pipeline.Manifest{
 		FromRow: plan.From, ToRow: plan.To,

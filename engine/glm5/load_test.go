@@ -137,3 +137,47 @@ func TestLoadEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestLatentEps: the option is the epsilon of both latent norms of every layer, and of
+// no other.
+func TestLatentEps(t *testing.T) {
+	ck, err := checkpoint.FromFiles(demo.Files())
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices, err := cpu.Open(1, cpu.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := ranks.New(devices, ranks.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for _, c := range []struct{ option, want float32 }{{0, glm5.DefaultLatentEps}, {3e-5, 3e-5}} {
+		m, err := glm5.Load(t.Context(), ck, g, glm5.Options{MaxRows: 8, MaxSeqs: 1, Context: 64, LatentEps: c.option})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &glm5.Batch{}
+		b.Add(1, 0, 0, 0)
+		latent := 0
+		for _, call := range m.Program(b) {
+			of := strings.HasPrefix(string(call.Kernel), "latent_write") || call.Kernel == "rms_norm" && call.Dims.K == int32(m.Config.QLoRA)
+			if of {
+				latent++
+			}
+			if of && call.Scalars[0] != c.want || call.Kernel == "add_norm" && call.Scalars[0] != m.Config.NormEps {
+				t.Errorf("option %g: %s of layer %d has %g", c.option, call.Kernel, call.Layer, call.Scalars[0])
+			}
+		}
+		if latent != 2*m.Config.Layers {
+			t.Errorf("%d latent norms in %d layers", latent, m.Config.Layers)
+		}
+	}
+	for _, eps := range []float32{-1e-6, 1} {
+		if err := loadWith(t, 1, 0, glm5.Options{LatentEps: eps}, nil); err == nil || !strings.Contains(err.Error(), "epsilon") {
+			t.Errorf("epsilon %g: %v", eps, err)
+		}
+	}
+}

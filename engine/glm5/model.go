@@ -60,6 +60,7 @@ func Load(ctx context.Context, ck *checkpoint.Checkpoint, g *ranks.Group, o Opti
 		return nil, fmt.Errorf("%s: model options: %w", ck.Name, err)
 	}
 	o = o.withDefaults(&c)
+	c.LatentEps = o.LatentEps
 	if err := c.Check(ck, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
 	}

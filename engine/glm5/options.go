@@ -34,6 +34,10 @@ type Options struct {
 	Tokens    int            // ids from here on are padding and never sampled; 0: none are
 	MTP       bool           // load the prediction layer
 
+	// LatentEps is the epsilon of the latent norms, q_a_layernorm and kv_a_layernorm;
+	// 0: the config's, which follows transformers: see DefaultLatentEps.
+	LatentEps float32
+
 	// SplitInputs has products treat their inputs as with other caches where KVCache
 	// is F32, on devices that have two ways: see the table's exact.
 	SplitInputs bool
@@ -72,6 +76,9 @@ func (o Options) withDefaults(c *Config) Options {
 	set(&o.Context, c.MaxPositions)
 	set(&o.Pages, pagesFor(max(o.Context, defaultTokens)))
 	set(&o.Tokens, c.Vocab)
+	if o.LatentEps == 0 {
+		o.LatentEps = c.LatentEps
+	}
 	return o
 }
 
@@ -98,6 +105,9 @@ func (o Options) Validate(c *Config) error {
 		if f.value < 0 || f.value > f.top {
 			fault("%s %d is not in 0..%d", f.name, f.value, f.top)
 		}
+	}
+	if !(o.LatentEps >= 0 && o.LatentEps < 1) {
+		fault("the latent norms' epsilon %g is not between 0 and 1", o.LatentEps)
 	}
 	if o.MTP && c.MTPLayers == 0 {
 		fault("the checkpoint has no prediction layer")

@@ -19,6 +19,8 @@ type Options struct {
 	Dense   kernels.Format // see glm5.Options
 	// SplitInputs: with a float32 cache, the products of jobs.
 	SplitInputs bool
+	// LatentEps is the epsilon of the latent norms; 0: the config's.
+	LatentEps float32
 }
 
 // tolerances of logits by cache format, absolute.
@@ -66,7 +68,7 @@ func with(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open f
 		return err
 	}
 	m, err := glm5.Load(ctx, ck, g, glm5.Options{
-		KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, SplitInputs: o.SplitInputs, MTP: want.Has(0, "mtp_logits") && c.MTPLayers > 0,
+		KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, SplitInputs: o.SplitInputs, LatentEps: o.LatentEps, MTP: want.Has(0, "mtp_logits") && c.MTPLayers > 0,
 		MaxRows: longest, MaxLogits: longest, MaxSeqs: 1, Context: longest, Pages: longest/kernels.PageTokens + 1,
 	})
 	if err == nil {

@@ -229,6 +229,9 @@ func (f *Folder) resume(old *Manifest) error {
 	}
 	if complete {
 		_ = os.RemoveAll(filepath.Join(f.Dir, JournalDir)) // a crash may have left it
+		if err := f.whole(); err != nil {
+			return err
+		}
 		return &CompleteError{f.Dir, old.Counts}
 	}
 	f.manifest.Started, f.manifest.Runs = old.Started, old.Runs+1
@@ -237,6 +240,19 @@ func (f *Folder) resume(old *Manifest) error {
 		return err
 	}
 	return f.records()
+}
+
+// whole is an error where files of a complete job are missing or cannot be read.
+func (f *Folder) whole() error {
+	has := &Folder{Dir: f.Dir, NextRow: f.NextRow, manifest: f.manifest}
+	if err := has.outputs(); err != nil {
+		return err
+	}
+	if has.NextRow < f.manifest.ToRow {
+		return fmt.Errorf("%s: %w: the job is complete with row %d, but %s has rows up to %d only; bring the files back, or start anew with --overwrite",
+			f.Dir, ErrFolder, f.manifest.ToRow, outputsDir, has.NextRow)
+	}
+	return nil
 }
 
 // hasWork reports whether a run left rows, steps, captures, or what cannot be read.

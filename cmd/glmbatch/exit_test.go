@@ -127,6 +127,25 @@ func TestAgain(t *testing.T) {
 			t.Fatalf("%v: the outputs changed", c.more)
 		}
 	}
+	chained := filepath.Join(dir, "chained") // the folder of a job stands for its output rows
+	if code, _, errs := glmbatch("run", out, "--out", chained, "--timeline", "off", "--prompt-column", "prompt", "--max-errors", "1"); code != exitOK {
+		t.Errorf("a job's folder as input: exit code %d, %s", code, errs)
+	}
+	part := filepath.Join(out, "outputs", datasets.PartName(0, datasets.Parquet))
+	for _, c := range []struct {
+		damage func() error
+		says   string
+	}{
+		{func() error { return os.Truncate(part, 100) }, part},
+		{func() error { return os.Remove(part) }, "the job is complete with row 3, but outputs has rows up to 0 only"},
+	} {
+		if err := c.damage(); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, errs := glmbatch(base...); code != exitInput || !strings.Contains(errs, c.says) {
+			t.Errorf("outputs that are not whole: exit code %d, %s; want %d, %q", code, errs, exitInput, c.says)
+		}
+	}
 	f, err := pipeline.OpenFolder(filepath.Join(dir, "held"), &pipeline.Manifest{}, pipeline.FolderOptions{})
 	if err != nil {
 		t.Fatal(err)

@@ -164,6 +164,7 @@ func (r *runFlags) openInput(args []string, stdin io.Reader) (*datasets.Input, e
 	if slices.Contains(args, streamArg) {
 		return datasets.OpenStream(stdin, "standard input")
 	}
+	args = resultsOf(args)
 	paths, err := datasets.Expand(args)
 	if err != nil {
 		return nil, err
@@ -269,6 +270,9 @@ func (r *runFlags) outcome(c *pipeline.Counts, err error) error {
 	again := "run the same command again to go on"
 	if r.overwrite {
 		again = "run the same command without --overwrite to go on"
+	}
+	if r.out == "" && r.stdout != "" {
+		again = "nothing is kept of a job without --out"
 	}
 	var known coded
 	switch {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -9,6 +10,21 @@ import (
 	"glmbatch/datasets"
 	"glmbatch/stores"
 )
+
+// resultsOf takes the folder of a job for the job's output rows: steps and timeline are
+// no prompts.
+func resultsOf(args []string) []string {
+	args = slices.Clone(args)
+	for i, arg := range args {
+		outputs := filepath.Join(arg, "outputs")
+		manifest, err := os.Stat(filepath.Join(arg, "_manifest.json"))
+		rows, err2 := os.Stat(outputs)
+		if err == nil && err2 == nil && manifest.Mode().IsRegular() && rows.IsDir() {
+			args[i] = outputs
+		}
+	}
+	return args
+}
 
 // withoutOwn leaves out of the input what the job itself writes: an output
 // folder may lie in a folder of prompts, and be there when the job is run again.

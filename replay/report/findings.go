@@ -169,7 +169,7 @@ func (r *Report) launches(s *attribute.Section) (code, text string) {
 			ms(mean(s, b.busy)), stepName(s.Kind), ms(mean(s, b.wall)), percent(share(idle, b.wall)), ms(mean(s, b.launch)), ms(mean(s, b.host)), waits)
 	case share(b.busy, b.wall) >= deviceBound && len(s.Classes) > 0:
 		c := &s.Classes[0]
-		return "device-bound", fmt.Sprintf("device-bound: the GPU works for %s of the %s (%s of %s ms), most of it on %s (%s ms)",
+		return "device-bound", fmt.Sprintf("device-bound: the device works for %s of the %s (%s of %s ms), most of it on %s (%s ms)",
 			percent(share(b.busy, b.wall)), stepName(s.Kind), ms(mean(s, b.busy)), ms(mean(s, b.wall)), c.Class, ms(mean(s, c.Self)))
 	}
 	return "", ""

@@ -1,9 +1,9 @@
 package chat
 
 import (
-	"bufio"
 	"compress/gzip"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -44,24 +44,33 @@ func (g *golden) input() Input {
 
 func goldens(t testing.TB, name string) []golden {
 	t.Helper()
-	f, err := os.Open(filepath.Join("testdata", name))
+	return linesOf[golden](t, filepath.Join("testdata", name))
+}
+
+// linesOf reads a compressed file of JSON lines to its end.
+func linesOf[T any](t testing.TB, path string) []T {
+	t.Helper()
+	f, err := os.Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	z, err := gzip.NewReader(f)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", path, err)
 	}
-	var all []golden
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 1<<24)
-	for lines.Scan() {
-		var g golden
-		if err := json.Unmarshal(lines.Bytes(), &g); err != nil {
-			t.Fatal(err)
+	var all []T
+	for d := json.NewDecoder(z); ; {
+		var v T
+		if err := d.Decode(&v); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatalf("%s: line %d: %v", path, len(all)+1, err)
 		}
-		all = append(all, g)
+		all = append(all, v)
+	}
+	if len(all) == 0 {
+		t.Fatalf("%s: no lines", path)
 	}
 	return all
 }

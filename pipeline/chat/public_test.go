@@ -1,8 +1,6 @@
 package chat
 
 import (
-	"bufio"
-	"compress/gzip"
 	"encoding/json"
 	"os"
 	"slices"
@@ -37,26 +35,7 @@ func publicTemplates(t testing.TB) []publicTemplate {
 	if name == "" {
 		t.Skip("only with a file of templates in " + publicFile)
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []publicTemplate
-	lines := bufio.NewScanner(z)
-	lines.Buffer(nil, 1<<26)
-	for lines.Scan() {
-		var p publicTemplate
-		if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, p)
-	}
-	return all
+	return linesOf[publicTemplate](t, name)
 }
 
 // renderAs renders a case as transformers was asked to.

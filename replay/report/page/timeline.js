@@ -65,7 +65,7 @@ function timeline(spans) {
   const span = () => Math.max(1, step.end_ns);
   const X = (t) => labels() + ((t - from) / (to - from)) * (canvas.clientWidth - labels());
   const timeAt = (x) => from + ((x - labels()) / (canvas.clientWidth - labels())) * (to - from);
-  function all() { from = 0; to = span(); paint(); }
+  function all() { from = 0; to = span(); render(); }
   function view(a, b) {
     const width = Math.min(span(), Math.max(20, b - a));
     from = Math.min(Math.max(0, a), span() - width);

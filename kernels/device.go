@@ -7,8 +7,9 @@ type Format string
 const (
 	F32  Format = "f32"
 	BF16 Format = "bf16"
-	FP8  Format = "fp8" // E4M3 with float32 scales
-	FP4  Format = "fp4" // NVFP4: E2M1 with an E4M3 scale per 16 and a float32 scale per tensor
+	FP8  Format = "fp8"  // E4M3 with float32 scales
+	FP4  Format = "fp4"  // NVFP4: E2M1 with an E4M3 scale per 16 and a float32 scale per tensor
+	INT8 Format = "int8" // only of activations
 )
 
 // Sharing says whether the ranks' copies of a buffer differ.

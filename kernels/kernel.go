@@ -57,10 +57,16 @@ type Arg struct {
 	Len  func(d Dims) int64 // values, dense; nil for weights and caches
 }
 
+// Op is what a kernel does, whatever the number format.
+type Op string
+
 // Kernel is a row of [Table]: everything that readers of a step need to know
 // of one kernel.
 type Kernel struct {
-	Name    Name
+	Name    Name   // Op, and the number format where there are several
+	Op      Op     // operation
+	Format  Format // of its weights or cache entries; "": it has neither
+	Inputs  Format // that its inputs are rounded to, FP4 or INT8; "": they are not
 	Class   Class
 	Pipe    Pipe
 	Args    []Arg

@@ -28,12 +28,24 @@ var (
 // stays rounded.
 var exact = []string{"exact"}
 
-func one(k Kernel) []Kernel { return []Kernel{k} }
+// one is a row for an operation that has no number format of its own, or one only.
+func one(k Kernel) []Kernel {
+	if k.Op == "" {
+		k.Op = Op(k.Name)
+	}
+	return []Kernel{k}
+}
 
-func each(fs []Format, row func(Format) Kernel) []Kernel {
+// each is a row for each number format of weights or cache entries; of weights, with
+// what inputs are rounded to.
+func each(op Op, fs []Format, row func(Format) Kernel) []Kernel {
 	var ks []Kernel
 	for _, f := range fs {
-		ks = append(ks, row(f))
+		k := row(f)
+		k.Op, k.Name = op, With(Name(op), f)
+		k.Format, _, _ = numbers(f)
+		k.Inputs = inputs[f]
+		ks = append(ks, k)
 	}
 	return ks
 }
@@ -45,6 +57,9 @@ func join(rows ...[]Kernel) []Kernel {
 	}
 	return ks
 }
+
+// inputs is what a kernel rounds its inputs to, by its number format.
+var inputs = map[Format]Format{"fp4a4": FP4, "fp4a8": INT8}
 
 // numbers splits a kernel's number format, "fp4a8" say, into the format of its
 // weights, the pipe that multiplies and how far two devices may differ. 4- and

@@ -12,8 +12,8 @@ var Table = join(
 		Cost:     func(d Dims) Cost { return Cost{HBM: i64(d.M) * 64} },
 		Examples: []Dims{{M: 1, N: 2048}, {M: 70, N: 154880}},
 		Help:     "sampled tokens become the next step's inputs"}),
-	each([]Format{F32, BF16}, func(f Format) Kernel {
-		return Kernel{Name: With("embed", f), Class: Embed, Pipe: OnVector,
+	each("embed", []Format{F32, BF16}, func(f Format) Kernel {
+		return Kernel{Class: Embed, Pipe: OnVector,
 			Args: []Arg{{Name: "table", Role: Weight, Type: "weight"}, in("tokens", "i32", mRows), out("y", mn)},
 			Cost: func(d Dims) Cost { return Cost{HBM: i64(d.M) * (i64(d.N)*4 + WeightBytes(f, 1, i64(d.N)))} },
 			// N is the width of a row.
@@ -36,17 +36,17 @@ var Table = join(
 		},
 		Examples: []Dims{{M: 1, N: 256}, {M: 5, N: 1536}},
 		Help:     "x += part; y = x / rms(x) * w"}),
-	each([]Format{F32, BF16, FP8, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
+	each("gemm", []Format{F32, BF16, FP8, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
 		w, pipe, diff := numbers(f)
-		return Kernel{Name: With("gemm", f), Class: Class("gemm." + string(w)), Pipe: pipe, MaxDiff: diff,
+		return Kernel{Class: Class("gemm." + string(w)), Pipe: pipe, MaxDiff: diff,
 			Args: []Arg{weight, in("x", "f32", mk), out("y", mn)}, Scalars: exact,
 			Cost: func(d Dims) Cost { return product(w, 1, d.M, d.N, d.K) },
 			Examples: []Dims{{M: 1, N: 48, K: 128}, {M: 1, N: 1536, K: 1536}, {M: 3, N: 80, K: 256},
 				{M: 64, N: 256, K: 512}, {M: 33, N: 200, K: 1536}},
 			Help: "y = x wᵀ, " + format(f) + " weights"}
 	}),
-	each([]Format{F32, BF16}, func(f Format) Kernel {
-		return Kernel{Name: With("q_absorb", f), Class: Class("gemm." + string(f)), Pipe: OnMatrix, MaxDiff: 1e-5,
+	each("q_absorb", []Format{F32, BF16}, func(f Format) Kernel {
+		return Kernel{Class: Class("gemm." + string(f)), Pipe: OnMatrix, MaxDiff: 1e-5,
 			// A row of q is Heads times [nope K | rope]; a row of y is Heads times [latent N | rope].
 			Args: []Arg{weight, in("q", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K+d.Rope) }),
 				rope, in("pos", "i32", mRows), out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.N+d.Rope) })}, Scalars: exact,
@@ -54,8 +54,8 @@ var Table = join(
 			Examples: []Dims{{M: 1, Heads: 1, N: 64, K: 32, Rope: 16}, {M: 9, Heads: 8, N: 512, K: 192, Rope: 64}},
 			Help:     "queries into the latent space, rotary part rotated"}
 	}),
-	each([]Format{F32, BF16}, func(f Format) Kernel {
-		return Kernel{Name: With("v_up", f), Class: Class("gemm." + string(f)), Pipe: OnMatrix, MaxDiff: 1e-5,
+	each("v_up", []Format{F32, BF16}, func(f Format) Kernel {
+		return Kernel{Class: Class("gemm." + string(f)), Pipe: OnMatrix, MaxDiff: 1e-5,
 			// A row of x is Heads times [latent K]; a row of y is Heads times [value N].
 			Args: []Arg{weight, in("x", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) }),
 				out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.N) })}, Scalars: exact,
@@ -63,8 +63,8 @@ var Table = join(
 			Examples: []Dims{{M: 1, Heads: 1, N: 32, K: 64}, {M: 9, Heads: 8, N: 256, K: 512}},
 			Help:     "attention's latent output up to the heads' values"}
 	}),
-	each([]Format{F32, BF16, FP8}, func(f Format) Kernel {
-		return Kernel{Name: With("latent_write", f), Class: CacheIn, Pipe: OnVector, MaxDiff: cacheDiff(f),
+	each("latent_write", []Format{F32, BF16, FP8}, func(f Format) Kernel {
+		return Kernel{Class: CacheIn, Pipe: OnVector, MaxDiff: cacheDiff(f),
 			// A row of x is [latent K | rope].
 			Args: []Arg{in("x", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.K+d.Rope) }), in("w", "f32", kCols),
 				rope, in("pos", "i32", mRows), in("slots", "i32", mRows), {Name: "cache", Role: InOut, Type: string(f)}},
@@ -75,8 +75,8 @@ var Table = join(
 			Examples: []Dims{{M: 1, K: 64, Rope: 16}, {M: 70, K: 512, Rope: 64}},
 			Help:     "norm and rotate a token's latent, into the cache"}
 	}),
-	each([]Format{F32, BF16, FP8}, func(f Format) Kernel {
-		return Kernel{Name: With("index_write", f), Class: Indexer, Pipe: OnVector, MaxDiff: cacheDiff(f),
+	each("index_write", []Format{F32, BF16, FP8}, func(f Format) Kernel {
+		return Kernel{Class: Indexer, Pipe: OnVector, MaxDiff: cacheDiff(f),
 			Args: []Arg{in("x", "f32", mk), in("w", "f32", kCols), in("b", "f32", kCols),
 				rope, in("pos", "i32", mRows), in("slots", "i32", mRows), {Name: "cache", Role: InOut, Type: string(f)}},
 			Scalars: []string{"eps"},
@@ -86,8 +86,8 @@ var Table = join(
 			Examples: []Dims{{M: 1, K: 32, Rope: 16}, {M: 70, K: 128, Rope: 64}},
 			Help:     "norm and rotate a token's indexer key, into its cache"}
 	}),
-	each([]Format{F32, BF16, FP8}, func(f Format) Kernel {
-		return Kernel{Name: With("index_logits", f), Class: Indexer, Pipe: OnMatrix, MaxDiff: 1e-5,
+	each("index_logits", []Format{F32, BF16, FP8}, func(f Format) Kernel {
+		return Kernel{Class: Indexer, Pipe: OnMatrix, MaxDiff: 1e-5,
 			// scores[m, s] for s <= pos[m]; a row of scores is N wide. The first Rope values of q's heads are rotated here.
 			Args: []Arg{in("q", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) }),
 				in("hw", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) }),
@@ -107,8 +107,8 @@ var Table = join(
 		},
 		Examples: []Dims{{M: 1, N: 128, TopK: 64, Ctx: 100}, {M: 5, N: 4096, TopK: 2048, Ctx: 20000}, {M: 3, N: 40960, TopK: 2048, Ctx: 90000}},
 		Help:     "positions of the best scores, ascending; -1 past the end"}),
-	each([]Format{F32, BF16, FP8}, func(f Format) Kernel {
-		return Kernel{Name: With("mla_attend", f), Class: Attention, Pipe: OnMatrix, MaxDiff: 1e-5,
+	each("mla_attend", []Format{F32, BF16, FP8}, func(f Format) Kernel {
+		return Kernel{Class: Attention, Pipe: OnMatrix, MaxDiff: 1e-5,
 			// A row of q is Heads times [latent K | rope]. TopK 0: sel is none and a row attends to 0..pos, at most N
 			// positions; N 0: no bound is known.
 			Args: []Arg{in("q", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K+d.Rope) }),
@@ -123,7 +123,7 @@ var Table = join(
 				{M: 3, Heads: 8, K: 512, Rope: 64, TopK: 2048, Slots: 5000, Ctx: 6144}, {M: 2, Heads: 10, K: 512, Rope: 64, Slots: 3000, Ctx: 5500}},
 			Help: "latent attention over the cache, read in place"}
 	}),
-	one(Kernel{Name: "kv_cast_fp8", Class: CacheCast, Pipe: OnVector, MaxDiff: 1.0 / 256,
+	one(Kernel{Name: "kv_cast_fp8", Op: "kv_cast", Format: FP8, Class: CacheCast, Pipe: OnVector, MaxDiff: 1.0 / 256,
 		// The first Slots entries of an FP8 cache as a BF16 cache. Only replay's what-if calls it.
 		Args: []Arg{{Name: "cache", Role: In, Type: string(FP8)}, {Name: "pool", Role: Out, Type: string(BF16)}},
 		Cost: func(d Dims) Cost {
@@ -148,9 +148,9 @@ var Table = join(
 		},
 		Examples: []Dims{{M: 1, Groups: 16, TopK: 4}, {M: 9, Groups: 256, TopK: 8}},
 		Help:     "the experts of each token and their weights"}),
-	each([]Format{F32, BF16, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
+	each("moe_up", []Format{F32, BF16, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
 		w, pipe, diff := numbers(f)
-		return Kernel{Name: With("moe_up", f), Class: Class("gemm." + string(w) + ".moe"), Pipe: pipe, MaxDiff: diff,
+		return Kernel{Class: Class("gemm." + string(w) + ".moe"), Pipe: pipe, MaxDiff: diff,
 			// The weight has Groups matrices [gate N | up N, K]; y has a row of N for each (token, choice).
 			Args: []Arg{weight, in("x", "f32", mk), in("experts", "i32", mTopK), out("y", func(d Dims) int64 { return i64(d.M) * i64(d.TopK) * i64(d.N) })}, Scalars: exact,
 			Cost: func(d Dims) Cost {
@@ -161,9 +161,9 @@ var Table = join(
 				{M: 1, N: 32, K: 6144, Groups: 16, TopK: 4}, {M: 17, N: 48, K: 6144, Groups: 16, TopK: 4}},
 			Help: "y = silu(x gateᵀ) · (x upᵀ) by expert, " + format(f) + " weights"}
 	}),
-	each([]Format{F32, BF16, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
+	each("moe_down", []Format{F32, BF16, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
 		w, pipe, diff := numbers(f)
-		return Kernel{Name: With("moe_down", f), Class: Class("gemm." + string(w) + ".moe"), Pipe: pipe, MaxDiff: diff,
+		return Kernel{Class: Class("gemm." + string(w) + ".moe"), Pipe: pipe, MaxDiff: diff,
 			// y already holds what the experts' sum is added to; experts are added in ascending order.
 			Args: []Arg{weight, in("x", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.TopK) * i64(d.K) }),
 				in("experts", "i32", mTopK), in("weights", "f32", mTopK), inout("y", mn)}, Scalars: exact,

@@ -58,5 +58,5 @@ type Step struct {
 	LaunchNS   int64 `parquet:"launch_ns" arrow:"launch_ns"`
 	DeviceNS   int64 `parquet:"device_ns" arrow:"device_ns"`
 	SampleNS   int64 `parquet:"sample_ns" arrow:"sample_ns"` // fetching tokens, stop rules
-	Recorded   bool  `parquet:"recorded" arrow:"recorded"`   // the timeline has its spans
+	Recorded   bool  `parquet:"recorded" arrow:"recorded"`   // it was timed call by call
 }

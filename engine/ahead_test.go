@@ -99,7 +99,7 @@ func TestAloneKnowsTokens(t *testing.T) {
 		got := map[int64]string{}
 		landed = 0
 		o.OnStep = func(engine.StepInfo) { landed++ }
-		o.Trace = func(int64) bool { return true }
+		o.Trace = func(int64, string) bool { return true }
 		o.OnStepDone = func(d engine.Done) error {
 			b := d.Batch
 			if len(b.From) > 0 || d.Trace.Calls[0].Kernel == "feed" || len(d.Trace.Spans[0]) != len(d.Trace.Calls) {

@@ -114,7 +114,7 @@ func BenchmarkBandwidth(b *testing.B) {
 			const traced = 10 // a step that decodes
 			read := roofline.Measure(0).Read
 			e := decoding(b, m, 1, 2000, engine.Options{
-				Trace:   func(step int64) bool { return step == traced },
+				Trace:   func(step int64, _ string) bool { return step == traced },
 				OnTrace: func(t kernels.Trace) { bytes = work(t, tp) },
 				OnStep:  func(s engine.StepInfo) { times = append(times, s.WallNS) },
 			})

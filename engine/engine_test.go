@@ -331,7 +331,7 @@ func testObservers(t *testing.T, ahead int) {
 	traced := map[int64]bool{}
 	o := engine.Options{
 		Ahead: ahead,
-		Trace: func(step int64) bool { return step%2 == 1 },
+		Trace: func(step int64, _ string) bool { return step%2 == 1 },
 		OnTrace: func(tr kernels.Trace) {
 			traced[tr.Step] = true
 			if len(tr.Spans) != 2 || len(tr.Spans[0]) != len(tr.Calls) || !tr.Shared {

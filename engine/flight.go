@@ -100,9 +100,9 @@ func (f *flight) busy() int64 {
 
 // timed returns room for the spans of the calls on each rank if the step is to
 // be timed, else nil.
-func (f *flight) timed(policy func(int64) bool, ranks int) [][]kernels.Span {
+func (f *flight) timed(policy func(int64, string) bool, ranks int) [][]kernels.Span {
 	f.spans = nil
-	if policy == nil || !policy(f.step) {
+	if policy == nil || !policy(f.step, string(f.batch.Kind)) {
 		return nil
 	}
 	if len(f.memory) != ranks {

@@ -23,8 +23,9 @@ type Options struct {
 	// run beside the host and OnStepDone is nil or Alone is not, else 1.
 	Ahead int
 
-	// Trace says whether a step's calls are timed; nil: none is.
-	Trace func(step int64) bool
+	// Trace says of a step that is about to be launched whether its calls are timed. It
+	// is asked once of each. nil: none is.
+	Trace func(step int64, kind string) bool
 	// OnTrace gets each step that was timed. The trace is valid until it
 	// returns: what is kept must be copied. nil: nobody.
 	OnTrace func(kernels.Trace)

@@ -335,6 +335,11 @@ func (f *Folder) records() error {
 		return err
 	}
 	f.Recorder.StepsPart, f.Recorder.TimelinePart = len(steps), len(spans)
+	if len(spans) > 0 { // a file may have been left without rows, and removed
+		if _, err := fmt.Sscanf(spans[len(spans)-1], "part-%d.", &f.Recorder.TimelinePart); err == nil {
+			f.Recorder.TimelinePart++
+		}
+	}
 	captures, err := os.ReadDir(filepath.Join(f.Dir, capturesDir))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -350,6 +355,7 @@ func (f *Folder) records() error {
 			for _, s := range rows {
 				f.Recorder.FirstStep = max(f.Recorder.FirstStep, s.Step+1)
 				f.Recorder.Preempted += int64(s.Preempted)
+				f.Recorder.Sampled.Choose(s.Step, s.Kind)
 			}
 			return nil
 		})

@@ -14,7 +14,7 @@ import (
 // recorded gives a job a recorder in its folder.
 func recorded(j *Job) *Job {
 	o := j.Folder.Recorder
-	o.Timeline = true
+	o.Policy = Policy{Every: 1}
 	j.Recorder = NewRecorder(o)
 	return j
 }

@@ -45,6 +45,11 @@ func (j *Job) End(err error) error {
 	if j.Recorder != nil {
 		err = errors.Join(err, j.Recorder.close(j.Folder.started))
 	}
+	if err == nil && j.Recorder != nil {
+		if terr := j.Recorder.thin(); terr != nil {
+			err = fmt.Errorf("%s: %w: %w", j.Folder.Dir, ErrOutput, terr)
+		}
+	}
 	status := StatusComplete
 	switch {
 	case errors.Is(err, ErrInterrupted):

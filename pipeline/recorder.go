@@ -18,9 +18,11 @@ import (
 // written by a goroutine of its own, with bounded room before it: a step waits
 // only if the disk is far behind.
 type Recorder struct {
-	origin int64 // ns of kernels.Now at which the run began
-	base   int64 // number of the first step: those of earlier runs come before
-	clock  *hostClock
+	policy  Policy
+	sampled timeline.Sampler
+	origin  int64 // ns of kernels.Now at which the run began
+	base    int64 // number of the first step: those of earlier runs come before
+	clock   *hostClock
 
 	pending   *recordedStep // the trace of the step whose OnStep comes next
 	queue     chan *recordedStep
@@ -54,14 +56,15 @@ const (
 
 // RecorderOptions say where and what.
 type RecorderOptions struct {
-	Dir      string // the job's folder
-	Format   string // datasets.Parquet or datasets.Arrow; "": Parquet
-	Timeline bool
-	Origin   int64 // ns of kernels.Now; negative after a resume
+	Dir    string // the job's folder
+	Format string // datasets.Parquet or datasets.Arrow; "": Parquet
+	Policy Policy
+	Origin int64 // ns of kernels.Now; negative after a resume
 	// Where a resumed job goes on, as [OpenFolder] found it.
 	FirstStep               int64
 	Preempted               int64 // sequences, in the steps before
 	StepsPart, TimelinePart int
+	Sampled                 timeline.Sampler // what it chose
 }
 
 // NewRecorder starts to record.
@@ -69,11 +72,11 @@ func NewRecorder(o RecorderOptions) *Recorder {
 	if o.Format == "" {
 		o.Format = datasets.Parquet
 	}
-	r := &Recorder{origin: o.Origin, base: o.FirstStep, queue: make(chan *recordedStep, queuedTraces), free: make(chan *recordedStep, queuedTraces),
+	r := &Recorder{policy: o.Policy, sampled: o.Sampled, origin: o.Origin, base: o.FirstStep, queue: make(chan *recordedStep, queuedTraces), free: make(chan *recordedStep, queuedTraces),
 		steps: &datasets.Parts[datasets.Step]{Dir: filepath.Join(o.Dir, stepsDir), Format: o.Format, MaxRows: stepRows, Next: o.StepsPart}}
 	r.counted.Store(o.FirstStep)
 	r.preempted.Store(o.Preempted)
-	if o.Timeline {
+	if o.Policy.On() {
 		r.clock = &hostClock{}
 		rows := spanRows
 		if o.Format == datasets.Arrow {
@@ -246,15 +249,3 @@ func (r *Recorder) outside(rows []datasets.Span, host []timeline.HostSpan) []dat
 	}
 	return timeline.Rows(rows, kernels.Trace{Step: -1}, timeline.Step{Origin: r.origin}, host)
 }
-
-// The choices of which steps are timed, for engine.Options.Trace.
-
-// EveryStep times all steps.
-func EveryStep(int64) bool { return true }
-
-// SomeSteps times the first hundred and then every 50th: what a long job does
-// by default.
-func SomeSteps(step int64) bool { return step < 100 || step%50 == 0 }
-
-// EveryNth times every n-th step.
-func EveryNth(n int64) func(int64) bool { return func(step int64) bool { return step%n == 0 } }

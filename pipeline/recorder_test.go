@@ -13,7 +13,7 @@ import (
 // that was never closed; a resumed one goes on behind them, and counts all.
 func TestRecorderFlushes(t *testing.T) {
 	dir := t.TempDir()
-	r := NewRecorder(RecorderOptions{Dir: dir, Timeline: true})
+	r := NewRecorder(RecorderOptions{Dir: dir, Policy: Policy{Every: 1}})
 	step := func(i int64) {
 		s := r.take()
 		s.info = engine.StepInfo{Step: i, Kind: "decode", Preempted: 1}

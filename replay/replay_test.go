@@ -91,9 +91,10 @@ func job(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOption
 			t.Fatal(err)
 		}
 		capturer.Attach(m)
-		opt.Trace = func(int64) bool { return true }
+		opt.Trace = func(int64, string) bool { return true }
 		if capturer.Foresees() {
-			opt.Ahead, opt.Alone, opt.Trace = kernels.MaxAhead, capturer.Choose, capturer.Chosen
+			opt.Ahead, opt.Alone = kernels.MaxAhead, capturer.Choose
+			opt.Trace = func(step int64, _ string) bool { return capturer.Chosen(step) }
 		}
 		opt.OnStepDone = func(d engine.Done) error {
 			i := &d.Info

@@ -69,10 +69,21 @@ func (c *captureFlags) attach(dir string, first int64, p *pipeline.Manifest, o *
 	// is over, all are timed, one after the other. The timeline gets those that it
 	// asked for.
 	steps, onTrace := o.Trace, o.OnTrace
-	o.Trace = pipeline.EveryStep
+	recorded := map[int64]bool{} // of steps that have not landed
+	asked := func(step int64, kind string) bool {
+		if steps == nil || !steps(step, kind) {
+			return false
+		}
+		recorded[step] = true
+		return true
+	}
+	o.Trace = func(step int64, kind string) bool {
+		asked(step, kind)
+		return true
+	}
 	if c.capturer.Foresees() {
 		o.Alone = c.capturer.Choose
-		o.Trace = func(step int64) bool { return steps != nil && steps(step) || c.capturer.Chosen(step) }
+		o.Trace = func(step int64, kind string) bool { return asked(step, kind) || c.capturer.Chosen(step) }
 	}
 	o.OnTrace = nil
 	o.OnStepDone = func(d engine.Done) error {
@@ -84,7 +95,8 @@ func (c *captureFlags) attach(dir string, first int64, p *pipeline.Manifest, o *
 	}
 	if steps != nil {
 		o.OnTrace = func(t kernels.Trace) {
-			if steps(t.Step) {
+			if recorded[t.Step] {
+				delete(recorded, t.Step)
 				onTrace(t)
 			}
 		}

@@ -139,6 +139,7 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 	if err != nil {
 		return withCode(exitInput, err)
 	}
+	r.Beside(steps)
 	if err := r.Write(stdout, f.format, style); err != nil {
 		return err
 	}

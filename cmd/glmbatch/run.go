@@ -246,7 +246,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 
 func (r *runFlags) recorderOptions(f *pipeline.Folder, origin int64) pipeline.RecorderOptions {
 	o := f.Recorder
-	_, o.Timeline, _ = r.policy()
+	o.Policy, _ = r.policy()
 	o.Format, o.Origin = r.timelineFormat, origin
 	return o
 }

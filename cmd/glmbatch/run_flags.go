@@ -127,7 +127,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&r.maxSeqs, "max-seqs", 0, "sequences that run at once (default 64)")
 	f.IntVar(&r.kvTokens, "kv-tokens", 0, "tokens in the caches (default 65536, or one context)")
 	heading(f, "Engine")
-	f.StringVar(&r.timeline, "timeline", "auto", "steps to record call by call: off, all, every=N, or auto: the first 100 and then every 50th")
+	f.StringVar(&r.timeline, "timeline", "auto", "steps to record call by call: off, all, every=N, or auto: all of a short job, else of each kind 100 to 200, evenly spread")
 	f.StringVar(&r.timelineFormat, "timeline-format", datasets.Parquet, "format of steps and timeline: parquet or arrow")
 	r.capture.add(f)
 	heading(f, "Timeline and captures")
@@ -216,7 +216,7 @@ func (r *runFlags) check(args []string) error {
 	if r.stopAt, err = deadline(r.deadline, time.Now()); err != nil {
 		errs = append(errs, err)
 	}
-	if _, _, err := r.policy(); err != nil {
+	if _, err := r.policy(); err != nil {
 		errs = append(errs, err)
 	}
 	if _, err := r.capture.options(); err != nil {
@@ -230,19 +230,19 @@ func (r *runFlags) check(args []string) error {
 	return withCode(exitInput, errors.Join(errs...))
 }
 
-// policy returns which steps are recorded; nil: none. on is false without a timeline.
-func (r *runFlags) policy() (steps func(int64) bool, on bool, err error) {
+// policy says which steps are recorded.
+func (r *runFlags) policy() (p pipeline.Policy, err error) {
 	switch n, every := strings.CutPrefix(r.timeline, "every="); {
 	case r.timeline == "off":
-		return nil, false, nil
+		return pipeline.Policy{}, nil
 	case r.timeline == "all":
-		return pipeline.EveryStep, true, nil
+		return pipeline.Policy{Every: 1}, nil
 	case r.timeline == "auto":
-		return pipeline.SomeSteps, true, nil
+		return pipeline.Policy{Sample: true}, nil
 	case every:
 		if k, err := strconv.ParseInt(n, 10, 64); err == nil && k > 0 {
-			return pipeline.EveryNth(k), true, nil
+			return pipeline.Policy{Every: k}, nil
 		}
 	}
-	return nil, false, fmt.Errorf("--timeline %q: it must be off, all, every=N or auto", r.timeline)
+	return p, fmt.Errorf("--timeline %q: it must be off, all, every=N or auto", r.timeline)
 }

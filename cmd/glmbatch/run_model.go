@@ -192,17 +192,13 @@ func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recor
 		return nil, withCode(exitInput, err)
 	}
 	m.rounded = model.Rounding()
-	steps, _, err := r.policy()
-	if err != nil {
-		return nil, err
-	}
 	onTrace := func(t kernels.Trace) {
 		if c := g.Info().Clock; c > 0 {
 			manifest.SetDevice("clock_ns", fmt.Sprint(c)) // it grows
 		}
 		rec.OnTrace(t)
 	}
-	o := engine.Options{Trace: steps, OnTrace: onTrace, OnStep: func(i engine.StepInfo) {
+	o := engine.Options{Trace: rec.Trace(), OnTrace: onTrace, OnStep: func(i engine.StepInfo) {
 		done.Add(int64(i.Tokens))
 		rec.OnStep(i)
 	}}

@@ -49,11 +49,12 @@ type jsonTotals struct {
 type jsonKind struct {
 	Kind string `json:"kind"`
 	jsonTotals
-	WallOf attribute.Stat `json:"wall"`
-	SpanOf attribute.Stat `json:"device_span"`
-	Waits  []jsonWait     `json:"waits,omitempty"`
-	Rows   []jsonRow      `json:"rows,omitempty"`
-	Comm   *jsonComm      `json:"comm,omitempty"`
+	WallOf   attribute.Stat `json:"wall"`
+	SpanOf   attribute.Stat `json:"device_span"`
+	Recorded *Recorded      `json:"recorded,omitempty"`
+	Waits    []jsonWait     `json:"waits,omitempty"`
+	Rows     []jsonRow      `json:"rows,omitempty"`
+	Comm     *jsonComm      `json:"comm,omitempty"`
 }
 
 type jsonRow struct {
@@ -135,7 +136,7 @@ func (r *Report) document() jsonReport {
 	d.jsonTotals = totals(&total, false)
 	for i := range r.Sections {
 		s := &r.Sections[i]
-		k := jsonKind{Kind: s.Kind, jsonTotals: totals(s, true), WallOf: s.WallOf, SpanOf: s.SpanOf}
+		k := jsonKind{Kind: s.Kind, jsonTotals: totals(s, true), WallOf: s.WallOf, SpanOf: s.SpanOf, Recorded: recordedKind(r.Recorded, s.Kind)}
 		for _, w := range s.Waits {
 			k.Waits = append(k.Waits, jsonWait{w.Name, w.NS})
 		}

@@ -46,6 +46,7 @@ type Report struct {
 	Host     []HostPhase         // of all steps that were read and, if those are all, of the time between them
 	Outside  attribute.Outside   // device work of no step, where all steps were asked for
 	Findings []Finding           // the most important first
+	Recorded []Recorded          // how many of a job's steps these are, by kind; nil: of no files
 	Warnings []string
 	Isolated []Isolation // of a replay; nil: nothing was run alone
 }
@@ -163,7 +164,7 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 		return nil, nil, err
 	}
 	r := New(path, a, opt)
-	r.Rows, r.Host, r.Outside = t.Rows, host.sorted(), a.Outside()
+	r.Rows, r.Host, r.Outside, r.Recorded = t.Rows, host.sorted(), a.Outside(), recordedOf(found)
 	r.outside()
 	r.imported(t.Findings)
 	if len(r.Sections) == 0 {

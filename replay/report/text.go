@@ -21,7 +21,7 @@ func (r *Report) text(w io.Writer, style Style) error {
 		s := &r.Sections[i]
 		p.line("")
 		p.line(p.bold(title(s)))
-		p.wrap(subtitle(s), "")
+		p.wrap(r.subtitle(s), "")
 		p.line("")
 		p.table(r.costs(s))
 		if r.By != attribute.ByClass {
@@ -121,14 +121,19 @@ func title(s *attribute.Section) string {
 	return t
 }
 
-func subtitle(s *attribute.Section) string {
+func (r *Report) subtitle(s *attribute.Section) string {
 	t := fmt.Sprintf("wall %s ms a step", ms(mean(s, s.Wall)))
 	if s.Steps > 1 {
-		t += fmt.Sprintf(" (median %s, 95 %% interval %s to %s)", ms(float64(s.WallOf.Median)), ms(float64(s.WallOf.Lo)), ms(float64(s.WallOf.Hi)))
+		t += fmt.Sprintf(" (median %s, 95 %% interval %s to %s%s)", ms(float64(s.WallOf.Median)), ms(float64(s.WallOf.Lo)), ms(float64(s.WallOf.Hi)), r.worst(s))
+	} else if w := r.worst(s); w != "" {
+		t += " (" + strings.TrimPrefix(w, "; ") + ")"
 	}
 	t += fmt.Sprintf("; device span %s ms", ms(mean(s, s.Span)))
 	if s.Comm.Waiting+s.Comm.Transfer > 0 && s.Ranks > 1 && !s.Shared {
 		t += fmt.Sprintf("; in collectives %s ms waiting, %s ms transfer", ms(mean(s, s.Comm.Waiting)), ms(mean(s, s.Comm.Transfer)))
+	}
+	if k := recordedKind(r.Recorded, s.Kind); k != nil {
+		t += k.text()
 	}
 	return t
 }
@@ -269,7 +274,7 @@ func (r *Report) markdown(w io.Writer, _ Style) error {
 		p.line("")
 		p.line("### " + title(s))
 		p.line("")
-		p.line(subtitle(s))
+		p.line(r.subtitle(s))
 		for _, t := range tables {
 			p.line("")
 			if p.err == nil {

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"glmbatch/datasets"
+	"glmbatch/replay/attribute"
 	"glmbatch/replay/timeline"
 )
 
@@ -31,8 +33,14 @@ type StepKind struct {
 	Tokens    int64   `json:"tokens"`    // rows computed
 	Sampled   int64   `json:"sampled"`
 	WallNS    int64   `json:"wall_ns"`
+	MedianNS  int64   `json:"median_ns"`    // wall of one step
+	MaxNS     int64   `json:"max_ns"`       // wall of the longest
+	MaxStep   int64   `json:"max_step"`     // its number
 	PerS      float64 `json:"tokens_per_s"` // while these steps ran
 	SampledS  float64 `json:"sampled_per_s"`
+
+	walls     []int64
+	deviation float64 // of the walls: their standard deviation
 }
 
 // allKinds is the last of a throughput's kinds.
@@ -82,6 +90,7 @@ func ReadSteps(path, kind string, steps *timeline.Steps) (*Throughput, error) {
 		if k == nil || name == allKinds && k.Steps == 0 {
 			continue
 		}
+		k.spread()
 		if seconds := float64(k.WallNS) / 1e9; seconds > 0 {
 			k.PerS, k.SampledS = float64(k.Tokens)/seconds, float64(k.Sampled)/seconds
 		}
@@ -96,6 +105,19 @@ func (k *StepKind) add(s *datasets.Step) {
 	k.Tokens += int64(s.Tokens)
 	k.Sampled += int64(s.Sampled)
 	k.WallNS += s.WallNS
+	if k.walls = append(k.walls, s.WallNS); s.WallNS > k.MaxNS || k.Steps == 1 {
+		k.MaxNS, k.MaxStep = s.WallNS, s.Step
+	}
+}
+
+// spread fills in what the walls are like.
+func (k *StepKind) spread() {
+	k.MedianNS = attribute.MedianOf(k.walls).Median
+	mean, sum := float64(k.WallNS)/float64(max(1, k.Steps)), 0.0
+	for _, w := range k.walls {
+		sum += (float64(w) - mean) * (float64(w) - mean)
+	}
+	k.deviation, k.walls = math.Sqrt(sum/float64(max(1, k.Steps-1))), nil
 }
 
 // of returns the sums of a kind; nil: there are none.
@@ -110,24 +132,24 @@ func (t *Throughput) of(kind string) *StepKind {
 
 // Write writes the throughput in a format of a [Report], but bench.
 func (t *Throughput) Write(w io.Writer, format string, style Style) error {
-	tab := table{head: []string{"steps", "count", "sequences", "ms a step", "tokens/s", "sampled/s", "time"}}
+	tab := table{head: []string{"steps", "count", "sequences", "mean ms", "median ms", "worst ms", "its step", "tokens/s", "sampled/s", "time"}}
 	all := t.of(allKinds)
 	for _, k := range t.Kinds {
 		if k.Kind == allKinds {
 			tab.rule()
 		}
 		n := float64(k.Steps)
-		tab.add(k.Kind, thousands(k.Steps), fmt.Sprintf("%.1f", float64(k.Sequences)/n), ms(float64(k.WallNS)/n), figure(k.PerS), figure(k.SampledS), percent(share(k.WallNS, all.WallNS)))
+		tab.add(k.Kind, thousands(k.Steps), fmt.Sprintf("%.1f", float64(k.Sequences)/n), ms(float64(k.WallNS)/n), ms(float64(k.MedianNS)), ms(float64(k.MaxNS)), fmt.Sprint(k.MaxStep), figure(k.PerS), figure(k.SampledS), percent(share(k.WallNS, all.WallNS)))
 	}
 	switch format {
 	case "json":
 		return writeJSON(w, t)
 	case "csv":
 		c := csv.NewWriter(w)
-		rows := [][]string{{"kind", "steps", "sequences", "tokens", "sampled", "wall_ns", "tokens_per_s", "sampled_per_s"}}
+		rows := [][]string{{"kind", "steps", "sequences", "tokens", "sampled", "wall_ns", "median_ns", "max_ns", "max_step", "tokens_per_s", "sampled_per_s"}}
 		for _, k := range t.Kinds {
 			row := []string{k.Kind}
-			for _, n := range []int64{k.Steps, k.Sequences, k.Tokens, k.Sampled, k.WallNS} {
+			for _, n := range []int64{k.Steps, k.Sequences, k.Tokens, k.Sampled, k.WallNS, k.MedianNS, k.MaxNS, k.MaxStep} {
 				row = append(row, strconv.FormatInt(n, 10))
 			}
 			rows = append(rows, append(row, strconv.FormatFloat(k.PerS, 'f', 3, 64), strconv.FormatFloat(k.SampledS, 'f', 3, 64)))

@@ -180,10 +180,29 @@ func times(a, b int64) (int64, bool) {
 	return c, a == 0 || c/a == b && !(a == -1 && b == math.MinInt64)
 }
 
+// narrow makes integers of 8 and 16 bits what readers take them for: some writers
+// leave other bits in the 32 that a file has for them.
+func narrow(t leafType) conversion {
+	if !t.isShort() {
+		return nil
+	}
+	return func(dst, v []byte) ([]byte, error) { return appendInt(dst, t, t.integer(v)), nil }
+}
+
+func (t leafType) isShort() bool {
+	return t.logical.Class == pages.Integer && t.kind == pages.Int32 && t.logical.Bits < 32
+}
+
 // integer returns an integer of any width and sign; the greatest unsigned ones
 // come out negative.
 func (t leafType) integer(v []byte) int64 {
 	switch {
+	case t.isShort():
+		n, unused := binary.LittleEndian.Uint32(v), 32-t.logical.Bits
+		if t.logical.Unsigned {
+			return int64(n << unused >> unused)
+		}
+		return int64(int32(n<<unused) >> unused)
 	case t.kind == pages.Int64:
 		return int64(binary.LittleEndian.Uint64(v))
 	case t.logical.Unsigned:

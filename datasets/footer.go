@@ -17,8 +17,39 @@ import (
 // footer holds a text of many MiB.
 const maxBound = 1 << 10
 
+// fileMeta is a footer as it is written. The library's own has no place for a field
+// id of 0.
+type fileMeta struct {
+	Version          int32                            `thrift:"1,required"`
+	Schema           thrift.Slice[schemaElement]      `thrift:"2,required"`
+	NumRows          int64                            `thrift:"3,required"`
+	RowGroups        thrift.Slice[format.RowGroup]    `thrift:"4,required"`
+	KeyValueMetadata thrift.Slice[format.KeyValue]    `thrift:"5,optional"`
+	CreatedBy        string                           `thrift:"6,optional"`
+	ColumnOrders     thrift.Slice[format.ColumnOrder] `thrift:"7,optional"`
+}
+
+type schemaElement struct {
+	Type           thrift.Null[format.Type]                `thrift:"1,optional"`
+	TypeLength     thrift.Null[int32]                      `thrift:"2,optional"`
+	RepetitionType thrift.Null[format.FieldRepetitionType] `thrift:"3,optional"`
+	Name           string                                  `thrift:"4,required"`
+	NumChildren    thrift.Null[int32]                      `thrift:"5,optional"`
+	ConvertedType  thrift.Null[deprecated.ConvertedType]   `thrift:"6,optional"`
+	Scale          thrift.Null[int32]                      `thrift:"7,optional"`
+	Precision      thrift.Null[int32]                      `thrift:"8,optional"`
+	FieldID        thrift.Null[int32]                      `thrift:"9,optional"`
+	LogicalType    format.LogicalType                      `thrift:"10,optional"`
+}
+
+// ownElement is an element of the library's schema, which has no field ids.
+func ownElement(e format.SchemaElement) schemaElement {
+	return schemaElement{Type: e.Type, TypeLength: e.TypeLength, RepetitionType: e.RepetitionType, Name: e.Name, NumChildren: e.NumChildren,
+		ConvertedType: e.ConvertedType, Scale: e.Scale, Precision: e.Precision, LogicalType: e.LogicalType}
+}
+
 // rewriteFooter writes the footer of a complete file again, as meta.
-func rewriteFooter(a *Aside, meta *format.FileMetaData) error {
+func rewriteFooter(a *Aside, meta *fileMeta) error {
 	if err := a.buf.Flush(); err != nil {
 		return err
 	}
@@ -46,14 +77,17 @@ func rewriteFooter(a *Aside, meta *format.FileMetaData) error {
 	return err
 }
 
-// footer puts into the library's footer what the library does not know: the
-// schema of the input as its file has it, and bounds by what values mean.
-func (p *Part) footer(meta *format.FileMetaData) {
-	all := p.o.root.elements(nil)
-	for i, n := range all[1:] { // the root stays the library's
-		if n.ours == nil {
-			meta.Schema[i+1] = n.element(meta.Schema[i+1])
+// footer is the library's footer with what the library does not know: the schema of
+// the input as its file has it, and bounds by what values mean.
+func (p *Part) footer(meta *format.FileMetaData) *fileMeta {
+	own := &fileMeta{Version: meta.Version, NumRows: meta.NumRows, RowGroups: meta.RowGroups, KeyValueMetadata: meta.KeyValueMetadata,
+		CreatedBy: meta.CreatedBy, ColumnOrders: meta.ColumnOrders}
+	for i, n := range p.o.root.elements(nil) {
+		e := ownElement(meta.Schema[i])
+		if i > 0 && n.ours == nil { // the root stays the library's
+			e = n.element(e)
 		}
+		own.Schema = append(own.Schema, e)
 	}
 	for g := range meta.RowGroups {
 		columns := meta.RowGroups[g].Columns
@@ -70,6 +104,7 @@ func (p *Part) footer(meta *format.FileMetaData) {
 			}
 		}
 	}
+	return own
 }
 
 // elements lists a tree's nodes as footers do.
@@ -83,10 +118,10 @@ func (n *node) elements(all []*node) []*node {
 
 // element returns a node of an input as its file describes it. physical is what
 // the library makes of it.
-func (n *node) element(physical format.SchemaElement) format.SchemaElement {
+func (n *node) element(physical schemaElement) schemaElement {
 	e := physical
 	if n.elem != nil {
-		known := format.SchemaElement{}
+		known := schemaElement{}
 		err := guard(func() error { return thrift.Unmarshal(new(thrift.CompactProtocol), n.elem.Raw, &known) })
 		if err == nil {
 			e = known
@@ -104,7 +139,7 @@ func (n *node) element(physical format.SchemaElement) format.SchemaElement {
 }
 
 // annotate writes the annotations of a type that several files' types made.
-func (t leafType) annotate(e *format.SchemaElement) {
+func (t leafType) annotate(e *schemaElement) {
 	l := t.logical
 	units := [...]format.TimeUnit{{}, {}, {Value: &format.MilliSeconds{}}, {Value: &format.MicroSeconds{}}, {Value: &format.NanoSeconds{}}}
 	converted := func(c deprecated.ConvertedType) { e.ConvertedType = thrift.New(c) }

@@ -228,6 +228,7 @@ func (p *placer) node(f, t *node, levels []uint8) error {
 		from := feed{leaf: f.first, levels: append(levels, t.maxDef)}
 		switch {
 		case f.typ == t.typ:
+			from.convert = narrow(f.typ)
 		case canWiden(f.typ, t.typ), p.loose && !f.nulls && !f.isNull():
 			from.convert = converter(f.typ, t.typ)
 		default: // it has nulls alone: merge saw to that
@@ -260,9 +261,12 @@ func (p *placer) node(f, t *node, levels []uint8) error {
 
 // element places a repeated field that is a list's element itself.
 func (p *placer) element(f, t *node, levels []uint8) error {
-	as := *f
-	as.rep = required
-	return p.node(&as, t, levels)
+	one, same := *f, *t
+	one.rep = required
+	if t.rep == repeated { // in the table too
+		same.rep = required
+	}
+	return p.node(&one, &same, levels)
 }
 
 func canWiden(from, to leafType) bool {

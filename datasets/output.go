@@ -339,9 +339,7 @@ func (p *Part) Close() error {
 		err = guard(p.w.Close)
 	}
 	if err == nil {
-		meta := p.w.File().Metadata()
-		p.footer(meta)
-		err = rewriteFooter(p.file, meta)
+		err = rewriteFooter(p.file, p.footer(p.w.File().Metadata()))
 	}
 	if err != nil {
 		p.Abort()

@@ -50,6 +50,12 @@ func withFooter(t *testing.T, data []byte, change func(*format.FileMetaData)) []
 	t.Helper()
 	meta := footerOf(t, data)
 	change(meta)
+	return withFooterBytes(t, data, meta)
+}
+
+// withFooterBytes is a file with another footer.
+func withFooterBytes(t *testing.T, data []byte, meta any) []byte {
+	t.Helper()
 	footer, err := thrift.Marshal(new(thrift.CompactProtocol), meta)
 	if err != nil {
 		t.Fatal(err)

@@ -266,6 +266,7 @@ def statistics(path, columns):
 
 def bounds(table):
     """The statistics that a table's leaves should have: least, greatest, nulls."""
+    table = table.select([f.name for f in table.schema if not pa.types.is_null(f.type)])
     path = os.path.join(WORK, "bounds.parquet")
     pq.write_table(table, path, row_group_size=50_000, use_dictionary=False)
     return statistics(path, table.column_names)
@@ -280,6 +281,8 @@ def compare(source, out, table):
         a, b = before[name], after[name]
         if a.type != b.type and not table:
             return f"{name} is {b.type}, want {a.type}"
+        if a.type == b.type and a.equals(b):
+            continue  # Python has no dates beyond the year 9999
         if raw(a) != raw(b):
             for i, (x, y) in enumerate(zip(raw(a), raw(b))):
                 if x != y:
@@ -339,6 +342,11 @@ def duckdb_union(folder):
 
 SPARK = []
 ADDED = "truncated_tokens"  # what the pass adds
+JUDGES = {
+    "pyarrow": read,
+    "duckdb": lambda p: duckdb.sql(f"FROM '{p}'").fetchall(),
+    "polars": pl.read_parquet,
+}
 READERS = {
     "duckdb": lambda p: duckdb_rows(duckdb.sql(f"FROM '{p}'")),
     "polars": lambda p: str(pl.read_parquet(p).drop(ADDED, strict=False).to_dicts()),
@@ -419,19 +427,23 @@ def main():
         count[writer, "tried"] += 1
         if name in refused:
             kind, why = refused[name]
-            by = quiet(lambda: read(path) and "")
-            if by and writer == "given":
-                count[writer, "refused by pyarrow too"] += 1
+            by = [n for n, f in JUDGES.items() if writer == "given" and quiet(lambda: f(path) and "")]
+            if by:
+                count[writer, "refused"] += 1
+                print(f"refused here and by {', '.join(by)}: {name}: {kind}: {why.split(': ', 1)[-1][:150]}")
             else:
                 count[writer, "refused"] += 1
                 problems.append(f"REFUSED {name}: {kind}: {why}")
             continue
         out = os.path.join(OUT, name.removesuffix("s") if table else name)
         problem = quiet(compare, path, out, table)
-        if not problem and not table and writer != "given":
+        if not problem and not table:
             problem = quiet(compare_filters, path, out) or quiet(others, path, out)
         if problem and writer == "given" and quiet(lambda: read(path) and ""):
-            count[writer, "not read by pyarrow"] += 1
+            problem = quiet(others, path, out)
+            count[writer, "not read by pyarrow, " + ("OTHER" if problem else "equal in the rest")] += 1
+            if problem:
+                problems.append(f"OTHER {name}: {problem}")
         elif problem:
             count[writer, "other"] += 1
             problems.append(f"OTHER {name}: {problem}")
@@ -445,7 +457,7 @@ def main():
         print(f"not written: {name}: {why}")
     for p in problems:
         print(p)
-    failed = sum(1 for p in problems if " given " not in p)
+    failed = len(problems)
     print(f"{sum(n for (w, k), n in count.items() if k == 'equal' and w != 'given')} passed, {failed} failed")
     sys.exit(1 if failed else 0)
 

@@ -118,12 +118,10 @@ func (c *Column) open() error {
 				return err
 			}
 		case dataPage, dataPageV2:
-			if h.values > c.left {
-				return damaged("pages have %d values more than the column", h.values-c.left)
-			}
-			c.left -= h.values
-			c.values = int(h.values)
-			if h.values > 0 {
+			// Values that a page has beyond the column's are not read, as others do.
+			c.values = int(min(h.values, c.left))
+			c.left -= int64(c.values)
+			if c.values > 0 {
 				return c.openData(&h, at)
 			}
 			if _, err := c.raw(&h, at); err != nil || c.left == 0 {
@@ -206,10 +204,10 @@ func (c *Column) openData(h *header, at int64) error {
 		c.def = levels{most: c.leaf.MaxDef, runs: newHybrid(b[:h.defLen], levelWidth(c.leaf.MaxDef))}
 		b = b[h.defLen:]
 	} else {
-		if c.rep, b, err = newLevels(b, c.leaf.MaxRep, h.repEnc, c.values); err != nil {
+		if c.rep, b, err = newLevels(b, c.leaf.MaxRep, h.repEnc, int(h.values)); err != nil {
 			return err
 		}
-		if c.def, b, err = newLevels(b, c.leaf.MaxDef, h.defEnc, c.values); err != nil {
+		if c.def, b, err = newLevels(b, c.leaf.MaxDef, h.defEnc, int(h.values)); err != nil {
 			return err
 		}
 	}

@@ -253,7 +253,7 @@ func TestCrafted(t *testing.T) {
 		"unknown encoding":  {craft{kind: Int32, rows: 1, pages: []craftPage{{values: 1, encoding: 42, body: ints(1)}}}, "", "not supported: encoding 42"},
 		"values end early":  {craft{kind: Int32, rows: 2, pages: []craftPage{{values: 2, body: ints(1)}}}, "", "damaged: values end early"},
 		"pages end early":   {craft{kind: Int32, rows: 2, pages: []craftPage{{values: 1, body: ints(1)}}}, "1", "damaged"},
-		"more than it says": {craft{kind: Int32, rows: 1, pages: []craftPage{{values: 2, body: ints(1, 2)}}}, "", "damaged: pages have 1 values more"},
+		"more than it says": {craft{kind: Int32, rows: 1, pages: []craftPage{{values: 2, body: ints(1, 2)}}}, "1", ""},
 	} {
 		got, err := c.f.values()
 		switch {

@@ -77,6 +77,51 @@ func (t *tally) row(r *row) {
 	}
 }
 
+// saved adds a complete row of the journal.
+func (t *tally) saved(of []*saved) {
+	t.Rows++
+	if of[0].cut > 0 {
+		t.Truncated++
+	}
+	for _, s := range of {
+		t.Samples++
+		t.PromptTokens += int64(s.given)
+		t.CompletionTokens += int64(len(s.tokens))
+		if s.kind != savedSample {
+			t.Errors++
+			if t.Codes == nil {
+				t.Codes = map[string]int64{}
+			}
+			t.Codes[s.code]++
+		}
+	}
+}
+
+// subtract is the reverse of add, without groups.
+func (t *tally) subtract(o *tally) {
+	t.Rows -= o.Rows
+	t.Samples -= o.Samples
+	t.Errors -= o.Errors
+	t.Truncated -= o.Truncated
+	t.PromptTokens -= o.PromptTokens
+	t.CompletionTokens -= o.CompletionTokens
+	for code, n := range o.Codes {
+		if t.Codes == nil {
+			t.Codes = map[string]int64{}
+		}
+		t.Codes[code] -= n
+		if t.Codes[code] == 0 {
+			delete(t.Codes, code)
+		}
+	}
+}
+
+// counts are a manifest's of rows that are all saved.
+func (t *tally) counts(inputRows int64) ManifestCounts {
+	return ManifestCounts{InputRows: inputRows, Rows: t.Rows, Samples: t.Samples, Errors: t.Errors, Truncated: t.Truncated,
+		PromptTokens: t.PromptTokens, CompletionTokens: t.CompletionTokens, Checked: t.Checked, Correct: t.Correct, Codes: t.Codes, Groups: t.Groups}
+}
+
 func (t *tally) add(o *tally) {
 	t.Rows += o.Rows
 	t.Samples += o.Samples
@@ -118,7 +163,9 @@ func (c *Counts) add(t *tally) {
 		c.codes = map[string]int64{}
 	}
 	for code, n := range t.Codes {
-		c.codes[code] += n
+		if c.codes[code] += n; c.codes[code] == 0 {
+			delete(c.codes, code)
+		}
 	}
 }
 

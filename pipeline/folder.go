@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -120,13 +119,29 @@ func OpenFolder(dir string, m *Manifest, o FolderOptions) (_ *Folder, err error)
 // open says in the manifest that the job runs, by which the folder is known as ours, and
 // opens the journal.
 func (f *Folder) open() (err error) {
-	if err = f.manifest.write(f.Dir); err != nil {
-		return fmt.Errorf("%w: %w", ErrOutput, err)
+	if !f.Resumed {
+		f.manifest.Counts.InputRows = f.manifest.ToRow - f.first
+		if err = f.manifest.write(f.Dir); err != nil {
+			return fmt.Errorf("%w: %w", ErrOutput, err)
+		}
 	}
-	if f.saved, err = recoverJournal(f.Dir, f.manifest.RunID, f.NextRow); err != nil {
-		return fmt.Errorf("%w: %w", ErrOutput, err)
+	if f.saved, err = recoverJournal(f.Dir, f.manifest.RunID, f.NextRow); err != nil || !f.Resumed {
+		return errorsOf(ErrOutput, err)
 	}
-	return nil
+	var has tally
+	has.add(&f.tally)
+	has.add(&f.saved.tally)
+	f.manifest.Counts = has.counts(f.manifest.ToRow - f.first)
+	f.manifest.Engine = ManifestEngine{f.Recorder.FirstStep, f.Recorder.Preempted}
+	return errorsOf(ErrOutput, f.manifest.write(f.Dir))
+}
+
+// errorsOf is err as one of a kind; nil stays nil.
+func errorsOf(kind, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", kind, err)
 }
 
 // removeUnfinished removes what a crash left of the folder's own files.
@@ -166,7 +181,7 @@ func (f *Folder) begin() error {
 func (f *Folder) Done() int64 {
 	n := f.NextRow - f.first
 	if f.saved != nil {
-		n += f.saved.rows
+		n += f.saved.tally.Rows
 	}
 	return n
 }
@@ -295,6 +310,11 @@ func (f *Folder) outputs() error {
 	if err != nil {
 		return err
 	}
+	return f.follow(names)
+}
+
+// follow reads the metadata of parts.
+func (f *Folder) follow(names []string) error {
 	for i, name := range names {
 		path := filepath.Join(f.Dir, outputsDir, name)
 		meta, _, err := datasets.Metadata(path)
@@ -368,26 +388,30 @@ func (f *Folder) records() error {
 
 // parts lists the finished files of a folder, and removes unfinished ones.
 func parts(dir string) ([]string, error) {
+	names, unfinished, err := listParts(dir)
+	for _, name := range unfinished {
+		if err == nil {
+			err = os.Remove(filepath.Join(dir, name))
+		}
+	}
+	return names, err
+}
+
+// listParts lists the finished files of a folder, in order, and the unfinished ones.
+func listParts(dir string) (names, unfinished []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, e := range entries {
+	for _, e := range entries { // sorted by name
 		switch name := e.Name(); {
 		case strings.HasPrefix(name, ".") && strings.HasSuffix(name, ".tmp"):
-			if err := os.Remove(filepath.Join(dir, name)); err != nil {
-				return nil, err
-			}
+			unfinished = append(unfinished, name)
 		case strings.HasPrefix(name, "part-"):
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	return names, unfinished, err
 }
 
 // report writes how far the job is.

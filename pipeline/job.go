@@ -94,6 +94,7 @@ func (j *Job) run(ctx context.Context) error {
 	k := j.keeper(prep, clock)
 	j.Counts.Rows.Store(j.Folder.Done())
 	j.Counts.add(&j.Folder.tally)
+	j.Counts.add(&saved.tally)
 
 	rows, readErr := reading(reads, j.Plan.in, j.Folder.NextRow, j.Plan.To, prep, saved.has, clock)
 	done, dead, written := make(chan finished, 4), make(chan struct{}), make(chan error, 1)

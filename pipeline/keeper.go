@@ -41,6 +41,7 @@ type keeper struct {
 	saved   *recovery
 	count   *Counts
 	clock   *hostClock
+	undone  map[int64]bool // rows of earlier runs that are not counted as theirs any more
 
 	whole atomic.Bool // nothing more is missing when done is closed
 	ring  []*row      // finished rows, from sink.at on, by index modulo its length
@@ -64,8 +65,13 @@ func (k *keeper) take(f finished) error {
 		if err != nil {
 			return err
 		}
+		if err := k.undo(r.record.Index); err != nil {
+			return err
+		}
 		k.count.Rows.Add(1)
-		t := k.tally(r)
+		var t tally
+		t.row(r)
+		k.count.add(&t)
 		k.count.RunRows.Add(1)
 		k.count.RunPrompt.Add(t.PromptTokens)
 		k.count.RunCompletion.Add(t.CompletionTokens)
@@ -91,9 +97,10 @@ func (k *keeper) saveSample(s *sample) error {
 }
 
 func (k *keeper) appendSample(s *sample, before int64) (int64, error) {
-	k.rec = saved{kind: savedSample, identity: s.row.identity, before: before, index: s.index, of: s.row.params.N,
+	r := s.row
+	k.rec = saved{kind: savedSample, identity: r.identity, before: before, given: r.given(), cut: r.cut, index: s.index, of: r.params.N,
 		reason: s.reason, tokens: s.tokens, chosen: s.chosen, top: s.top}
-	return k.append(s.row.record.Index)
+	return k.append(r.record.Index)
 }
 
 // saveRow appends what the journal has not of a row, and returns its place.
@@ -106,9 +113,11 @@ func (k *keeper) saveRow(r *row) (place int64, err error) {
 	}
 	switch {
 	case r.err != nil && r.identity == 0:
-		return noPlace, nil
+		k.rec = saved{kind: savedBad, cut: r.cut, code: r.err.code}
+		_, err := k.append(row)
+		return noPlace, err
 	case r.err != nil:
-		k.rec = saved{kind: savedError, identity: r.identity, code: r.err.code, text: r.err.text}
+		k.rec = saved{kind: savedError, identity: r.identity, given: r.given(), cut: r.cut, code: r.err.code, text: r.err.text}
 		return k.append(row)
 	case len(r.samples) == 0:
 		return 0, fmt.Errorf("row %d has neither a response nor an error", row)
@@ -123,10 +132,26 @@ func (k *keeper) append(row int64) (int64, error) {
 	return k.journal.Append(row, k.buf)
 }
 
-func (k *keeper) tally(r *row) (t tally) {
-	t.row(r)
+// undo takes a row out of the counts that an earlier run finished as another request.
+func (k *keeper) undo(row int64) error {
+	if k.saved.done.get(row) == 0 || k.undone[row] {
+		return nil
+	}
+	if k.undone == nil {
+		k.undone = map[int64]bool{}
+	}
+	k.undone[row] = true
+	var t tally
+	place := k.saved.places.get(row)
+	if place == noPlace { // it could not be run, and now it can
+		return fmt.Errorf("row %d: %w", row, errChanged)
+	}
+	if err := k.saved.forget(place, &t); err != nil {
+		return err
+	}
+	k.count.Rows.Add(-1)
 	k.count.add(&t)
-	return t
+	return nil
 }
 
 // hold keeps a row until its turn, in memory if there is room.
@@ -179,17 +204,15 @@ func (k *keeper) catchUp(n int) error {
 		if err != nil {
 			return err
 		}
-		k.saved.places.set(at, 0)
 		if r == nil {
-			if k.saved.done.get(at) == 0 { // this run had it
+			if k.saved.done.get(at) == 0 || k.undone[at] { // this run had it
 				return fmt.Errorf("row %d: %w", at, errChanged)
 			}
-			k.count.Rows.Add(-1) // it was another request: the row is run again
-			return nil
+			err := k.undo(at) // it was another request: the row is run again
+			k.saved.places.set(at, 0)
+			return err
 		}
-		if k.saved.done.get(at) == int64(r.identity) && r.identity != 0 { // of an earlier run
-			k.tally(r)
-		}
+		k.saved.places.set(at, 0)
 		if err := k.write(r); err != nil {
 			return err
 		}

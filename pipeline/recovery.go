@@ -13,7 +13,8 @@ type recovery struct {
 	found   journal.Found
 	places  rowPlaces             // of complete rows: the position of their last record
 	done    rowPlaces             // of complete rows: their identity. It does not change any more
-	rows    int64                 // complete rows
+	tally   tally                 // of complete rows, but for what answers are compared with
+	twice   []int64               // places of rows that are complete again, as another request
 	partial map[int64]*partialRow // rows of which samples are missing
 	samples map[int64][]*saved    // of them, what is there
 }
@@ -25,31 +26,54 @@ type partialRow struct {
 	indexes  map[int]bool // nil: nobody asks
 }
 
-// recover opens the journal of a folder. Rows before from are in parts.
+// recoverJournal opens the journal of a folder. Rows before from are in parts.
 func recoverJournal(dir, runID string, from int64) (*recovery, error) {
-	r := &recovery{partial: map[int64]*partialRow{}, samples: map[int64][]*saved{}}
+	r := newRecovery()
 	var err error
-	r.journal, r.found, err = journal.Open(filepath.Join(dir, JournalDir), runID, journal.Options{}, func(rec journal.Record) error {
+	r.journal, r.found, err = journal.Open(filepath.Join(dir, JournalDir), runID, journal.Options{}, r.take(from))
+	for _, at := range r.twice {
+		if err == nil {
+			err = r.forget(at, &r.tally)
+		}
+	}
+	r.twice = nil
+	return r, err
+}
+
+// lookJournal is what the journal of a folder has, which another process may be writing.
+func lookJournal(dir, runID string, from int64) (*recovery, error) {
+	r := newRecovery()
+	return r, journal.Look(filepath.Join(dir, JournalDir), runID, r.take(from))
+}
+
+func newRecovery() *recovery {
+	return &recovery{partial: map[int64]*partialRow{}, samples: map[int64][]*saved{}}
+}
+
+// take returns what takes the journal's records.
+func (r *recovery) take(from int64) func(journal.Record) error {
+	return func(rec journal.Record) error {
 		if rec.Key < from {
 			return nil
 		}
 		s, err := parseSaved(rec.Data)
-		if err != nil {
-			return err
+		if err == nil {
+			r.add(rec.Key, rec.At, s)
 		}
-		r.add(rec.Key, rec.At, s)
-		return nil
-	})
-	return r, err
+		return err
+	}
 }
 
 func (r *recovery) add(row, at int64, s *saved) {
 	p := r.partial[row]
-	if s.kind == savedError || s.of == 1 {
+	if s.kind != savedSample || s.of == 1 {
 		if p != nil {
 			r.drop(row)
 		}
-		r.complete(row, at, s.identity)
+		if s.kind == savedBad {
+			at, s.identity = noPlace, badIdentity
+		}
+		r.complete(row, at, s.identity, []*saved{s})
 		return
 	}
 	if p == nil || p.identity != s.identity {
@@ -62,17 +86,43 @@ func (r *recovery) add(row, at int64, s *saved) {
 		r.samples[row] = append(r.samples[row], s)
 	}
 	if len(p.indexes) == s.of {
+		all := r.samples[row]
 		r.drop(row)
-		r.complete(row, at, s.identity)
+		r.complete(row, at, s.identity, all)
 	}
 }
 
-func (r *recovery) complete(row, at int64, identity uint64) {
-	if r.places.get(row) == 0 {
-		r.rows++
+func (r *recovery) complete(row, at int64, identity uint64, of []*saved) {
+	if old := r.places.get(row); old > 0 {
+		r.twice = append(r.twice, old)
 	}
+	r.tally.saved(of)
 	r.places.set(row, at)
 	r.done.set(row, int64(identity))
+}
+
+// forget takes a row whose last record is at a place out of t.
+func (r *recovery) forget(place int64, t *tally) error {
+	var all []*saved
+	for at := place; at > 0; {
+		data, err := r.journal.Read(at)
+		if err != nil {
+			return err
+		}
+		s, err := parseSaved(data)
+		if err != nil {
+			return err
+		}
+		if at = s.before; len(all) == 0 || s.identity == all[0].identity {
+			all = append(all, s)
+		}
+	}
+	if len(all) > 0 {
+		var was tally
+		was.saved(all)
+		t.subtract(&was)
+	}
+	return nil
 }
 
 func (r *recovery) drop(row int64) {
@@ -82,7 +132,11 @@ func (r *recovery) drop(row int64) {
 
 // has reports whether a row that was prepared is complete in the journal.
 func (r *recovery) has(w *row) bool {
-	return w.identity != 0 && r.done.get(w.record.Index) == int64(w.identity)
+	identity := w.identity
+	if identity == 0 {
+		identity = badIdentity
+	}
+	return r.done.get(w.record.Index) == int64(identity)
 }
 
 // syncEvery is how often the journal is flushed and synced: what a crash costs is

@@ -17,14 +17,20 @@ import (
 // the position of the row's record before, 0 if there is none.
 const (
 	savedSample = 's'
-	savedError  = 'e'
+	savedError  = 'e' // of a row that was run
+	savedBad    = 'b' // of a row that cannot be run: the input says why
 )
+
+// badIdentity is that of rows that cannot be run, where one is needed: no request has it.
+const badIdentity = 2
 
 // saved is a record of the journal: a finished sample, or why a row has none.
 type saved struct {
 	kind     byte
 	identity uint64 // of the row's request, see [row]
 	before   int64  // position of the row's record before; 0: none
+	given    int    // tokens of the prompt, see [row.given]
+	cut      int    // tokens cut from it
 	index    int    // of the sample
 	of       int    // samples of the row
 	reason   engine.Reason
@@ -42,7 +48,9 @@ func (s *saved) append(b []byte) []byte {
 	b = append(b, s.kind)
 	b = binary.LittleEndian.AppendUint64(b, s.identity)
 	b = binary.AppendUvarint(b, uint64(s.before))
-	if s.kind == savedError {
+	b = binary.AppendUvarint(b, uint64(s.given))
+	b = binary.AppendUvarint(b, uint64(s.cut))
+	if s.kind != savedSample {
 		b = appendText(b, s.code)
 		return appendText(b, s.text)
 	}
@@ -83,9 +91,9 @@ func appendText(b []byte, s string) []byte {
 // parseSaved is the reverse of append. What it returns shares nothing with b.
 func parseSaved(b []byte) (*saved, error) {
 	p := parser{b: b}
-	s := &saved{kind: p.byte(), identity: p.uint64(), before: int64(p.uvarint())}
+	s := &saved{kind: p.byte(), identity: p.uint64(), before: int64(p.uvarint()), given: int(p.uvarint()), cut: int(p.uvarint())}
 	switch s.kind {
-	case savedError:
+	case savedError, savedBad:
 		s.code, s.text = p.text(), p.text()
 	case savedSample:
 		s.index, s.of, s.reason = int(p.uvarint()), int(p.uvarint()), engine.Reason(p.text())
@@ -104,7 +112,7 @@ func parseSaved(b []byte) (*saved, error) {
 	default:
 		p.bad = true
 	}
-	if p.bad || len(p.b) > 0 || s.before < 0 {
+	if p.bad || len(p.b) > 0 || s.before < 0 || s.given < 0 || s.cut < 0 {
 		return nil, errSaved
 	}
 	return s, nil

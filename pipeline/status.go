@@ -24,22 +24,32 @@ const silence = time.Minute
 
 // Status is how far the job of a folder is. Reading it disturbs no run.
 type Status struct {
-	Dir     string          `json:"dir"`
-	Shard   string          `json:"shard,omitempty"` // i/N
-	State   string          `json:"state"`           // a manifest's status, killed, silent, or missing
-	Holder  string          `json:"holder,omitempty"`
-	RunID   string          `json:"run_id,omitempty"`
-	Started time.Time       `json:"started,omitzero"`
-	Updated time.Time       `json:"updated,omitzero"`
-	Runs    int             `json:"runs"`
-	Counts  ManifestCounts  `json:"counts"`
-	Engine  ManifestEngine  `json:"engine"`
-	Error   string          `json:"error,omitempty"`
-	Rate    float64         `json:"tokens_per_second"` // through the model, over the last steps; 0: unknown
-	Window  float64         `json:"rate_seconds"`      // that the rate is over
-	Left    float64         `json:"seconds_left"`      // estimated from rows like those done; 0: unknown or none
-	Steps   []datasets.Step `json:"-"`                 // the last
-	Shards  []Status        `json:"shards,omitempty"`
+	Dir     string         `json:"dir"`
+	Shard   string         `json:"shard,omitempty"` // i/N
+	State   string         `json:"state"`           // a manifest's status, killed, silent, or missing
+	Holder  string         `json:"holder,omitempty"`
+	RunID   string         `json:"run_id,omitempty"`
+	Started time.Time      `json:"started,omitzero"`
+	Updated time.Time      `json:"updated,omitzero"`
+	Runs    int            `json:"runs"`
+	Counts  ManifestCounts `json:"counts"`
+	Engine  ManifestEngine `json:"engine"`
+	Error   string         `json:"error,omitempty"`
+	Rate    float64        `json:"tokens_per_second"` // through the model, over the last steps; 0: unknown
+	Window  float64        `json:"rate_seconds"`      // that the rate is over
+	Left    float64        `json:"seconds_left"`      // estimated from rows like those done; 0: unknown or none
+	Steps   []StatusStep   `json:"steps,omitempty"`   // the last
+	Shards  []Status       `json:"shards,omitempty"`
+}
+
+// StatusStep is one of the last steps.
+type StatusStep struct {
+	Step      int64  `json:"step"`
+	Kind      string `json:"kind"`
+	Sequences int32  `json:"sequences"`
+	Tokens    int32  `json:"tokens"`
+	StartNS   int64  `json:"start_ns"`
+	WallNS    int64  `json:"wall_ns"`
 }
 
 // statusMissing is a shard that has not begun.
@@ -117,17 +127,63 @@ func (s *Status) fill(m *Manifest, now time.Time) error {
 	if s.State == StatusRunning {
 		s.State, s.Holder = running(s.Dir, m.Updated, now)
 	}
-	if s.Counts.InputRows == 0 { // nothing was saved yet
-		s.Counts.InputRows = m.ToRow - m.FromRow
-	}
-	if _, err := os.Stat(filepath.Join(s.Dir, successFile)); s.State == StatusComplete && err != nil {
-		s.State = StatusKilled // before its last word
+	if s.State == StatusComplete {
+		if _, err := os.Stat(filepath.Join(s.Dir, successFile)); err != nil {
+			s.State = StatusKilled // before its last word
+		}
+	} else if err := s.count(m); err != nil && s.Error == "" {
+		s.Error = oneLine(err)
 	}
 	if err := s.lastSteps(); err != nil {
 		return err
 	}
 	s.estimate()
 	return nil
+}
+
+// count counts what parts and journal have, of which the manifest only says what was
+// there some seconds ago: a killed job has said nothing of the rest.
+func (s *Status) count(m *Manifest) error {
+	has, err := savedIn(s.Dir, m)
+	if err != nil {
+		return err
+	}
+	c := has.counts(m.ToRow - m.FromRow)
+	if c.Rows < s.Counts.Rows { // it has written files since they were looked at
+		return nil
+	}
+	if c.Checked < s.Counts.Checked {
+		c.Checked, c.Correct, c.Groups = s.Counts.Checked, s.Counts.Correct, s.Counts.Groups
+	}
+	s.Counts = c
+	return nil
+}
+
+// savedIn counts the rows that a folder has, which a job may be writing.
+func savedIn(dir string, m *Manifest) (t tally, err error) {
+	next := int64(-1)
+	for tries := 0; ; tries++ {
+		f := &Folder{Dir: dir, NextRow: m.FromRow, manifest: m}
+		names, _, err := listParts(filepath.Join(dir, outputsDir))
+		if err == nil {
+			err = f.follow(names)
+		}
+		if errors.Is(err, os.ErrNotExist) && tries < 100 { // one was replaced
+			continue
+		}
+		if err != nil {
+			return t, err
+		}
+		if f.NextRow == next { // what is in no part now was in none when the journal was read
+			t.add(&f.tally)
+			return t, nil
+		}
+		j, err := lookJournal(dir, m.RunID, f.NextRow)
+		if err != nil {
+			return t, err
+		}
+		t, next = j.tally, f.NextRow
+	}
 }
 
 // running says whether a job whose manifest says that it runs does, and who has it.
@@ -174,7 +230,9 @@ func (s *Status) lastSteps() error {
 	slices.Sort(names)
 	for _, name := range names[max(0, len(names)-statusFiles):] {
 		err := datasets.Read(filepath.Join(dir, name), func(rows []datasets.Step) error {
-			s.Steps = append(s.Steps, rows...)
+			for _, r := range rows {
+				s.Steps = append(s.Steps, StatusStep{r.Step, r.Kind, r.Sequences, r.Tokens, r.StartNS, r.WallNS})
+			}
 			if n := len(s.Steps) - statusSteps; n > 0 {
 				s.Steps = slices.Delete(s.Steps, 0, n)
 			}

@@ -43,6 +43,11 @@ missing: a shard that has not begun.
 				return withCode(exitInput, err)
 			}
 			if format == "json" {
+				s.Steps = s.Steps[max(0, len(s.Steps)-steps):]
+				for i := range s.Shards {
+					one := &s.Shards[i]
+					one.Steps = one.Steps[max(0, len(one.Steps)-steps):]
+				}
 				e := json.NewEncoder(c.OutOrStdout())
 				e.SetIndent("", "  ")
 				return e.Encode(s)

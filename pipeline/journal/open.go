@@ -15,7 +15,7 @@ import (
 )
 
 // magic begins each file; its last letter is the format's version.
-const magic = "glmbj\r\n1"
+const magic = "glmbj\r\n2"
 
 const (
 	namePrefix = "records-"
@@ -93,47 +93,81 @@ func list(dir string) ([]int64, error) {
 // is removed.
 func (j *Journal) scan(first int64, found *Found, each func(Record) error) error {
 	f := &file{path: filepath.Join(j.dir, fileName(first)), first: first, top: -1}
-	in, err := os.Open(f.path)
+	size, ours, err := f.read(j.owner, func(r Record) error {
+		found.Records++
+		return each(r)
+	}, first >= j.at)
 	if err != nil {
 		return err
+	}
+	if !ours { // or it would overlap the one before
+		found.Torn += size
+		return os.Remove(f.path)
+	}
+	found.Torn += size - f.size
+	j.files = append(j.files, f)
+	j.at = first + f.size
+	return nil
+}
+
+// read calls each with the records of a file of ours and sets its size up to the first
+// that is not whole, and its top key. It returns the file's size on disk.
+func (f *file) read(owner string, each func(Record) error, wanted bool) (size int64, ours bool, err error) {
+	in, err := os.Open(f.path)
+	if err != nil {
+		return 0, false, err
 	}
 	defer in.Close()
 	info, err := in.Stat()
 	if err != nil {
-		return err
+		return 0, false, err
 	}
-	s := &scanner{in: bufio.NewReaderSize(in, 1<<20), left: info.Size()}
-	ours := s.magic()
-	if ours {
-		_, data, ok, err := s.next()
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.path, err)
-		}
-		ours = ok && string(data) == j.owner
+	size = info.Size()
+	s := &scanner{in: bufio.NewReaderSize(in, 1<<20), left: size}
+	if !wanted || !s.magic() {
+		return size, false, nil
 	}
-	if !ours || first < j.at { // it would overlap the one before
-		found.Torn += info.Size()
-		return os.Remove(f.path)
+	_, data, ok, err := s.next()
+	if err != nil || !ok || string(data) != owner {
+		return size, false, f.wrap(err)
 	}
 	f.size = s.read
 	for {
 		key, data, ok, err := s.next()
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.path, err)
+		if err != nil || !ok {
+			return size, true, f.wrap(err)
 		}
-		if !ok {
-			break
+		if err := each(Record{At: f.first + f.size, Key: key, Data: data}); err != nil {
+			return size, true, err
 		}
-		if err := each(Record{At: first + f.size, Key: key, Data: data}); err != nil {
-			return err
-		}
-		found.Records++
 		f.top = max(f.top, key)
 		f.size = s.read
 	}
-	found.Torn += info.Size() - f.size
-	j.files = append(j.files, f)
-	j.at = first + f.size
+}
+
+func (f *file) wrap(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s: %w", f.path, err)
+	}
+	return err
+}
+
+// Look calls each with what the journal of a folder has, and changes nothing: another
+// process may be writing it, or removing files of it, which are left out then.
+func Look(dir, owner string, each func(Record) error) error {
+	firsts, err := list(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, first := range firsts {
+		f := &file{path: filepath.Join(dir, fileName(first)), first: first, top: -1}
+		if _, _, err := f.read(owner, each, true); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -264,8 +264,8 @@ func (f *Folder) whole() error {
 		return err
 	}
 	if has.NextRow < f.manifest.ToRow {
-		return fmt.Errorf("%s: %w: the job is complete with row %d, but %s has rows up to %d only; bring the files back, or start anew with --overwrite",
-			f.Dir, ErrFolder, f.manifest.ToRow, outputsDir, has.NextRow)
+		return fmt.Errorf("%s: %w: the job is complete with row %d, but %s has rows up to %d only: %s is missing; bring it back, or start anew with --overwrite",
+			f.Dir, ErrFolder, f.manifest.ToRow-1, outputsDir, has.NextRow-1, datasets.PartName(has.NextPart, datasets.Parquet))
 	}
 	return nil
 }
@@ -323,8 +323,11 @@ func (f *Folder) follow(names []string) error {
 		}
 		from, err1 := strconv.ParseInt(meta[keyFrom], 10, 64)
 		to, err2 := strconv.ParseInt(meta[keyTo], 10, 64)
-		if name != datasets.PartName(i, datasets.Parquet) || err1 != nil || err2 != nil || from != f.NextRow || to < from || meta[keyRun] != f.manifest.RunID {
-			return fmt.Errorf("%s: %w: the file does not follow the one before it; start anew with --overwrite", path, ErrFolder)
+		if err1 != nil || err2 != nil || to < from || meta[keyRun] != f.manifest.RunID {
+			return fmt.Errorf("%s: %w: it is not of this job; remove it, or start anew with --overwrite", path, ErrFolder)
+		}
+		if err := f.follows(path, i, from, to); err != nil {
+			return err
 		}
 		if meta[keyEarly] != "" { // its rows are in the journal too
 			if i != len(names)-1 {
@@ -340,6 +343,24 @@ func (f *Folder) follow(names []string) error {
 		}
 		f.tally.add(&t)
 		f.NextRow, f.NextPart = to, i+1
+	}
+	return nil
+}
+
+// follows is an error where a part is not the i-th, or does not begin with the row after
+// the one before it.
+func (f *Folder) follows(path string, i int, from, to int64) error {
+	name, want := filepath.Base(path), datasets.PartName(i, datasets.Parquet)
+	const anew = "or start anew with --overwrite"
+	switch {
+	case name > want && from > f.NextRow:
+		return fmt.Errorf("%s: %w: %s is missing, with rows from %d; bring it back, %s", filepath.Dir(path), ErrFolder, want, f.NextRow, anew)
+	case from < f.NextRow:
+		return fmt.Errorf("%s: %w: it has rows %d to %d, and files before it have up to %d; remove what is there twice, %s", path, ErrFolder, from, to-1, f.NextRow-1, anew)
+	case name != want:
+		return fmt.Errorf("%s: %w: it should be %s; give it its name, %s", path, ErrFolder, want, anew)
+	case from > f.NextRow:
+		return fmt.Errorf("%s: %w: it begins with row %d, and the file before it ends with %d; bring back what is missing, %s", path, ErrFolder, from, f.NextRow-1, anew)
 	}
 	return nil
 }

@@ -55,11 +55,14 @@ func Merge(out string, arguments []string) (*Merged, error) {
 		if err != nil || m == nil {
 			return nil, errors.Join(fmt.Errorf("%s: %w: it has %s without a manifest", out, ErrFolder, successFile), err)
 		}
-		names, err := parts(filepath.Join(out, outputsDir))
+		n, err := checkMerged(out, m)
 		if err != nil {
 			return nil, err
 		}
-		return &Merged{Already: true, Shards: len(shards), Parts: len(names), Counts: m.Counts}, dropShardOutputs(out, shards)
+		return &Merged{Already: true, Shards: len(shards), Parts: n, Counts: m.Counts}, dropShardOutputs(out, shards)
+	}
+	if err := onlyShards(out); err != nil {
+		return nil, err
 	}
 	if err := allShards(out, shards); err != nil {
 		return nil, err
@@ -84,6 +87,53 @@ func Merge(out string, arguments []string) (*Merged, error) {
 		return nil, err
 	}
 	return &Merged{Shards: len(shards), Parts: len(files), Counts: m.Counts}, dropShardOutputs(out, shards)
+}
+
+// checkMerged looks whether all that was merged is there still: each row with all its
+// samples, exactly once. It returns the number of files.
+func checkMerged(out string, m *Manifest) (int, error) {
+	f := &Folder{Dir: out, NextRow: m.FromRow, manifest: m}
+	if err := f.whole(); err != nil {
+		return 0, err
+	}
+	names, err := parts(filepath.Join(out, outputsDir))
+	if err != nil {
+		return 0, err
+	}
+	c := rowCheck{row: m.FromRow - 1, end: m.ToRow}
+	for _, name := range names {
+		if err := datasets.RowNumbers(filepath.Join(out, outputsDir, name), c.add); err != nil {
+			return 0, fmt.Errorf("%w: %w", ErrFolder, err)
+		}
+	}
+	if c.row != m.ToRow-1 || c.rows != m.Counts.Samples {
+		return 0, fmt.Errorf("%s: %w: it has %d rows up to input row %d, its manifest %d up to %d", out, ErrFolder, c.rows, c.row, m.Counts.Samples, m.ToRow-1)
+	}
+	return len(names), nil
+}
+
+// onlyShards refuses folders beside the shards that have a job: copies, under names that
+// are no shard's. Readers of all files would have their rows twice.
+func onlyShards(out string) error {
+	entries, err := os.ReadDir(filepath.Join(out, datasets.ShardsDir))
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		dir := filepath.Join(out, datasets.ShardsDir, e.Name())
+		m, err := readManifest(dir)
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrFolder, err)
+		}
+		if m == nil {
+			continue
+		}
+		var s datasets.Shard
+		if _, err := fmt.Sscanf(m.Settings[settingShard], "%d/%d", &s.Index, &s.Of); err != nil || filepath.Join(out, s.Dir()) != dir {
+			return fmt.Errorf("%s: %w: it has shard %s, whose folder is %s: remove what is there twice", dir, ErrFolder, s, filepath.Base(s.Dir()))
+		}
+	}
+	return nil
 }
 
 // allShards reports shards that are missing, or of a job cut into another number.
@@ -163,7 +213,8 @@ func cover(out string, shards []datasets.Shard, manifests []*Manifest) ([]string
 			return nil, err
 		}
 		if want := next + manifests[i].Counts.InputRows; f.NextRow != want {
-			return nil, fmt.Errorf("%s: %w: its parts end with row %d, its manifest with row %d", dir, ErrFolder, f.NextRow, want)
+			return nil, fmt.Errorf("%s: %w: its parts end with row %d, its manifest with row %d: %s is missing; bring it back, or run the shard anew with --overwrite",
+				dir, ErrFolder, f.NextRow-1, want-1, datasets.PartName(f.NextPart, datasets.Parquet))
 		}
 		names, err := parts(filepath.Join(dir, outputsDir))
 		if err != nil {

@@ -97,9 +97,26 @@ func TestMergeProof(t *testing.T) {
 		name, want string
 		change     func(out string) error
 	}{
-		{"a part is lost", "does not follow the one before it", func(out string) error { return os.Remove(filepath.Join(out, part(1, 1))) }},
-		{"the last part is lost", "its parts end with row", func(out string) error { return os.Remove(filepath.Join(out, part(1, 3))) }},
-		{"a part is another's", "does not follow the one before it", func(out string) error {
+		{"a part is lost", "part-00001.parquet is missing, with rows from", func(out string) error { return os.Remove(filepath.Join(out, part(1, 1))) }},
+		{"the last part is lost", "part-00003.parquet is missing", func(out string) error { return os.Remove(filepath.Join(out, part(1, 3))) }},
+		{"a part is there twice", "part-00002.parquet: " + ErrFolder.Error() + ": it has rows", func(out string) error {
+			data, err := os.ReadFile(filepath.Join(out, part(1, 1)))
+			return errors.Join(err, os.WriteFile(filepath.Join(out, part(1, 2)), data, 0o666))
+		}},
+		{"a part has a copy beside it", "part-00001 (1).parquet", func(out string) error {
+			data, err := os.ReadFile(filepath.Join(out, part(1, 1)))
+			return errors.Join(err, os.WriteFile(filepath.Join(out, strings.Replace(part(1, 1), ".", " (1).", 1)), data, 0o666))
+		}},
+		{"a part is cut", "part-00001.parquet", func(out string) error { return os.Truncate(filepath.Join(out, part(1, 1)), 1000) }},
+		{"a shard is there twice", "00002-of-00003: " + ErrFolder.Error() + ": it has shard 1/3", func(out string) error {
+			dir := filepath.Join(out, datasets.Shard{Index: 2, Of: 3}.Dir())
+			return errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir()))))
+		}},
+		{"a shard has a copy beside it", "00001-of-00003.old: " + ErrFolder.Error() + ": it has shard 1/3", func(out string) error {
+			dir := filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir())
+			return os.CopyFS(dir+".old", os.DirFS(dir))
+		}},
+		{"a part is another's", "files before it have up to", func(out string) error {
 			data, err := os.ReadFile(filepath.Join(out, part(0, 1)))
 			return errors.Join(err, os.WriteFile(filepath.Join(out, part(1, 1)), data, 0o666))
 		}},
@@ -123,6 +140,51 @@ func TestMergeProof(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(out, successFile)); err == nil {
 			t.Errorf("%s: it was merged", c.name)
+		}
+	}
+}
+
+// TestMergedAgain: a folder that was merged is looked at again: what went missing since is
+// named.
+func TestMergedAgain(t *testing.T) {
+	merged := shardsOf(t, 3)
+	if _, err := Merge(merged, nil); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := Merge(merged, nil); err != nil || !m.Already || m.Parts < 6 {
+		t.Fatal(m, err)
+	}
+	const name = "part-00003.parquet"
+	for _, c := range []struct {
+		what, want string
+		change     func(outputs string) error
+	}{
+		{"deleted", name + " is missing", func(dir string) error { return os.Remove(filepath.Join(dir, name)) }},
+		{"cut", name, func(dir string) error { return os.Truncate(filepath.Join(dir, name), 500) }},
+		{"emptied", name, func(dir string) error { return os.Truncate(filepath.Join(dir, name), 0) }},
+		{"another's", name, func(dir string) error {
+			data, err := os.ReadFile(filepath.Join(dir, "part-00001.parquet"))
+			return errors.Join(err, os.WriteFile(filepath.Join(dir, name), data, 0o666))
+		}},
+		{"a copy beside it", "part-00003.old.parquet", func(dir string) error {
+			data, err := os.ReadFile(filepath.Join(dir, name))
+			return errors.Join(err, os.WriteFile(filepath.Join(dir, "part-00003.old.parquet"), data, 0o666))
+		}},
+		{"all are gone", "part-00000.parquet is missing", os.RemoveAll},
+		{"the last is gone", "part-000", func(dir string) error {
+			names, err := parts(dir)
+			return errors.Join(err, os.Remove(filepath.Join(dir, names[len(names)-1])))
+		}},
+	} {
+		out := t.TempDir()
+		if err := os.CopyFS(out, os.DirFS(merged)); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.change(filepath.Join(out, outputsDir)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Merge(out, nil); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.what, err, c.want)
 		}
 	}
 }

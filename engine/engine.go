@@ -24,9 +24,12 @@ type Engine struct {
 
 	// Of the step at hand; the memory is kept.
 	tokens []Token
-	clock  clock
-	shared bool // the ranks take turns: see kernels.Trace
-	beside bool // lists run beside the host: see kernels.Info
+	aboard []int64 // requests of the steps that are on their way
+
+	announced []int64 // as OnLaunch got them last
+	clock     clock
+	shared    bool // the ranks take turns: see kernels.Trace
+	beside    bool // lists run beside the host: see kernels.Info
 }
 
 // New returns an engine on a loaded model, which no other engine uses. The

@@ -365,3 +365,58 @@ func testObservers(t *testing.T, ahead int) {
 		t.Errorf("%d steps %v of %+v", len(infos), kinds, stats)
 	}
 }
+
+// TestOnLaunch: before a step is launched its requests are said, and those of the steps
+// that are still on their way.
+func TestOnLaunch(t *testing.T) {
+	for _, ahead := range []int{1, 2} {
+		var aboard []int64
+		calls := 0
+		e, err := engine.New(load(t, 1, 1, glm5.Options{MaxSeqs: 3, MaxRows: 16}), engine.Options{Ahead: ahead, OnLaunch: func(ids []int64) error {
+			calls++
+			if !slices.IsSorted(ids) || slices.Equal(ids, aboard) || len(ids) == 0 || len(ids) > 3*ahead {
+				t.Errorf("launching %v after %v", ids, aboard)
+			}
+			aboard = slices.Clone(ids)
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := range int64(7) {
+			prompt := make([]int32, 3+10*id)
+			for i := range prompt {
+				prompt[i] = int32(i) + 5
+			}
+			if err := e.Add(engine.Request{ID: id, Prompt: prompt, Sampling: engine.Sampling{MaxTokens: 4 + int(id), IgnoreEOS: true}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		steps := 0
+		for ; !e.Idle(); steps++ {
+			tokens, err := e.Step()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, token := range tokens {
+				if ahead == 1 && !slices.Contains(aboard, token.ID) {
+					t.Errorf("a token of %d, aboard are %v", token.ID, aboard)
+				}
+			}
+		}
+		if calls < 7 || calls >= steps {
+			t.Errorf("%d calls in %d steps", calls, steps)
+		}
+		failed := errors.New("no room")
+		e, err = engine.New(load(t, 1, 1, glm5.Options{}), engine.Options{OnLaunch: func([]int64) error { return failed }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Add(engine.Request{Prompt: []int32{5, 6}, Sampling: engine.Sampling{MaxTokens: 2}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Step(); !errors.Is(err, failed) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}

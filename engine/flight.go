@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"glmbatch/engine/glm5"
 	"glmbatch/engine/sched"
@@ -16,6 +17,7 @@ type flight struct {
 	marks     marks       // of its launch
 	batch     sched.Batch // without items, which are the scheduler's
 	sequences int
+	ids       []int64 // of the requests
 	in        glm5.Batch
 	wanted    []wanted // a row of logits each
 	sampled   []kernels.Sampled
@@ -46,6 +48,10 @@ func (e *Engine) next() *flight {
 	}
 	f := e.flight(e.launched)
 	f.step, f.batch, f.sequences = e.launched, *batch, len(batch.Items)
+	f.ids = f.ids[:0]
+	for i := range batch.Items {
+		f.ids = append(f.ids, batch.Items[i].Seq.ID)
+	}
 	e.layOut(f)
 	f.calls = e.model.Program(&f.in)
 	e.clock.end(schedule)
@@ -57,6 +63,9 @@ func (e *Engine) next() *flight {
 // that it will sample, whatever they are.
 func (e *Engine) launch(f *flight) error {
 	f.alone = e.o.Alone != nil && e.o.Alone(f.step, string(f.batch.Kind))
+	if err := e.announce(); err != nil {
+		return err
+	}
 	err := e.upload(f)
 	e.clock.end(upload)
 	f.marks.uploaded = e.clock.mark
@@ -83,6 +92,26 @@ func (e *Engine) launch(f *flight) error {
 	}
 	f.marks.launched = e.clock.mark
 	return nil
+}
+
+// announce says which requests the steps have that are on their way, with the one that
+// is launched next.
+func (e *Engine) announce() error {
+	if e.o.OnLaunch == nil {
+		return nil
+	}
+	ids := e.aboard[:0]
+	for s := e.landed; s <= e.launched; s++ {
+		ids = append(ids, e.flight(s).ids...)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	e.aboard = ids
+	if slices.Equal(ids, e.announced) {
+		return nil
+	}
+	e.announced = append(e.announced[:0], ids...)
+	return e.o.OnLaunch(ids)
 }
 
 // busy is the time from the start of the first call to the end of the last.

@@ -36,6 +36,10 @@ type Options struct {
 	// meanwhile and may be used, if the caches are left as they
 	// were. Its error ends the engine. nil: nobody.
 	OnStepDone func(Done) error
+	// OnLaunch gets the requests of the steps that are about to be on their way, before
+	// a step is launched, where they are others than the last time. They are valid until
+	// it returns. Its error ends the engine. nil: nobody.
+	OnLaunch func(ids []int64) error
 	// Alone says of a step that is about to be launched, before Trace is asked,
 	// whether OnStepDone is to get it: then the next one is launched when it has
 	// landed. nil: OnStepDone gets every step, and Ahead must be 1.

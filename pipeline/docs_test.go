@@ -100,7 +100,11 @@ func TestDocsOutput(t *testing.T) {
 		}
 		return s
 	}
-	checkTables(t, "output.md", map[string]string{"columns": columns.String(), "reasons": list("finish_reason", finishReasons), "codes": list("error_code", errorCodes)})
+	codes := "| error_code | what it means | may pass |\n|---|---|---|\n"
+	for _, e := range errorCodes {
+		codes += fmt.Sprintf("| `%s` | %s | %s |\n", e.code, e.means, map[bool]string{true: "yes", false: "no"}[e.passes])
+	}
+	checkTables(t, "output.md", map[string]string{"columns": columns.String(), "reasons": list("finish_reason", finishReasons), "codes": codes})
 }
 
 var codeConstant = regexp.MustCompile(`(?m)^\t([A-Z]\w+) += "([a-z_0-9]+)"$`)
@@ -111,13 +115,13 @@ func TestCodesAreListed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, _, _ := strings.Cut(string(b), "// errorCodes says")
+	text, _, _ := strings.Cut(string(b), "// errorCode is")
 	found := codeConstant.FindAllStringSubmatch(text, -1)
 	if len(found) != len(errorCodes) || len(found) < 9 {
 		t.Fatalf("%d constants, %d listed", len(found), len(errorCodes))
 	}
 	for _, m := range found {
-		if !slices.ContainsFunc(errorCodes, func(e [2]string) bool { return e[0] == m[2] && e[1] != "" }) {
+		if !slices.ContainsFunc(errorCodes, func(e errorCode) bool { return e.code == m[2] && e.means != "" }) {
 			t.Errorf("%s is not listed", m[2])
 		}
 	}

@@ -34,6 +34,10 @@ type flow struct {
 	saved   map[int64][]*saved // samples of unfinished rows, from earlier runs
 	done    finished
 
+	aboard   *Aboard
+	attempts map[int64]*attempts // of rows that are not complete, from earlier runs
+	suspects []*row              // they run alone, when all others are done
+
 	out  chan<- finished
 	dead <-chan struct{} // the keeper failed
 }
@@ -73,7 +77,7 @@ func (f *flow) run(ctx context.Context) error {
 		if err := f.emit(); err != nil {
 			return err
 		}
-		if f.ended && len(f.pending) == 0 && len(f.live) == 0 {
+		if f.ended && len(f.pending)+len(f.live)+len(f.suspects) == 0 {
 			return nil
 		}
 		if !told.IsZero() && (len(f.live) == 0 || f.stop.over(told)) {
@@ -87,6 +91,10 @@ func (f *flow) run(ctx context.Context) error {
 		}
 		tokens, err := f.engine.Step()
 		if err != nil {
+			if blames(err) {
+				f.blame(err)
+				err = errors.Join(err, f.emit())
+			}
 			return err
 		}
 		start := kernels.Now()
@@ -105,16 +113,42 @@ const rowsAtOnce = 1024
 func (f *flow) admit(ctx context.Context) error {
 	for len(f.live) < f.o.InFlight && len(f.done.rows) < rowsAtOnce {
 		if len(f.pending) == 0 && !f.pull(ctx) {
-			return nil
+			return f.alone()
 		}
 		r := f.pending[0]
 		f.pending = f.pending[1:]
+		if f.suspect(r) {
+			f.suspects = append(f.suspects, r)
+			continue
+		}
 		if err := f.start(r); err != nil {
 			return err
 		}
 		if r.left == 0 {
 			f.done.rows = append(f.done.rows, r)
 		}
+	}
+	return nil
+}
+
+// alone begins with the next suspect when all else is done.
+func (f *flow) alone() error {
+	if !f.ended || len(f.pending)+len(f.live) > 0 || len(f.suspects) == 0 {
+		return nil
+	}
+	r := f.suspects[0]
+	f.suspects = f.suspects[1:]
+	err := f.start(r)
+	if r.left == 0 {
+		f.done.rows = append(f.done.rows, r)
+	}
+	return err
+}
+
+// rowOf is the row that a request is of.
+func (f *flow) rowOf(id int64) *row {
+	if s := f.live[id]; s != nil {
+		return s.row
 	}
 	return nil
 }

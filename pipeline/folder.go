@@ -56,6 +56,7 @@ type Folder struct {
 	started  bool      // begin was called
 	tally    tally     // of the parts
 	saved    *recovery // the journal and what it has; nil before begin where old
+	aboard   *Aboard
 }
 
 // FolderOptions say how to open a folder.
@@ -81,7 +82,7 @@ func OpenFolder(dir string, m *Manifest, o FolderOptions) (_ *Folder, err error)
 			return nil, err
 		}
 	}
-	f := &Folder{Dir: dir, NextRow: m.FromRow, first: m.FromRow, manifest: m}
+	f := &Folder{Dir: dir, NextRow: m.FromRow, first: m.FromRow, manifest: m, aboard: &Aboard{dir: filepath.Join(dir, JournalDir)}}
 	if f.lock, err = lockFolder(dir, o.NoLock); err != nil {
 		return nil, err
 	}
@@ -174,7 +175,19 @@ func (f *Folder) begin() error {
 		}
 	}
 	f.started = true
-	return nil
+	return f.aboard.begin()
+}
+
+// Aboard is the observer of the engine that the job runs with.
+func (f *Folder) Aboard() *Aboard { return f.aboard }
+
+// Suspects are how many rows run alone, as a step ended badly with them, and how many
+// have an error, as two did.
+func (f *Folder) Suspects() (alone, failed int) {
+	if f.saved == nil {
+		return 0, 0
+	}
+	return f.saved.suspects()
 }
 
 // Done is how many rows are finished, in parts or in the journal.
@@ -265,7 +278,7 @@ func (f *Folder) whole() error {
 	}
 	if has.NextRow < f.manifest.ToRow {
 		return fmt.Errorf("%s: %w: the job is complete with row %d, but %s has rows up to %d only: %s is missing; bring it back, or start anew with --overwrite",
-			f.Dir, ErrFolder, f.manifest.ToRow-1, outputsDir, has.NextRow-1, datasets.PartName(has.NextPart, datasets.Parquet))
+			f.Dir, ErrFolder, f.manifest.ToRow, outputsDir, has.NextRow, datasets.PartName(has.NextPart, datasets.Parquet))
 	}
 	return nil
 }

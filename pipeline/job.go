@@ -99,7 +99,9 @@ func (j *Job) run(ctx context.Context) error {
 	rows, readErr := reading(reads, j.Plan.in, j.Folder.NextRow, j.Plan.To, prep, saved.has, clock)
 	done, dead, written := make(chan finished, 4), make(chan struct{}), make(chan error, 1)
 	go func() { written <- k.writing(done, dead, j.report()) }()
-	f := &flow{o: o, engine: j.Engine, text: j.Text, clock: clock, stop: j.Stop, rows: rows, live: map[int64]*sample{}, saved: saved.samples, out: done, dead: dead}
+	aboard := j.Folder.aboard
+	f := &flow{o: o, aboard: aboard, attempts: saved.attempts, engine: j.Engine, text: j.Text, clock: clock, stop: j.Stop, rows: rows, live: map[int64]*sample{}, saved: saved.samples, out: done, dead: dead}
+	aboard.find = f.rowOf
 	err := f.run(ctx)
 
 	cancel()
@@ -107,7 +109,11 @@ func (j *Job) run(ctx context.Context) error {
 	}
 	k.whole.Store(err == nil && readErr() == nil)
 	close(done)
-	return cause(err, readErr(), <-written)
+	werr := <-written
+	if eerr := aboard.end(); werr == nil {
+		werr = eerr
+	}
+	return cause(err, readErr(), werr)
 }
 
 // keeper makes what saves and writes the job's rows.

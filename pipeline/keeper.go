@@ -17,6 +17,7 @@ import (
 type finished struct {
 	samples []*sample
 	rows    []*row
+	failed  []attempt // rows of a step that failed
 }
 
 // windowBytes bounds the rows in memory whose turn has not come, besides Options.Window.
@@ -24,7 +25,7 @@ const windowBytes = 256 << 20
 
 var errChanged = fmt.Errorf("%w: it is not what it was when the row was run", ErrInput)
 
-func (f *finished) empty() bool { return len(f.samples) == 0 && len(f.rows) == 0 }
+func (f *finished) empty() bool { return len(f.samples)+len(f.rows)+len(f.failed) == 0 }
 
 // keeper saves what is finished at once, in the journal, and hands rows to the sink
 // in input order. Rows whose turn has not come are held in memory as long as they are
@@ -57,6 +58,12 @@ func (k *keeper) take(f finished) error {
 	defer k.clock.add(phaseWrite, kernels.Now())
 	for _, s := range f.samples {
 		if err := k.saveSample(s); err != nil {
+			return err
+		}
+	}
+	for _, a := range f.failed {
+		k.rec = *a.saved()
+		if _, err := k.append(a.row); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,8 @@ type recovery struct {
 	twice   []int64               // places of rows that are complete again, as another request
 	partial map[int64]*partialRow // rows of which samples are missing
 	samples map[int64][]*saved    // of them, what is there
+
+	attempts map[int64]*attempts // of rows that are not complete
 }
 
 // partialRow is a row of which the journal has some samples.
@@ -37,7 +39,22 @@ func recoverJournal(dir, runID string, from int64) (*recovery, error) {
 		}
 	}
 	r.twice = nil
+	if err == nil {
+		err = r.blameCrash(filepath.Join(dir, JournalDir))
+	}
 	return r, err
+}
+
+// suspects are the rows that run alone, and those that have an error instead.
+func (r *recovery) suspects() (alone, failed int) {
+	for _, a := range r.attempts {
+		if a.n < mostAttempts {
+			alone++
+		} else {
+			failed++
+		}
+	}
+	return alone, failed
 }
 
 // lookJournal is what the journal of a folder has, which another process may be writing.
@@ -47,7 +64,7 @@ func lookJournal(dir, runID string, from int64) (*recovery, error) {
 }
 
 func newRecovery() *recovery {
-	return &recovery{partial: map[int64]*partialRow{}, samples: map[int64][]*saved{}}
+	return &recovery{partial: map[int64]*partialRow{}, samples: map[int64][]*saved{}, attempts: map[int64]*attempts{}}
 }
 
 // take returns what takes the journal's records.
@@ -65,6 +82,10 @@ func (r *recovery) take(from int64) func(journal.Record) error {
 }
 
 func (r *recovery) add(row, at int64, s *saved) {
+	if s.kind == savedAttempt {
+		r.tried(row, s.before, s)
+		return
+	}
 	p := r.partial[row]
 	if s.kind != savedSample || s.of == 1 {
 		if p != nil {
@@ -97,6 +118,7 @@ func (r *recovery) complete(row, at int64, identity uint64, of []*saved) {
 		r.twice = append(r.twice, old)
 	}
 	r.tally.saved(of)
+	delete(r.attempts, row)
 	r.places.set(row, at)
 	r.done.set(row, int64(identity))
 }

@@ -19,19 +19,30 @@ const (
 	TooLong       = "too_long"
 	BadRequest    = "bad_request"
 	ModelError    = "model_error"
+	Crashed       = "crashed"
+	StepFailed    = "step_failed"
 )
 
+// errorCode is what an error_code means, and whether the row may do better when it is
+// run again.
+type errorCode struct {
+	code, means string
+	passes      bool
+}
+
 // errorCodes says what they mean.
-var errorCodes = [][2]string{
-	{NullPrompt, "the prompt, or the list of messages, is null"},
-	{EmptyPrompt, "the prompt has no tokens"},
-	{BadUTF8, "a text that is needed is not UTF-8"},
-	{BadMessages, "messages or tools that are no list, or no valid JSON"},
-	{TemplateError, "the chat template refused the messages"},
-	{BadParams, "a sampling parameter that is unknown or cannot have this value"},
-	{TooLong, "the context has no room for the prompt and one token"},
-	{BadRequest, "the engine refused the row"},
-	{ModelError, "the model gave nothing to choose a token from: damaged weights"},
+var errorCodes = []errorCode{
+	{NullPrompt, "the prompt, or the list of messages, is null", false},
+	{EmptyPrompt, "the prompt has no tokens", false},
+	{BadUTF8, "a text that is needed is not UTF-8", false},
+	{BadMessages, "messages or tools that are no list, or no valid JSON", false},
+	{TemplateError, "the chat template refused the messages", false},
+	{BadParams, "a sampling parameter that is unknown or cannot have this value", false},
+	{TooLong, "the context has no room for the prompt and one token", false},
+	{BadRequest, "the engine refused the row", false},
+	{ModelError, "the model gave nothing to choose a token from: damaged weights", false},
+	{Crashed, "the program crashed twice in a step with this row, the second time with this row alone", true},
+	{StepFailed, "a step with this row failed or took longer than --step-timeout, twice, the second time with this row alone", true},
 }
 
 // reasonError is the finish_reason of rows with an error; engine.Reason has the others.

@@ -19,6 +19,8 @@ const (
 	savedSample = 's'
 	savedError  = 'e' // of a row that was run
 	savedBad    = 'b' // of a row that cannot be run: the input says why
+
+	savedAttempt = 'x' // a step ended badly with the row in it; before is the event's number
 )
 
 // badIdentity is that of rows that cannot be run, where one is needed: no request has it.
@@ -93,7 +95,7 @@ func parseSaved(b []byte) (*saved, error) {
 	p := parser{b: b}
 	s := &saved{kind: p.byte(), identity: p.uint64(), before: int64(p.uvarint()), given: int(p.uvarint()), cut: int(p.uvarint())}
 	switch s.kind {
-	case savedError, savedBad:
+	case savedError, savedBad, savedAttempt:
 		s.code, s.text = p.text(), p.text()
 	case savedSample:
 		s.index, s.of, s.reason = int(p.uvarint()), int(p.uvarint()), engine.Reason(p.text())

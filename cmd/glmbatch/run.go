@@ -206,6 +206,9 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	if folder.Resumed {
 		say.line("going on in %s, which has %s of %s rows", folder.Dir, digits(folder.Done()), digits(plan.To-plan.From))
 	}
+	if alone, failed := folder.Suspects(); alone+failed > 0 {
+		say.line("%s rows were in a step that failed: they run alone, after the others; %s were in two, and have an error", digits(int64(alone)), digits(int64(failed)))
+	}
 	if folder.Finished() { // all but the last words of the manifest
 		job := &pipeline.Job{Plan: plan, Folder: folder, Counts: &pipeline.Counts{}}
 		return r.outcome(job.Counts, job.Finish())

@@ -198,7 +198,7 @@ func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recor
 		}
 		rec.OnTrace(t)
 	}
-	o := engine.Options{Trace: rec.Trace(), OnTrace: onTrace, OnStep: func(i engine.StepInfo) {
+	o := engine.Options{Trace: rec.Trace(), OnTrace: onTrace, OnLaunch: folder.Aboard().OnLaunch, OnStep: func(i engine.StepInfo) {
 		done.Add(int64(i.Tokens))
 		rec.OnStep(i)
 	}}

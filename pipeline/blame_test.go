@@ -1,0 +1,214 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"glmbatch/datasets"
+	"glmbatch/engine"
+	"glmbatch/kernels"
+)
+
+// The environment of the child process of TestQuarantine.
+const (
+	blameDir  = "GLMBATCH_BLAME_DIR"
+	blameHow  = "GLMBATCH_BLAME_HOW"
+	blameFile = "GLMBATCH_BLAME_FILE"
+)
+
+// guilty are the rows whose steps end badly.
+var guilty = []int64{17, 333}
+
+// faulty is an engine whose steps with some rows end badly. A step has some of the
+// requests only, as an engine's steps have.
+type faulty struct {
+	stub
+	aboard *Aboard
+	how    string // panic, signal, kill, device; "": they end well
+	steps  int
+	most   int // requests that a step had
+	alone  int // steps with one request
+}
+
+func (e *faulty) Step() ([]engine.Token, error) {
+	const inStep = 8
+	e.steps++
+	all := e.seqs
+	e.seqs = slices.Clone(all[:min(inStep, len(all))])
+	rest := all[len(e.seqs):]
+	var ids []int64
+	bad := false
+	for _, q := range e.seqs {
+		ids = append(ids, q.ID)
+		for _, row := range guilty {
+			bad = bad || q.Sampling.Seed == uint64(SampleSeed(0, row, 0, nil))
+		}
+	}
+	e.most = max(e.most, len(ids))
+	if len(all) == 1 {
+		e.alone++
+	}
+	if err := e.aboard.OnLaunch(ids); err != nil {
+		return nil, err
+	}
+	if bad {
+		switch e.how {
+		case "panic":
+			done := make(chan struct{})
+			go func() { defer close(done); panic("index out of range in some kernel") }() // as a rank's would
+			<-done
+		case "signal":
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+			select {}
+		case "kill":
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		case "device":
+			return nil, fmt.Errorf("step %d: %w: it took longer than a minute", e.steps, kernels.ErrDevice)
+		}
+	}
+	tokens, err := e.stub.Step()
+	e.seqs = append(e.seqs, rest...)
+	return tokens, err
+}
+
+// runBlamed runs the job of TestQuarantine in a folder.
+func runBlamed(t testing.TB, path, dir, how string, o FolderOptions) (*Job, error) {
+	t.Helper()
+	in, err := datasets.Open([]string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewPlan(in, Options{Raw: true, TokenIDs: true, InFlight: 32, PartRows: 90})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFolder(dir, &Manifest{Settings: p.Settings(), Input: in.Files, FromRow: p.From, ToRow: p.To}, o)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	j := &Job{Plan: p, Text: demoText(t), Folder: f, Counts: &Counts{}}
+	j.Engine = &faulty{stub: stub{vocab: 2000, length: 9}, aboard: f.Aboard(), how: how}
+	if f.Finished() {
+		return j, j.Finish()
+	}
+	return j, j.Run(context.Background())
+}
+
+// TestBlameChild is the child.
+func TestBlameChild(t *testing.T) {
+	dir := os.Getenv(blameDir)
+	if dir == "" {
+		t.Skip("only as a child of TestQuarantine")
+	}
+	if _, err := runBlamed(t, os.Getenv(blameFile), dir, os.Getenv(blameHow), FolderOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestQuarantine: a row whose steps crash the program, or fail, has an error after two
+// of them, and no other row has. A process that somebody kills is nobody's fault.
+func TestQuarantine(t *testing.T) {
+	dir := t.TempDir()
+	path := benchInput(t, dir, 400)
+	whole := filepath.Join(dir, "whole")
+	if _, err := runBlamed(t, path, whole, "", FolderOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	want := readOut(t, whole)
+	for how, code := range map[string]string{"panic": Crashed, "signal": Crashed, "device": StepFailed, "kill": ""} {
+		out := filepath.Join(dir, how)
+		var err error
+		runs := 0
+		for ; ; runs++ {
+			if how == "device" {
+				_, err = runBlamed(t, path, out, how, FolderOptions{})
+			} else {
+				c := exec.Command(os.Args[0], "-test.run=^TestBlameChild$")
+				c.Env = append(os.Environ(), blameDir+"="+out, blameHow+"="+how, blameFile+"="+path)
+				var text bytes.Buffer
+				c.Stdout, c.Stderr = &text, &text
+				if err = c.Run(); err != nil && strings.Contains(text.String(), "--- FAIL") {
+					t.Fatal(text.String())
+				}
+			}
+			if err == nil || runs == 9 || how == "kill" && runs == 3 {
+				break
+			}
+		}
+		if how == "kill" { // for as long as it is killed: nothing is wrong with the row
+			if err == nil {
+				t.Error("killed: it ended")
+			}
+			if _, err := runBlamed(t, path, out, "", FolderOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		} else if err != nil || runs > 2*len(guilty) {
+			t.Fatalf("%s: %v after %d runs", how, err, runs)
+		}
+		checkQuarantine(t, how, code, want, readOut(t, out))
+		m, err := readManifest(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := m.Counts.Codes[code]; code != "" && n != int64(len(guilty)) || m.Counts.Errors != n {
+			t.Errorf("%s: counts %+v", how, m.Counts)
+		}
+	}
+}
+
+// checkQuarantine compares rows: the guilty have an error, all others are as they were.
+func checkQuarantine(t *testing.T, how, code string, want, have []outRow) {
+	t.Helper()
+	if len(want) != len(have) {
+		t.Fatalf("%s: %d rows, want %d", how, len(have), len(want))
+	}
+	codes := map[string]int{}
+	for i := range want {
+		if code != "" && slices.Contains(guilty, want[i].Row) {
+			codes[have[i].Code]++
+			if have[i].Response != "" || len(have[i].Tokens) > 0 || have[i].Reason != reasonError {
+				t.Errorf("%s: row %d is %+v", how, want[i].Row, have[i])
+			}
+		} else if d := cmp.Diff(want[i], have[i]); d != "" {
+			t.Errorf("%s: row %d:\n%s", how, want[i].Row, d)
+		}
+	}
+	if code != "" && !maps.Equal(codes, map[string]int{code: len(guilty)}) {
+		t.Errorf("%s: error codes %v", how, codes)
+	}
+}
+
+// TestSuspectsRunAlone: after a step that failed its rows run one at a time, the others
+// as ever.
+func TestSuspectsRunAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := benchInput(t, dir, 400)
+	out := filepath.Join(dir, "out")
+	if _, err := runBlamed(t, path, out, "device", FolderOptions{}); !errors.Is(err, kernels.ErrDevice) {
+		t.Fatal(err)
+	}
+	j, err := runBlamed(t, path, out, "", FolderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := j.Engine.(*faulty); e.most != 8 || e.alone < 8 || e.alone > 8*9+9 {
+		t.Errorf("%d in a step at most, %d steps with one: the 8 rows of the step that failed run alone", e.most, e.alone)
+	}
+	if n := j.Counts.Errors.Load(); n != 0 {
+		t.Errorf("%d errors", n)
+	}
+}

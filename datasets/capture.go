@@ -28,7 +28,8 @@ const (
 	CapturePage      CapturePart = "page"      // a page of a cache: Name is the cache, Layer, Index the page, Data
 	CaptureSelection CapturePart = "selection" // what a call chose: Name is its argument, Call, Layer, Data
 	CaptureOutput    CapturePart = "output"    // what a call left: Name is its argument, Call, Layer, Rank, Hash, maybe Data
-	CaptureSpan      CapturePart = "span"      // when a call ran: Call, Layer, Rank, Index (experts touched), StartNS, EndNS
+	CaptureSpan      CapturePart = "span"      // when a call ran: Call, Layer, Rank, Index (experts touched), M (lane), StartNS, EndNS
+	CaptureAside     CapturePart = "aside"     // what a rank did besides calls: Name, Rank, StartNS, EndNS
 )
 
 // Capture is a row of a captured step. Each part fills the columns that its
@@ -111,6 +112,20 @@ func WriteCapture(path string, rows []Capture) (err error) {
 
 // CaptureFormat is in the metadata of a capture's schema, beside the number of rows.
 const CaptureFormat = "glmbatch.capture/1"
+
+// IsCapture reports whether a file says that it is a capture.
+func IsCapture(path string) bool {
+	if !isArrow(path) {
+		return false
+	}
+	file, err := openArrow(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	f, _ := file.Schema().Metadata().GetValue("format")
+	return f == CaptureFormat
+}
 
 func writeCaptureBatch(out *ipc.FileWriter, schema *arrow.Schema, cols []arrowColumn, rows []Capture) error {
 	b := array.NewRecordBuilder(memory.NewGoAllocator(), schema)

@@ -229,17 +229,9 @@ func (r *Recorder) write(rows []datasets.Span, s *recordedStep) ([]datasets.Span
 
 // hostPhases are what the driving thread did in a step.
 func hostPhases(i *engine.StepInfo, spans [][]kernels.Span) []timeline.HostSpan {
-	begin, end := i.StartNS, i.StartNS+i.WallNS
-	ran := end - i.SampleNS
-	var before []timeline.HostSpan
-	if i.Ahead { // it began with the tokens of the step before and ended with waiting
-		before = []timeline.HostSpan{{Name: "sample", Start: begin, End: begin + i.SampleNS}}
-		begin, ran = end-i.DeviceNS-i.LaunchNS-i.UploadNS-i.ScheduleNS, end
-	}
-	p := timeline.HostTimes{Begin: begin, Scheduled: begin + i.ScheduleNS, Ran: ran, End: end}
-	p.Uploaded = p.Scheduled + i.UploadNS
-	p.Launched = p.Uploaded + i.LaunchNS
-	return append(before, p.Phases(spans)...)
+	t := timeline.StepTimes{Start: i.StartNS, Wall: i.WallNS, Schedule: i.ScheduleNS, Upload: i.UploadNS, Launch: i.LaunchNS, Device: i.DeviceNS,
+		Sample: i.SampleNS, Ahead: i.Ahead}
+	return t.Phases(spans)
 }
 
 // outside appends host phases that belong to no step.

@@ -19,7 +19,8 @@ type Capture struct {
 	Pages      []Pages
 	Selections []Output // what calls chose: experts, their weights, positions
 	Outputs    []Output
-	Spans      [][]kernels.Span // [rank][call], of the job's own step
+	Spans      [][]kernels.Span  // [rank][call], of the job's own step
+	Asides     [][]kernels.Aside // of each rank; nil: the device told none
 }
 
 // Header says where a capture comes from and what it needs.
@@ -46,6 +47,8 @@ type Header struct {
 	UploadNS   int64 `json:"upload_ns"`
 	DeviceNS   int64 `json:"device_ns"`
 	SampleNS   int64 `json:"sample_ns"`
+	LaunchNS   int64 `json:"launch_ns,omitempty"`
+	Ahead      bool  `json:"ahead,omitempty"` // launched before the step before it had landed
 }
 
 // What a capture has of the caches.

@@ -52,7 +52,9 @@
 //	device     the one that the step ran on again: {kind, name, detail}
 //	verified   {mode, equal, compared, text}
 //	wall       {median_ns, lo_ns, hi_ns, n} of the repeats
-//	report     package report's document of the repeats, with isolated[]
+//	report     package report's document of the repeats, with isolated[] and again:
+//	           {kind, rows[], wall, cause, text}, the step as it was recorded beside
+//	           the repeats; cause is one of the Cause constants
 //	coverage   {warm, cold}: sums of the calls alone over the median wall
 //	what_if    null, or {name, note, same_tokens, tokens, wall, coverage, report,
 //	           diff}: coverage is that of the captured calls alone over the changed

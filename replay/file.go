@@ -70,7 +70,13 @@ func (c *Capture) rows() ([]datasets.Capture, error) {
 		for i, s := range c.Spans[rank] {
 			add(datasets.CaptureSpan, string(c.Calls[i].Kernel), func(r *datasets.Capture) {
 				r.Call, r.Layer, r.Rank, r.Index, r.StartNS, r.EndNS = int32(i), int32(c.Calls[i].Layer), int32(rank), int64(s.Groups), s.Start, s.End
+				r.M = int32(s.Lane)
 			})
+		}
+	}
+	for rank, list := range c.Asides {
+		for _, a := range list {
+			add(datasets.CaptureAside, a.Name, func(r *datasets.Capture) { r.Rank, r.StartNS, r.EndNS = int32(rank), a.Start, a.End })
 		}
 	}
 	return rows, nil
@@ -155,10 +161,22 @@ func (c *Capture) row(r *datasets.Capture) error {
 			c.Spans = append(c.Spans, nil)
 		}
 		s := &c.Spans[r.Rank]
+		if r.M < 0 || r.M > math.MaxInt8 {
+			return fmt.Errorf("lane %d", r.M)
+		}
 		if int(r.Call) != len(*s) || len(*s) == len(c.Calls) {
 			return fmt.Errorf("it is span %d of the rank", len(*s))
 		}
-		*s = append(*s, kernels.Span{Start: r.StartNS, End: r.EndNS, Groups: int32(r.Index)})
+		*s = append(*s, kernels.Span{Start: r.StartNS, End: r.EndNS, Groups: int32(r.Index), Lane: int8(r.M)})
+		return nil
+	case datasets.CaptureAside:
+		if r.Rank < 0 || int(r.Rank) >= c.Ranks {
+			return fmt.Errorf("rank %d of %d", r.Rank, c.Ranks)
+		}
+		for len(c.Asides) <= int(r.Rank) {
+			c.Asides = append(c.Asides, nil)
+		}
+		c.Asides[r.Rank] = append(c.Asides[r.Rank], kernels.Aside{Name: r.Name, Start: r.StartNS, End: r.EndNS})
 		return nil
 	}
 	return errors.New("no such part")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 
 	"glmbatch/datasets"
@@ -87,13 +88,17 @@ func (f *Figures) say(code, text string) {
 func (r *Result) explain() {
 	r.say("verified", r.Verdict.Text)
 	text := fmt.Sprintf("wall %s ms a step", ms(r.Wall.Median))
-	if was := r.Capture.WallNS; was > 0 {
+	r.Report.Again = r.again()
+	if was := r.Capture.WallNS; was > 0 && r.Report.Again == nil {
 		text += fmt.Sprintf(", recorded %s ms (%+.1f %%)", ms(was), 100*(float64(r.Wall.Median)/float64(was)-1))
 	}
 	if r.Capture.KV == KVSeeded {
 		text += "; cache entries are made from a seed, outputs are those of the same entries at the time of capture"
 	}
 	r.say("wall", text)
+	if r.Report.Again != nil {
+		r.say("recorded", r.Report.Again.Text)
+	}
 	if c := r.Coverage; c != nil {
 		text = fmt.Sprintf("alone, the same calls take %s of the step's wall time with a warm cache", percent(c.Warm))
 		if c.Cold > 0 {
@@ -107,8 +112,11 @@ func ms(ns int64) string { return fmt.Sprintf("%.3f", float64(ns)/1e6) }
 
 // Write writes the result in a format of package report.
 func (r *Result) Write(w io.Writer, format string, style report.Style) error {
-	if format == "json" {
+	switch format {
+	case "json":
 		return r.json(w)
+	case "csv":
+		return WriteCSV(w, []*Result{r})
 	}
 	for i := range r.WhatIf {
 		ch := &r.WhatIf[i]
@@ -132,6 +140,24 @@ func (r *Result) Write(w io.Writer, format string, style report.Style) error {
 		fmt.Fprintln(w, "what-if: none")
 	}
 	return r.Report.Write(w, format, style)
+}
+
+// WriteCSV writes results as one table: a variant is a result's, or one of its changes;
+// of several results it has the capture's name before it.
+func WriteCSV(w io.Writer, results []*Result) error {
+	var variants []report.Variant
+	for _, r := range results {
+		prefix := ""
+		if len(results) > 1 {
+			prefix = filepath.Base(r.Capture.File) + ": "
+		}
+		variants = append(variants, report.Variant{Name: prefix + r.Name, Report: r.Report})
+		for i := range r.WhatIf {
+			ch := &r.WhatIf[i]
+			variants = append(variants, report.Variant{Name: prefix + ch.Name, Report: ch.Report, Diff: ch.Diff})
+		}
+	}
+	return report.WriteCSV(w, variants)
 }
 
 type jsonResult struct {

@@ -83,6 +83,9 @@ func exampleResult(t *testing.T) *replay.Result {
 		Figures: figures("as captured", repeats(5, 40_000), report.Options{}),
 	}
 	r.Coverage = &replay.Coverage{Warm: 0.75, Cold: 0.9}
+	recorded := figures("recorded", repeats(1, 80_000), report.Options{})
+	r.Report.Again = report.AgainOf(&recorded.Report.Sections[0], &r.Report.Sections[0])
+	r.Report.Again.Cause, r.Report.Again.Text = replay.CauseStall, "recorded 0.160 ms, again 0.120 ms: a stall"
 	r.Report.Isolated = []report.Isolation{{Kind: "decode", Wall: r.Wall.Median, Rows: []report.IsolatedRow{
 		{Label: "attn", Calls: 1, InPlace: 49_000, Warm: 45_000, Cold: 50_000, Marginal: 48_000, MarginalLo: 47_000, MarginalHi: 49_500, Bound: 4_000},
 		{Label: "gemm.bf16", Calls: 1, InPlace: 40_002, Warm: 45_000, Cold: 58_000, Marginal: 39_000, MarginalLo: -1_000, MarginalHi: 41_000},

@@ -16,6 +16,8 @@ import (
 type Step struct {
 	Step, StartNS, WallNS                    int64
 	ScheduleNS, UploadNS, DeviceNS, SampleNS int64
+	LaunchNS                                 int64
+	Ahead                                    bool // launched before the step before it had landed
 	Kind                                     string
 	Sequences                                int
 	Batch                                    *glm5.Batch
@@ -34,7 +36,7 @@ func take(m *glm5.Model, s *Step, o *CaptureOptions) (*Capture, error) {
 	c := &Capture{Header: Header{
 		Step: s.Step, Kind: s.Kind, Sequences: s.Sequences, Model: o.Model, Hash: o.Hash, Device: m.Group().Info(), Ranks: m.Group().Ranks(),
 		Versions: o.Versions, Options: m.Options(), Long: s.Batch.Long, KV: o.KV, Detail: o.Detail,
-		StartNS: s.StartNS, WallNS: s.WallNS, ScheduleNS: s.ScheduleNS, UploadNS: s.UploadNS, DeviceNS: s.DeviceNS, SampleNS: s.SampleNS,
+		StartNS: s.StartNS, WallNS: s.WallNS, ScheduleNS: s.ScheduleNS, UploadNS: s.UploadNS, DeviceNS: s.DeviceNS, SampleNS: s.SampleNS, LaunchNS: s.LaunchNS, Ahead: s.Ahead,
 	}}
 	if o.KV == KVSeeded {
 		c.Seed = uint64(s.Step)*0x9e3779b97f4a7c15 + 1
@@ -45,6 +47,9 @@ func take(m *glm5.Model, s *Step, o *CaptureOptions) (*Capture, error) {
 		Long: b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params)}
 	for _, spans := range s.Trace.Spans {
 		c.Spans = append(c.Spans, slices.Clone(spans))
+	}
+	for _, asides := range s.Trace.Asides {
+		c.Asides = append(c.Asides, slices.Clone(asides))
 	}
 	if err := c.tables(m); err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func (c *captureFlags) attach(dir string, first int64, p *pipeline.Manifest, o *
 		i := &d.Info
 		return c.capturer.Step(replay.Step{
 			Step: i.Step, Kind: i.Kind, Sequences: i.Sequences, StartNS: i.StartNS, WallNS: i.WallNS,
-			ScheduleNS: i.ScheduleNS, UploadNS: i.UploadNS, DeviceNS: i.DeviceNS, SampleNS: i.SampleNS, Batch: d.Batch, Trace: d.Trace,
+			ScheduleNS: i.ScheduleNS, UploadNS: i.UploadNS, DeviceNS: i.DeviceNS, SampleNS: i.SampleNS, LaunchNS: i.LaunchNS, Ahead: i.Ahead, Batch: d.Batch, Trace: d.Trace,
 		})
 	}
 	if steps != nil {

@@ -15,14 +15,16 @@ func newDiffCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "diff A B",
 		Short: "Compare what the steps of two timelines cost, kernel by kernel",
-		Long: `diff compares two timelines: output folders of runs or timeline files of glmbatch import,
-in any mix. Classes and gaps are compared first, and add up to the change of the wall time;
-then kernels, matched by name, grid and class, and what is left by class and calls a step: a
-new version of a library renames its kernels. Times are per step. A change counts only when
-the 95 % bootstrap intervals of the two medians do not overlap and each side has at least three
-steps; otherwise the verdict is "cannot tell". Folders of jobs are compared in tokens per
-second too, and in that alone where one of them recorded no timeline.`,
+		Long: `diff compares two timelines: output folders of runs, timeline files of glmbatch
+import or captured steps, in any mix. Classes and gaps are compared first, and add up
+to the change of the wall time; then kernels, matched by name, grid and class, and
+what is left by class and calls a step: a new version of a library renames its
+kernels. Times are per step. A change counts only when the 95 % bootstrap intervals
+of the two medians do not overlap and each side has at least three steps; otherwise
+the verdict is "cannot tell". Folders of jobs are compared in tokens per second too,
+and in that alone where one of them recorded no timeline.`,
 		Example: `  glmbatch diff before after
+  glmbatch diff out/captures/step-00000042.arrow out --kind decode
   glmbatch diff other-engine.parquet out --kind decode --format markdown`,
 		Args: exactArgs(2, "two timelines"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -44,10 +46,16 @@ func runDiff(pathA, pathB, kind, format string, stdout io.Writer) error {
 	}
 	var sides [2]*report.Report
 	for i, path := range []string{pathA, pathB} {
-		r, err := report.Load(path, report.DiffOptions(kind))
+		place, done, err := timelineOf(path)
 		if err != nil {
 			return err
 		}
+		defer done()
+		r, err := report.Load(place, report.DiffOptions(kind))
+		if err != nil {
+			return err
+		}
+		r.Source = path
 		sides[i] = r
 	}
 	d, err := report.Compare(sides[0], sides[1])

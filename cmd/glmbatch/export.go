@@ -22,9 +22,10 @@ func newExportCommand() *cobra.Command {
 		help = append(help, fmt.Sprintf("  %-9s %s", v.Name, v.Help))
 	}
 	c := &cobra.Command{
-		Use:   "export " + strings.Join(names, "|") + " OUT|TIMELINE --out FILE",
+		Use:   "export " + strings.Join(names, "|") + " OUT|TIMELINE|CAPTURE --out FILE",
 		Short: "Write steps of a timeline for a trace viewer",
-		Long: `export writes the timeline of a run's output folder, or a timeline file, for a viewer:
+		Long: `export writes the timeline of a run's output folder, a timeline file, or a captured step
+as it was recorded, for a viewer:
 ` + strings.Join(help, "\n") + `
 
 Times are exact to the nanosecond, relative to the first span. A process is a rank, a thread a
@@ -55,7 +56,12 @@ func runExport(path, out, viewer, steps string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	n, left, err := report.ExportCounted(path, out, viewer, r)
+	place, done, err := timelineOf(path)
+	if err != nil {
+		return err
+	}
+	defer done()
+	n, left, err := report.ExportCounted(place, out, viewer, r)
 	if err != nil {
 		return err
 	}

@@ -52,6 +52,9 @@ the step's kernel classes:
                 the capture's routing and selections
   bound         the least time on the machine of --machine
 
+The step as it was recorded is set beside it, class by class, with what the difference
+is as far as it was measured: a call that stalled, the host, or all calls alike.
+
 Captures come from glmbatch run --capture. Folders stand for the captures below them.
 
 Changes for --what-if (repeatable), each set beside the step as it is:
@@ -168,6 +171,7 @@ func runReplay(ctx context.Context, f *replayFlags, args []string, stdout, stder
 	}
 	o.Versions, o.Stop = versions(), ctx.Err
 	say := newSpeaker(stderr, false)
+	var results []*replay.Result // of a format that is one table of all captures
 	for i, file := range files {
 		if err := ctx.Err(); err != nil {
 			return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
@@ -185,11 +189,28 @@ func runReplay(ctx context.Context, f *replayFlags, args []string, stdout, stder
 		if say.tty {
 			say.line("replaying %s, a step of %s …", file, c.Model)
 		}
-		if err := f.replay(ctx, c, o, stdout); err != nil {
-			return fmt.Errorf("%s: %w", file, err)
+		r, err := f.replay(ctx, c, o, stdout)
+		if err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", file, err), f.writeAll(stdout, results))
 		}
+		if f.format != "csv" {
+			if err := r.Write(stdout, f.format, styleOf(stdout)); err != nil {
+				return err
+			}
+			continue
+		}
+		r.Capture.Pages, r.Rows = nil, nil // which are no longer needed
+		results = append(results, r)
 	}
-	return nil
+	return f.writeAll(stdout, results)
+}
+
+// writeAll writes results as one table.
+func (f *replayFlags) writeAll(w io.Writer, results []*replay.Result) error {
+	if len(results) == 0 {
+		return nil
+	}
+	return replay.WriteCSV(w, results)
 }
 
 // captureFiles are the captures that arguments name.
@@ -224,37 +245,37 @@ func captureFiles(args []string) ([]string, error) {
 }
 
 // replay runs one capture.
-func (f *replayFlags) replay(ctx context.Context, c *replay.Capture, o replay.Options, stdout io.Writer) (err error) {
+func (f *replayFlags) replay(ctx context.Context, c *replay.Capture, o replay.Options, stdout io.Writer) (r *replay.Result, err error) {
 	ck, err := f.checkpoint(c)
 	if err != nil {
-		return withCode(exitInput, err)
+		return nil, withCode(exitInput, err)
 	}
 	l := &modelLoader{device: &f.device, ck: ck}
 	defer func() { err = errors.Join(err, l.close(), ck.Close()) }()
 	if o.Hash, err = ck.Hash(); err != nil {
-		return withCode(exitInput, err)
+		return nil, withCode(exitInput, err)
 	}
 	load := func(o glm5.Options, n int) (*glm5.Model, error) { return l.load(ctx, o, n) }
-	r, err := replay.Run(c, load, o)
+	r, err = replay.Run(c, load, o)
 	switch {
 	case errors.Is(err, replay.ErrMismatch):
 		if f.format == "json" {
 			r.Write(stdout, f.format, report.Style{}) // the error is told in any case
 		}
-		return withCode(exitCheck, err)
+		return nil, withCode(exitCheck, err)
 	case errors.Is(err, context.Canceled):
-		return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
+		return nil, withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
 	case errors.Is(err, kernels.ErrMemory), errors.Is(err, kernels.ErrDevice):
-		return deviceError(err, "a smaller --pool-tokens")
+		return nil, deviceError(err, "a smaller --pool-tokens")
 	case err != nil:
-		return withCode(exitInput, err)
+		return nil, withCode(exitInput, err)
 	}
 	if f.html != "" {
 		if err := writeReplayPage(r, o, f.html); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return r.Write(stdout, f.format, styleOf(stdout))
+	return r, nil
 }
 
 // checkpoint opens the captured model, or the one that was named.
@@ -328,5 +349,16 @@ func writeReplayPage(r *replay.Result, o replay.Options, path string) error {
 		return err
 	}
 	p.Report.Source, p.Report.Findings, p.Isolated = r.Capture.File, r.Report.Findings, r.Report.Isolated
+	if r.Report.Again != nil {
+		p.AddAgain(r.Report.Again)
+	}
+	for i := range r.WhatIf {
+		ch := &r.WhatIf[i]
+		var notes []string
+		for _, f := range ch.Report.Findings {
+			notes = append(notes, f.Text)
+		}
+		p.AddWhatIf(ch.Name, notes, ch.Diff)
+	}
 	return p.WriteFile(path)
 }

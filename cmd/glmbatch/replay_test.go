@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -76,6 +78,35 @@ func TestReplay(t *testing.T) {
 	}
 	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte(`"isolated":[{`)) {
 		t.Errorf("the page has no calls run alone: %v", err)
+	}
+
+	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte(`"title":"What if: kv=cast-pool`)) || !bytes.Contains(html, []byte(`"title":"As recorded, and run again`)) {
+		t.Errorf("the page lacks the change, or the step as recorded: %v", err)
+	}
+	// What was captured is a timeline of steps as they were.
+	code, text, errs = glmbatch("report", files[1], "--format", "json")
+	var was struct {
+		Source string
+		Steps  int
+		Wall   int64 `json:"wall_ns"`
+		Ranks  int64
+	}
+	if err := json.Unmarshal([]byte(text), &was); err != nil || code != exitOK || was.Source != files[1] || was.Steps != 1 {
+		t.Errorf("report of a capture: exit code %d, %+v, %v: %s", code, was, err, errs)
+	}
+	steps, err := datasets.ReadAll[datasets.Step](filepath.Join(out, "steps"))
+	if err != nil || !slices.ContainsFunc(steps, func(s datasets.Step) bool { return s.WallNS == was.Wall/max(1, was.Ranks) }) {
+		t.Errorf("no step took the %d ns of the capture on %d ranks: %v", was.Wall, was.Ranks, err)
+	}
+	captures := filepath.Join(out, "captures")
+	if text := ends(t, exitOK, "report", captures); !strings.Contains(text, "decode: 1 step") {
+		t.Errorf("report of a folder of captures: %s", text)
+	}
+	ends(t, exitOK, "diff", files[1], captures, "--kind", "decode")
+	ends(t, exitOK, "export", "chrome", captures, "--out", filepath.Join(out, "trace.json"))
+	code, text, _ = glmbatch(append(quick, out, "--format", "csv", "--what-if", "scale=attn:2")...)
+	if rows, err := csv.NewReader(strings.NewReader(text)).ReadAll(); err != nil || code != exitOK || rows[0][0] != "table" || rows[1][1] != filepath.Base(files[0])+": as captured" {
+		t.Errorf("as CSV: exit code %d, %v, %.80s", code, err, text)
 	}
 
 	changed := filepath.Join(t.TempDir(), "changed.arrow")

@@ -33,13 +33,16 @@ type reportFlags struct {
 func newReportCommand() *cobra.Command {
 	var f reportFlags
 	c := &cobra.Command{
-		Use:   "report OUT|TIMELINE",
+		Use:   "report OUT|TIMELINE|CAPTURE",
 		Short: "Say what the steps of a run or an imported trace cost, per kernel class",
-		Long: `report reads the timeline of a run's output folder, or a timeline file of glmbatch
-import, and prints for prefill and decode apart what each kernel class costs: calls, self
-time, share, GB/s and GFLOP/s. Every table adds up to the wall time: overlap, gaps by cause
-and what is unexplained are rows of their own. Times are per step, means over steps and ranks; the
-interval is that of the median over steps, and lies below the mean where few steps are slow.
+		Long: `report reads the timeline of a run's output folder, a timeline file of glmbatch
+import, or captured steps as they were recorded (a file or folder of run --capture),
+and prints for prefill and decode apart what each kernel class costs: calls, self
+time, share, GB/s and GFLOP/s. Every table adds up to the wall time: overlap, gaps by
+cause and what is unexplained are rows of their own. Times are per step, means over
+steps and ranks; the interval is that of the median over steps, and lies below the
+mean where few steps are slow: the worst step is named. Of a job it says how many of
+each kind of step were recorded, and how far their mean may be from that of all.
 Below are the steps of a job by kind, with tokens per second; they are all there is of a job
 that recorded no timeline (not as bench lines or a page).
 
@@ -53,10 +56,12 @@ Machines for --machine: "this" for the CPU of this one, "none", and
   glmbatch report out --by kernel --kind decode
   # a page with a timeline to zoom, and a roofline plot
   glmbatch report out --html report.html
+  # a captured step as it was recorded
+  glmbatch report out/captures/step-00000042.arrow
   # for benchstat, and for a pull request
   glmbatch report out --format bench > new.txt
   glmbatch report timeline.parquet --format markdown --machine h200`,
-		Args: exactArgs(1, "an output folder or a timeline file"),
+		Args: exactArgs(1, "an output folder, a timeline file or a capture"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return runReport(f, args[0], c.OutOrStdout())
 		},
@@ -124,21 +129,27 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 	if opt.Machine, err = machineFor(f.machine); err != nil {
 		return withCode(exitInput, err)
 	}
+	place, done, err := timelineOf(path)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	defer done()
 	if f.html != "" {
-		return withCode(exitInput, writePage(path, f.html, opt, stdout))
+		return withCode(exitInput, writePage(path, place, f.html, opt, stdout))
 	}
 	style := styleOf(stdout)
 	steps, err := report.ReadSteps(path, f.kind, opt.Steps)
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	if steps != nil && !hasTimeline(path) { // recorded without one
+	if steps != nil && !hasTimeline(place) { // recorded without one
 		return withCode(exitInput, steps.Write(stdout, f.format, style))
 	}
-	r, err := report.Load(path, opt)
+	r, err := report.Load(place, opt)
 	if err != nil {
 		return withCode(exitInput, err)
 	}
+	r.Source = path
 	r.Beside(steps)
 	if err := r.Write(stdout, f.format, style); err != nil {
 		return err
@@ -168,11 +179,12 @@ func ranOnCPU(path string) bool {
 }
 
 // writePage writes the report as one HTML file.
-func writePage(path, out string, opt report.Options, stdout io.Writer) error {
-	p, err := report.LoadPage(path, opt)
+func writePage(path, place, out string, opt report.Options, stdout io.Writer) error {
+	p, err := report.LoadPage(place, opt)
 	if err != nil {
 		return err
 	}
+	p.Report.Source = path
 	if err := p.WriteFile(out); err != nil {
 		return err
 	}

@@ -19,19 +19,71 @@ func cell(s string) string {
 	return s
 }
 
+// csvColumns are the columns of the one table of a CSV file. A row leaves those empty
+// that its kind of figure, which the first names, has not.
+var csvColumns = []string{"table", "variant", "kind", "by", "label", "class", "steps", "ranks", "calls", "self_ns", "share_of_device", "share_of_wall", "total_ns",
+	"bytes", "wire_bytes", "flops", "gb_per_s", "gflop_per_s", "bound_ns", "median_ns", "lo_ns", "hi_ns", "gap_ns", "recorded_ns", "a_ns", "b_ns", "change_ns", "verdict"}
+
+// csvTable writes rows of csvColumns.
+type csvTable struct {
+	w       *csv.Writer
+	variant string
+}
+
+// cells are a row's, by column.
+type cells map[string]any
+
+func (t *csvTable) row(table string, c cells) {
+	line := make([]string, len(csvColumns))
+	for i, name := range csvColumns {
+		switch v := c[name].(type) {
+		case string:
+			line[i] = cell(v)
+		case int:
+			line[i] = strconv.Itoa(v)
+		case int64:
+			line[i] = strconv.FormatInt(v, 10)
+		case float64:
+			line[i] = strconv.FormatFloat(v, 'g', 6, 64)
+		}
+	}
+	line[0], line[1] = table, cell(t.variant)
+	t.w.Write(line)
+}
+
+// Variant is a report among others in one CSV file.
+type Variant struct {
+	Name   string
+	Report *Report
+	Diff   *Diff // from the variant that it is compared with; nil: none
+}
+
+// WriteCSV writes reports as one table.
+func WriteCSV(w io.Writer, variants []Variant) error {
+	t := &csvTable{w: csv.NewWriter(w)}
+	t.w.Write(csvColumns)
+	for _, v := range variants {
+		t.variant = v.Name
+		v.Report.csvRows(t)
+		if v.Diff != nil {
+			v.Diff.csvRows(t)
+		}
+	}
+	t.w.Flush()
+	return t.w.Error()
+}
+
 // csv writes one table: a row for each class, each row asked for and each entry of the ledger.
-func (r *Report) csv(w io.Writer, _ Style) error {
-	c := csv.NewWriter(w)
-	c.Write([]string{"kind", "by", "label", "class", "steps", "ranks", "calls", "self_ns", "share_of_device", "share_of_wall", "total_ns",
-		"bytes", "wire_bytes", "flops", "gb_per_s", "gflop_per_s", "bound_ns", "median_ns", "lo_ns", "hi_ns", "gap_ns"})
-	n := func(v int64) string { return strconv.FormatInt(v, 10) }
-	f := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+func (r *Report) csv(w io.Writer, _ Style) error { return WriteCSV(w, []Variant{{Report: r}}) }
+
+func (r *Report) csvRows(t *csvTable) {
 	for i := range r.Sections {
 		s := &r.Sections[i]
 		row := func(by attribute.By, x *attribute.Row) {
-			c.Write([]string{s.Kind, string(by), cell(x.Label), cell(x.Class), n(int64(s.Steps)), n(int64(s.Ranks)), n(x.Calls), n(x.Self),
-				f(share(x.Self, s.Span)), f(share(x.Self, s.Wall)), n(x.Total), n(x.Bytes), n(x.Wire), n(x.FLOPs), f(rate(s, x.Bytes, x.Total)),
-				f(rate(s, x.FLOPs, x.Total)), n(x.Bound), n(x.PerStep.Median), n(x.PerStep.Lo), n(x.PerStep.Hi), n(x.Gap)})
+			t.row("cost", cells{"kind": s.Kind, "by": string(by), "label": x.Label, "class": x.Class, "steps": s.Steps, "ranks": s.Ranks, "calls": x.Calls, "self_ns": x.Self,
+				"share_of_device": share(x.Self, s.Span), "share_of_wall": share(x.Self, s.Wall), "total_ns": x.Total, "bytes": x.Bytes, "wire_bytes": x.Wire, "flops": x.FLOPs,
+				"gb_per_s": rate(s, x.Bytes, x.Total), "gflop_per_s": rate(s, x.FLOPs, x.Total), "bound_ns": x.Bound,
+				"median_ns": x.PerStep.Median, "lo_ns": x.PerStep.Lo, "hi_ns": x.PerStep.Hi, "gap_ns": x.Gap})
 		}
 		for j := range s.Classes {
 			row(attribute.ByClass, &s.Classes[j])
@@ -43,22 +95,18 @@ func (r *Report) csv(w io.Writer, _ Style) error {
 		}
 		rest := append(s.Ledger[len(s.Classes):len(s.Ledger):len(s.Ledger)], attribute.Amount{Name: "wall", NS: s.Wall})
 		for _, a := range rest {
-			line := make([]string, 21)
-			line[0], line[1], line[2], line[4], line[5] = s.Kind, "ledger", a.Name, n(int64(s.Steps)), n(int64(s.Ranks))
-			line[7], line[9] = n(a.NS), f(share(a.NS, s.Wall))
-			c.Write(line)
+			t.row("ledger", cells{"kind": s.Kind, "by": "ledger", "label": a.Name, "steps": s.Steps, "ranks": s.Ranks, "self_ns": a.NS, "share_of_wall": share(a.NS, s.Wall)})
 		}
 	}
 	for _, o := range r.Outside.Classes {
-		line := make([]string, 21)
-		line[0], line[1], line[2], line[3], line[6], line[10] = outsideName, string(attribute.ByClass), cell(o.Class), cell(o.Class), n(o.Calls), n(o.NS)
-		c.Write(line)
+		t.row("outside", cells{"kind": outsideName, "by": string(attribute.ByClass), "label": o.Class, "class": o.Class, "calls": o.Calls, "total_ns": o.NS})
+	}
+	if r.Again != nil {
+		r.Again.csvRows(t)
 	}
 	for i := range r.Isolated {
-		r.Isolated[i].csvRows(c)
+		r.Isolated[i].csvRows(t)
 	}
-	c.Flush()
-	return c.Error()
 }
 
 // maxBenchSteps bounds the lines of one benchmark; more steps are thinned evenly.

@@ -317,3 +317,19 @@ func (c *Change) cells() []string {
 	}
 	return []string{name, calls(c.Calls[0]), calls(c.Calls[1]), ms(c.A), ms(c.B), fmt.Sprintf("%+.3f", c.Delta/1e6), relative, string(c.Verdict)}
 }
+
+func (d *Diff) csvRows(t *csvTable) {
+	for i := range d.Kinds {
+		k := &d.Kinds[i]
+		row := func(by string, c *Change) {
+			t.row("difference", cells{"kind": k.Kind, "by": by, "label": c.Name, "class": c.Class, "a_ns": c.A, "b_ns": c.B, "change_ns": c.Delta, "verdict": string(c.Verdict)})
+		}
+		for j := range k.Ledger {
+			row("ledger", &k.Ledger[j])
+		}
+		row("ledger", &k.Wall)
+		for j := range k.Kernels {
+			row("launch", &k.Kernels[j])
+		}
+	}
+}

@@ -27,6 +27,7 @@ var scripts = []string{"base.js", "table.js", "step.js", "plots.js", "timeline.j
 type Page struct {
 	Report   *Report // by kernel
 	Isolated []Isolation
+	Tables   []PageTable // what else there is to show
 
 	spans spanBook
 	job   []jobPoint
@@ -35,6 +36,41 @@ type Page struct {
 
 // maxPageSpans bounds the spans of a page: more make it slow to open.
 const maxPageSpans = 200_000
+
+// PageTable is a table of a page: its first column is text, the others are figures.
+type PageTable struct {
+	Title string     `json:"title"`
+	Notes []string   `json:"notes"`
+	Head  []string   `json:"head"`
+	Rows  [][]string `json:"rows"` // null: a line between
+}
+
+func pageTable(title string, notes []string, t table) PageTable {
+	t = t.compact()
+	return PageTable{title, orEmpty(notes), t.head, t.rows}
+}
+
+// AddAgain adds a recorded step beside its repeats.
+func (p *Page) AddAgain(a *Again) {
+	p.Tables = append(p.Tables, pageTable("As recorded, and run again (ms)", []string{a.Text}, a.table()))
+}
+
+// AddWhatIf adds what a change does to the step: notes, and the difference.
+func (p *Page) AddWhatIf(name string, notes []string, d *Diff) {
+	for i := range d.Kinds {
+		k := &d.Kinds[i]
+		t := changeTable("class or gap")
+		for j := range k.Ledger {
+			if c := &k.Ledger[j]; c.A != 0 || c.B != 0 {
+				t.add(c.cells()...)
+			}
+		}
+		t.rule()
+		t.add(k.Wall.cells()...)
+		p.Tables = append(p.Tables, pageTable("What if: "+name+" (A: as it is, B: with the change)", append(notes[:len(notes):len(notes)], d.Findings...), t))
+		notes = nil
+	}
+}
 
 // LoadPage reads the timeline at path, and the steps table beside it if there is
 // one. If not all steps fit into the page, it has of each kind the median and the
@@ -264,7 +300,7 @@ func (p *Page) Write(w io.Writer) error {
 	}
 	page, err := json.Marshal(map[string]any{
 		"spans": len(p.spans.columns.start), "kernels": orEmpty(p.spans.kernels), "lanes": orEmpty(p.spans.lanes), "steps": orEmpty(p.spans.steps),
-		"job": orEmpty(p.job), "isolated": orEmpty(p.Isolated), "note": p.note,
+		"job": orEmpty(p.job), "isolated": orEmpty(p.Isolated), "tables": orEmpty(p.Tables), "note": p.note,
 	})
 	if err != nil {
 		return err

@@ -1,10 +1,6 @@
 package report
 
-import (
-	"encoding/csv"
-	"fmt"
-	"strconv"
-)
+import "fmt"
 
 // Isolation compares the classes of a step in place with their calls alone.
 type Isolation struct {
@@ -78,21 +74,17 @@ func isolatedTitle(i *Isolation) string {
 	return fmt.Sprintf("%s: classes in place, alone with a warm and a cold cache, and left out (ms a step)", kind)
 }
 
-// csvRows has a line for each figure: by is "alone".
-func (i *Isolation) csvRows(c *csv.Writer) {
-	n := func(v int64) string { return strconv.FormatInt(v, 10) }
+// csvRows has a line for each figure: by says which.
+func (i *Isolation) csvRows(t *csvTable) {
 	for _, r := range i.Rows {
 		for _, f := range []struct {
 			by         string
 			ns, lo, hi int64
 		}{{"alone_warm", r.Warm, r.Warm, r.Warm}, {"alone_cold", r.Cold, r.Cold, r.Cold}, {"without", r.Marginal, r.MarginalLo, r.MarginalHi}} {
-			if f.ns == 0 {
-				continue
+			if f.ns != 0 {
+				t.row("alone", cells{"kind": i.Kind, "by": f.by, "label": r.Label, "class": r.Label, "calls": r.Calls, "total_ns": f.ns, "bound_ns": r.Bound,
+					"median_ns": f.ns, "lo_ns": f.lo, "hi_ns": f.hi})
 			}
-			line := make([]string, 21)
-			line[0], line[1], line[2], line[3], line[6] = i.Kind, f.by, cell(r.Label), cell(r.Label), n(r.Calls)
-			line[10], line[16], line[17], line[18], line[19] = n(f.ns), n(r.Bound), n(f.ns), n(f.lo), n(f.hi)
-			c.Write(line)
 		}
 	}
 }

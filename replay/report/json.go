@@ -27,6 +27,7 @@ type jsonReport struct {
 	Findings   []Finding         `json:"findings"`
 	Warnings   []string          `json:"warnings"`
 	Kinds      []jsonKind        `json:"kinds"`
+	Again      *Again            `json:"again,omitempty"`
 	Isolated   []Isolation       `json:"isolated,omitempty"`
 }
 
@@ -130,7 +131,7 @@ func (r *Report) document() jsonReport {
 	d := jsonReport{Schema: Schema, Source: r.Source, Rows: r.Rows, By: r.By, Machine: r.Machine,
 		GPU: r.allGPUTime(), Outside: jsonOutside{r.Outside.Calls, r.Outside.NS, append([]attribute.OutsideClass{}, r.Outside.Classes...)},
 		Host:     append([]HostPhase{}, r.Host...),
-		Findings: append([]Finding{}, r.Findings...), Warnings: append([]string{}, r.Warnings...), Kinds: []jsonKind{}, Isolated: r.Isolated}
+		Findings: append([]Finding{}, r.Findings...), Warnings: append([]string{}, r.Warnings...), Kinds: []jsonKind{}, Again: r.Again, Isolated: r.Isolated}
 	total := r.total()
 	d.Shared = total.Shared
 	d.jsonTotals = totals(&total, false)

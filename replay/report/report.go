@@ -48,6 +48,7 @@ type Report struct {
 	Findings []Finding           // the most important first
 	Recorded []Recorded          // how many of a job's steps these are, by kind; nil: of no files
 	Warnings []string
+	Again    *Again      // of a replay; nil: the step was recorded without spans
 	Isolated []Isolation // of a replay; nil: nothing was run alone
 }
 
@@ -220,7 +221,7 @@ const DefaultWidth = 100
 var Formats = []Format{
 	{"text", "tables for a terminal", (*Report).text},
 	{"json", "the schema in the package's documentation", (*Report).json},
-	{"csv", "the tables, a header each, with times in ns", (*Report).csv},
+	{"csv", "one table, whose first column says which figures a row has; times in ns", (*Report).csv},
 	{"markdown", "the tables, for a pull request", (*Report).markdown},
 	{"bench", "Go benchmark lines for benchstat, a line a step", (*Report).bench},
 }

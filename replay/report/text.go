@@ -33,6 +33,12 @@ func (r *Report) text(w io.Writer, style Style) error {
 			p.table(skews(s))
 		}
 	}
+	if r.Again != nil {
+		p.line("")
+		p.line(p.bold(r.Again.title()))
+		p.line("")
+		p.table(r.Again.table())
+	}
 	for i := range r.Isolated {
 		p.line("")
 		p.line(p.bold(isolatedTitle(&r.Isolated[i])))
@@ -281,6 +287,14 @@ func (r *Report) markdown(w io.Writer, _ Style) error {
 				t = t.compact()
 				p.err = t.markdown(w)
 			}
+		}
+	}
+	if r.Again != nil {
+		p.line("")
+		p.line("### " + r.Again.title())
+		p.line("")
+		if t := r.Again.table(); p.err == nil {
+			p.err = t.markdown(w)
 		}
 	}
 	for i := range r.Isolated {

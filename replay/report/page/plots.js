@@ -59,6 +59,14 @@ parts.push(function roofline() {
 });
 
 // Alone and in place: two dots a class, joined.
+// Tables that are what they are, of all kinds of steps.
+for (const t of page.tables || []) {
+  const row = (tag) => (cells) => make("tr", {}, ...t.head.map((_, i) => make(tag, i ? {} : { class: "name" }, cells[i] || "")));
+  const body = t.rows.filter((r) => r).map(row("td"));
+  byId("tables").append(make("section", {}, make("h2", {}, t.title), ...t.notes.map((n) => make("p", { class: "note" }, n)),
+    make("div", { class: "scroll" }, make("table", {}, make("thead", {}, row("th")(t.head)), make("tbody", {}, ...body)))));
+}
+
 parts.push(function isolated() {
   const found = (page.isolated || []).find((i) => i.kind === kind.kind || i.kind === "");
   byId("isolated-section").hidden = !found;

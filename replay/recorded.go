@@ -1,0 +1,46 @@
+package replay
+
+import (
+	"fmt"
+
+	"glmbatch/datasets"
+	"glmbatch/kernels"
+	"glmbatch/replay/timeline"
+)
+
+// Timeline is the step as it was recorded: the rows that its job's timeline has of it.
+// It is nil if the capture has no spans.
+func (c *Capture) Timeline() []datasets.Span {
+	if len(c.Spans) == 0 {
+		return nil
+	}
+	t := kernels.Trace{Step: c.Step, Calls: c.Calls, Spans: c.Spans, Asides: c.Asides, Shared: c.Device.Shared}
+	times := timeline.StepTimes{Start: c.StartNS, Wall: c.WallNS, Schedule: c.ScheduleNS, Upload: c.UploadNS, Launch: c.LaunchNS, Device: c.DeviceNS,
+		Sample: c.SampleNS, Ahead: c.Ahead}
+	return timeline.Rows(nil, t, timeline.Step{Kind: c.Kind, Start: c.StartNS, End: c.StartNS + c.WallNS}, times.Phases(c.Spans))
+}
+
+// WriteTimeline writes the recorded spans of the captures in files as one timeline.
+func WriteTimeline(path string, files []string) error {
+	w, err := datasets.Create[datasets.Span](path, nil)
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		c, err := Load(file)
+		var rows []datasets.Span
+		if err == nil {
+			if rows = c.Timeline(); rows == nil {
+				err = fmt.Errorf("%s has no spans of its step as recorded", file)
+			}
+		}
+		if err == nil {
+			err = w.Write(rows)
+		}
+		if err != nil {
+			w.Abort()
+			return err
+		}
+	}
+	return w.Close()
+}

@@ -190,11 +190,7 @@ func describe(w *datasets.Writer[datasets.Span], s *importer.Summary) error {
 
 func printImport(out io.Writer, path string, s *importer.Summary) error {
 	var b strings.Builder
-	ranks := "1 rank"
-	if len(s.Ranks) != 1 {
-		ranks = fmt.Sprintf("%d ranks", len(s.Ranks))
-	}
-	fmt.Fprintf(&b, "%s: %s rows, %d steps, %s\n\n", path, digits(s.Rows), s.Steps, ranks)
+	fmt.Fprintf(&b, "%s: %s, %s, %s\n\n", path, several(s.Rows, "row"), several(int64(s.Steps), "step"), several(int64(len(s.Ranks)), "rank"))
 	fmt.Fprintf(&b, "%4s %9s %8s %8s %9s %17s %17s %17s\n", "rank", "kernels", "memcpy", "memset", "calls", "kernels ns", "GPU busy ns", "GPU span ns")
 	for _, r := range s.Ranks {
 		fmt.Fprintf(&b, "%4d %9d %8d %8d %9d %17s %17s %17s\n", r.Rank, r.Kernels, r.Memcpy, r.Memset, r.Calls, digits(r.KernelNS), digits(r.UnionNS), digits(r.SpanNS))
@@ -211,6 +207,14 @@ func printImport(out io.Writer, path string, s *importer.Summary) error {
 	fmt.Fprintf(&b, "\nnext: %s report %s\n", callName(), path)
 	_, err := io.WriteString(out, datasets.Shown(b.String()))
 	return err
+}
+
+// several is a number of things.
+func several(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return digits(n) + " " + thing + "s"
 }
 
 // fill writes a text in lines of at most width columns, the later ones indented.

@@ -203,10 +203,10 @@ func (a *Attribution) section(kind string) *section {
 func (a *Attribution) Warnings() []string {
 	var w []string
 	if a.split.rejected > 0 {
-		w = append(w, fmt.Sprintf("%d spans end before they start, or have times that cannot be true, and were left out", a.split.rejected))
+		w = append(w, fmt.Sprintf("spans that end before they start, or have times that cannot be true, were left out: %d", a.split.rejected))
 	}
 	if a.empty > 0 {
-		w = append(w, fmt.Sprintf("%d steps have no device spans and were left out", a.empty))
+		w = append(w, fmt.Sprintf("steps without device spans were left out: %d", a.empty))
 	}
 	for _, s := range a.sections {
 		w = append(w, s.missing()...)

@@ -42,11 +42,6 @@ const (
 var entryNames = [numEntries]string{"overlap", "gap.host", "gap.launch", "gap.wait", "gap.queue", "gap.dependency", "gap.peers",
 	"gap.profiler", "other steps", "unexplained"}
 
-// Optional reports whether a table leaves the entry out where it is 0.
-func (e Entry) Optional() bool {
-	return e == Wait || e == Queue || e == Dependency || e == Profiler || e == Elsewhere
-}
-
 // entryOf is where idle time of a cause belongs.
 var entryOf = map[string]Entry{
 	datasets.IdleLaunch: Launch, datasets.IdleWait: Wait, datasets.IdleQueue: Queue, datasets.IdleDependency: Dependency,

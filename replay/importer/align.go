@@ -55,10 +55,10 @@ func (t *trace) align() error {
 			if !t.options.AllowUnaligned {
 				return refuse("ranks %d and %d do not align: %v (--allow-unaligned keeps them, with waiting times that mean nothing)", a, b, err)
 			}
-			t.find("unaligned", severityUnreliable, b, 0, "rank %d does not align with rank %d (%v): times across ranks cannot be compared", b, a, err)
+			t.find("unaligned", severityUnreliable, b, 0, "its clock does not align with that of rank %d (%v): times across ranks cannot be compared", a, err)
 			continue
 		}
-		t.find("aligned", severityNote, b, int64(f.pairs), "rank %d: clock moved by %d ns, drift %.3f ppm, residual %d ns over %d collectives", b, f.offset, f.drift*1e6, f.residual, f.pairs)
+		t.find("aligned", severityNote, b, int64(f.pairs), "its clock was moved by %d ns, drift %.3f ppm, residual %d ns over %d collectives", f.offset, f.drift*1e6, f.residual, f.pairs)
 		if f.offset != 0 || f.drift != 0 {
 			moved = true
 			t.move(t.fileOf(k), f)

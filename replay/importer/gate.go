@@ -83,19 +83,19 @@ func (t *trace) reading() {
 			t.find("truncated", severityUnreliable, rank, 0, "the file ends early, at byte %d of its text (%s): all counts and totals are lower bounds", c.truncatedAt, c.truncation)
 		}
 		if c.commas > 0 {
-			t.find("decimal_commas", severityNote, rank, c.commas, "%d numbers have a decimal comma (the locale of the recording program): those that must be whole numbers are unknown", c.commas)
+			t.find("decimal_commas", severityNote, rank, c.commas, "numbers with a decimal comma (the locale of the recording program): %d; those that must be whole numbers are unknown", c.commas)
 		}
 		if c.recovered > 0 {
-			t.find("recovered", severityNote, rank, c.recovered, "%d events are not valid JSON and were read leniently, the first at byte %d", c.recovered, c.firstRecovered)
+			t.find("recovered", severityNote, rank, c.recovered, "events that are not valid JSON and were read leniently: %d, the first at byte %d", c.recovered, c.firstRecovered)
 		}
 		if c.odd > 0 {
-			t.find("names", severityNote, rank, c.odd, "%d names have control characters, bad escapes or broken UTF-8, which were replaced", c.odd)
+			t.find("names", severityNote, rank, c.odd, "names with control characters, bad escapes or broken UTF-8, which were replaced: %d", c.odd)
 		}
 		if c.quarantined > 0 {
-			t.find("unreadable", severityUnreliable, rank, c.quarantined, "%d events cannot be read and were left out, the first at byte %d: totals are lower bounds", c.quarantined, c.firstQuarantined)
+			t.find("unreadable", severityUnreliable, rank, c.quarantined, "events that cannot be read and were left out: %d, the first at byte %d; totals are lower bounds", c.quarantined, c.firstQuarantined)
 		}
 		if c.badNumber > 0 {
-			t.find("bad_time", severityUnreliable, rank, c.badNumber, "%d events have a time that is no number and were left out, the first at byte %d", c.badNumber, c.firstQuarantined)
+			t.find("bad_time", severityUnreliable, rank, c.badNumber, "events with a time that is no number, which were left out: %d, the first at byte %d", c.badNumber, c.firstQuarantined)
 		}
 		if p.coarse && t.deviceRowsOf(int32(i)) > 0 {
 			t.find("coarse", severityNote, rank, 0, "times are whole microseconds: each duration is wrong by up to 1 us")
@@ -225,16 +225,16 @@ func (t *trace) badTimes() {
 	for i := range t.procs {
 		rank := t.procs[i].rank
 		if zero[i] > 0 {
-			t.find("zero_time", severityUnreliable, rank, zero[i], "%d GPU events have time zero, which means not collected, and were left out", zero[i])
+			t.find("zero_time", severityUnreliable, rank, zero[i], "GPU events with time zero, which means not collected, were left out: %d", zero[i])
 		}
 		if negative[i] > 0 {
-			t.find("negative", severityUnreliable, rank, negative[i], "%d GPU events end before they start and were left out", negative[i])
+			t.find("negative", severityUnreliable, rank, negative[i], "GPU events that end before they start were left out: %d", negative[i])
 		}
 		if empty[i] > 0 {
-			t.find("zero_duration", severityUnreliable, rank, empty[i], "%d GPU events last 0 ns: their time was clipped, so totals are lower bounds", empty[i])
+			t.find("zero_duration", severityUnreliable, rank, empty[i], "GPU events that last 0 ns: %d; their time was clipped, so totals are lower bounds", empty[i])
 		}
 		if host[i] > 0 {
-			t.find("host_time", severityNote, rank, host[i], "%d API calls have impossible times and were left out", host[i])
+			t.find("host_time", severityNote, rank, host[i], "API calls with impossible times were left out: %d", host[i])
 		}
 	}
 }
@@ -349,7 +349,7 @@ func (t *trace) impossible() {
 		if n > 0 {
 			w := t.at(worst[k])
 			t.find("impossible", severityUnreliable, t.ranks[k].number, n,
-				"%d GPU events last into later work of their own stream and were left out with %d ns, the longest %d ns of %s", n, total[k], w.end-w.start, brief(t.names.list[w.name].text))
+				"GPU events that last into later work of their own stream were left out: %d of %d ns in all, the longest %d ns of %s", n, total[k], w.end-w.start, brief(t.names.list[w.name].text))
 		}
 	}
 }

@@ -429,7 +429,7 @@ func TestExportOfAnyTimes(t *testing.T) {
 			if err == nil {
 				err = page.Write(&b)
 			}
-			if err != nil || !strings.Contains(page.note, "1 spans with impossible times are not shown") {
+			if err != nil || !strings.Contains(page.note, "spans with impossible times, which are not shown: 1") {
 				t.Errorf("%v: page: %v", wild, err)
 			}
 		}

@@ -15,28 +15,38 @@ import (
 const (
 	launchBound      = 0.5  // of the wall without the profiler's time, in gaps that are the host's
 	deviceBound      = 0.9  // of the same, in which work runs
-	idleBound        = 0.05 // of the same, in gaps with a cause
-	waitBound        = 0.1  // of the device span, waiting in collectives
+	idleBound        = 0.05 // of the wall, in gaps
+	waitBound        = 0.1  // of the wall, waiting in collectives
 	peersBound       = 0.05 // of the wall
 	unexplainedBound = 0.02 // of the wall
-	unknownBound     = 0.05 // of the device span, in kernels without a class
+	unknownBound     = 0.05 // of the wall, in kernels without a class
 	overlapBound     = 0.05 // of the wall
 )
 
 // unknownClass is what importers call kernels that no rule matches.
 const unknownClass = "unclassified"
 
-// find fills in the findings of every section: faults first, then what dominates.
+// find fills in the findings of every section, those of the most time first. All
+// shares are of the wall time of a step.
 func (r *Report) find() {
 	for i := range r.Sections {
 		s := &r.Sections[i]
-		for _, rule := range []func(*Report, *attribute.Section) (code, text string){
-			(*Report).cacheCast, (*Report).launches, (*Report).dominant, (*Report).idles, (*Report).waiting, (*Report).peers,
+		type timed struct {
+			Finding
+			ns int64
+		}
+		var list []timed
+		for _, rule := range []func(*Report, *attribute.Section) (code, text string, ns int64){
+			(*Report).cacheCast, (*Report).bound, (*Report).dominant, (*Report).idles, (*Report).waiting, (*Report).peers,
 			(*Report).unknown, (*Report).unexplained, (*Report).overlaps,
 		} {
-			if code, text := rule(r, s); text != "" {
-				r.Findings = append(r.Findings, Finding{code, s.Kind, text})
+			if code, text, ns := rule(r, s); text != "" {
+				list = append(list, timed{Finding{code, s.Kind, text}, ns})
 			}
+		}
+		slices.SortStableFunc(list, func(a, b timed) int { return cmp.Compare(b.ns, a.ns) })
+		for _, f := range list {
+			r.Findings = append(r.Findings, f.Finding)
 		}
 	}
 	if len(r.Sections) > 1 {
@@ -102,14 +112,22 @@ func amount(s *attribute.Section, entry attribute.Entry) int64 {
 	return 0
 }
 
+// of says what part of a section's steps a time is, and how long that is in one.
+func of(s *attribute.Section, ns int64) string {
+	return fmt.Sprintf("%s of the %s (%s of %s ms)", percent(share(ns, s.Wall)), stepName(s.Kind), ms(mean(s, ns)), ms(mean(s, s.Wall)))
+}
+
 // cacheCast names a copy of the cache to another format, which no sound step has.
-func (r *Report) cacheCast(s *attribute.Section) (code, text string) {
+func (r *Report) cacheCast(s *attribute.Section) (code, text string, ns int64) {
 	c := class(s, string(kernels.CacheCast))
 	if c == nil || c.Self == 0 {
-		return "", ""
+		return "", "", 0
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s is %s of the %s", c.Class, percent(share(c.Self, s.Span)), stepName(s.Kind))
+	fmt.Fprintf(&b, "%s is %s", c.Class, of(s, c.Self))
+	if isKernels(c) {
+		fmt.Fprintf(&b, " and %s of all kernels' time", percent(share(c.Total, kernelTime(s))))
+	}
 	if c.Slots > 0 {
 		fmt.Fprintf(&b, ": it reads and writes the whole pool, %s slots", thousands(c.Slots))
 		if used := attended(s); used > 0 && used < c.Slots {
@@ -118,8 +136,8 @@ func (r *Report) cacheCast(s *attribute.Section) (code, text string) {
 	} else {
 		b.WriteString(": the cache is copied to another format before it is read")
 	}
-	fmt.Fprintf(&b, " (%s, %s ms a step)", times(perStep(s, c.Calls)), ms(mean(s, c.Self)))
-	return string(kernels.CacheCast), b.String()
+	fmt.Fprintf(&b, ", in %s", times(perStep(s, c.Calls)))
+	return string(kernels.CacheCast), b.String(), c.Self
 }
 
 // attended returns the most cache slots that attention read in one call.
@@ -133,46 +151,64 @@ func attended(s *attribute.Section) int64 {
 	return slots
 }
 
-// balance is what a section's wall time without the profiler's was for.
+// balance is what a section's wall time was for.
 type balance struct {
-	wall   int64
-	busy   int64 // work ran, of these steps or of others
-	launch int64 // what came next was not launched yet
-	host   int64 // the host was in a phase, or had no more work
-	wait   int64 // the host was in a call that waits for the device
-	queue  int64 // launched work had not begun
+	busy, idle int64 // work ran, of these steps or of others; the rest
+	host       int64 // what came next was not launched, or the host had no more
+	profiler   int64
 }
 
 func balanceOf(s *attribute.Section) balance {
 	b := balance{
-		wall: s.Wall - amount(s, attribute.Profiler), busy: amount(s, attribute.Overlap) + amount(s, attribute.Elsewhere),
-		launch: amount(s, attribute.Launch), host: amount(s, attribute.Host), wait: amount(s, attribute.Wait),
-		queue: amount(s, attribute.Queue) + amount(s, attribute.Dependency),
+		busy:     amount(s, attribute.Overlap) + amount(s, attribute.Elsewhere),
+		host:     amount(s, attribute.Launch) + amount(s, attribute.Host) + amount(s, attribute.Wait),
+		profiler: amount(s, attribute.Profiler),
 	}
 	for i := range s.Classes {
 		b.busy += s.Classes[i].Self
 	}
+	b.idle = s.Wall - b.busy
 	return b
 }
 
-// launches says that the device waits for the host, or that it does not.
-func (r *Report) launches(s *attribute.Section) (code, text string) {
+// bound says that the device waits for the host, or that it does not.
+func (r *Report) bound(s *attribute.Section) (code, text string, ns int64) {
 	b := balanceOf(s)
-	idle := b.launch + b.host + b.wait
 	switch {
-	case share(idle, b.wall) >= launchBound:
-		waits := ""
-		if b.wait > 0 {
-			waits = fmt.Sprintf(", %s ms while it waits in %s", ms(mean(s, b.wait)), waitedIn(s.Waits))
-		}
-		return "launch-bound", fmt.Sprintf("launch-bound: %s ms of kernels in a %s of %s ms; for %s of it the device waits for the host (%s ms for launches, %s ms in host phases%s)",
-			ms(mean(s, b.busy)), stepName(s.Kind), ms(mean(s, b.wall)), percent(share(idle, b.wall)), ms(mean(s, b.launch)), ms(mean(s, b.host)), waits)
-	case share(b.busy, b.wall) >= deviceBound && len(s.Classes) > 0:
+	case b.launchBound(s):
+		return "launch-bound", fmt.Sprintf("launch-bound: the device idles for %s: %s", of(s, b.idle), causes(s)), b.idle
+	case share(b.busy, s.Wall-b.profiler) >= deviceBound && len(s.Classes) > 0:
 		c := &s.Classes[0]
-		return "device-bound", fmt.Sprintf("device-bound: the device works for %s of the %s (%s of %s ms), most of it on %s (%s ms)",
-			percent(share(b.busy, b.wall)), stepName(s.Kind), ms(mean(s, b.busy)), ms(mean(s, b.wall)), c.Class, ms(mean(s, c.Self)))
+		return "device-bound", fmt.Sprintf("device-bound: the device works for %s, most of it on %s (%s ms)",
+			of(s, b.busy), c.Class, ms(mean(s, c.Self))), c.Self
 	}
-	return "", ""
+	return "", "", 0
+}
+
+func (b *balance) launchBound(s *attribute.Section) bool {
+	return share(b.host, s.Wall-b.profiler) >= launchBound
+}
+
+// causes lists why the device idles, the longest first.
+func causes(s *attribute.Section) string {
+	type cause struct {
+		ns   int64
+		text string
+	}
+	list := []cause{
+		{amount(s, attribute.Launch), "for launches"}, {amount(s, attribute.Wait), "while the host waits in " + waitedIn(s.Waits)},
+		{amount(s, attribute.Host), "for the host's other work"}, {amount(s, attribute.Queue), "before work that was launched began"},
+		{amount(s, attribute.Dependency), "for work of another stream to end"}, {amount(s, attribute.Peers), "for other ranks"},
+		{amount(s, attribute.Profiler), "while the profiler held the host up"}, {amount(s, attribute.Unexplained), "for reasons that are not recorded"},
+	}
+	slices.SortStableFunc(list, func(a, b cause) int { return cmp.Compare(b.ns, a.ns) })
+	var texts []string
+	for i, c := range list {
+		if c.ns > 0 && (i == 0 || share(c.ns, s.Wall) >= 0.001) {
+			texts = append(texts, fmt.Sprintf("%s ms %s", ms(mean(s, c.ns)), c.text))
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 // waitedIn names the one or two calls in which most of the waiting was.
@@ -190,86 +226,78 @@ func waitedIn(waits []attribute.Amount) string {
 
 // idles says why the device idles where that is neither most of the time nor
 // little of it.
-func (r *Report) idles(s *attribute.Section) (code, text string) {
+func (r *Report) idles(s *attribute.Section) (code, text string, ns int64) {
 	b := balanceOf(s)
-	idle := b.launch + b.host + b.wait + b.queue
-	if share(idle, b.wall) < idleBound || share(b.launch+b.host+b.wait, b.wall) >= launchBound {
-		return "", ""
+	if share(b.idle, s.Wall) < idleBound || b.launchBound(s) {
+		return "", "", 0
 	}
-	var causes []string
-	for _, c := range []struct {
-		ns   int64
-		text string
-	}{{b.launch, "for launches"}, {b.wait, "while the host waits in " + waitedIn(s.Waits)}, {b.host, "for the host's other work"}, {b.queue, "between launched kernels"}} {
-		if share(c.ns, b.wall) >= 0.001 {
-			causes = append(causes, fmt.Sprintf("%s ms %s", ms(mean(s, c.ns)), c.text))
-		}
-	}
-	return "idle", fmt.Sprintf("the device idles for %s of the %s: %s", percent(share(idle, b.wall)), stepName(s.Kind), strings.Join(causes, ", "))
+	return "idle", fmt.Sprintf("the device idles for %s: %s", of(s, b.idle), causes(s)), b.idle
 }
 
 // dominant says which class takes most, and how near it is to the machine's best.
-func (r *Report) dominant(s *attribute.Section) (code, text string) {
+func (r *Report) dominant(s *attribute.Section) (code, text string, ns int64) {
 	if len(s.Classes) == 0 || s.Classes[0].Class == string(kernels.CacheCast) {
-		return "", ""
+		return "", "", 0
 	}
 	c := &s.Classes[0]
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s is %s of the %s's device time (%s, %s ms a step", c.Class, percent(share(c.Self, s.Span)), stepName(s.Kind),
-		times(perStep(s, c.Calls)), ms(mean(s, c.Self)))
+	fmt.Fprintf(&b, "%s is %s", c.Class, of(s, c.Self))
+	if isKernels(c) {
+		fmt.Fprintf(&b, " and %s of all kernels' time", percent(share(c.Total, kernelTime(s))))
+	}
+	fmt.Fprintf(&b, ", in %s", times(perStep(s, c.Calls)))
 	if gb := rate(s, c.Bytes, c.Total); gb > 0 {
-		fmt.Fprintf(&b, ", %s GB/s", figure(gb))
+		fmt.Fprintf(&b, " at %s GB/s", figure(gb))
 	}
 	if c.Bound > 0 {
 		fmt.Fprintf(&b, ", %s times the bound of %s", figure(float64(c.Total)/float64(c.Bound)), r.Machine.Name)
 	}
-	b.WriteString(")")
-	return "dominant", b.String()
+	return "dominant", b.String(), c.Self
 }
 
-func (r *Report) waiting(s *attribute.Section) (code, text string) {
-	if share(s.Comm.Waiting, s.Span) < waitBound {
-		return "", ""
+func (r *Report) waiting(s *attribute.Section) (code, text string, ns int64) {
+	ns = s.Comm.Waiting
+	if share(ns, s.Wall) < waitBound {
+		return "", "", 0
 	}
-	text = fmt.Sprintf("ranks wait for each other inside collectives for %s of the %s's device time (%s ms a step)",
-		percent(share(s.Comm.Waiting, s.Span)), stepName(s.Kind), ms(mean(s, s.Comm.Waiting)))
+	text = "ranks wait for each other inside collectives for " + of(s, ns)
 	last := slices.MaxFunc(s.Comm.Ranks, func(a, b attribute.Skew) int { return cmp.Compare(a.Last, b.Last) })
 	if last.Collectives > 0 && 2*last.Last > last.Collectives {
 		text += fmt.Sprintf("; rank %d arrives last at %s of them", last.Rank, percent(share(last.Last, last.Collectives)))
 	}
-	return "waiting", text
+	return "waiting", text, ns
 }
 
-func (r *Report) peers(s *attribute.Section) (code, text string) {
-	ns := amount(s, attribute.Peers)
+func (r *Report) peers(s *attribute.Section) (code, text string, ns int64) {
+	ns = amount(s, attribute.Peers)
 	if share(ns, s.Wall) < peersBound {
-		return "", ""
+		return "", "", 0
 	}
-	return "peers", fmt.Sprintf("ranks that are done wait for others for %s of the %s", percent(share(ns, s.Wall)), stepName(s.Kind))
+	return "peers", "ranks that are done wait for others for " + of(s, ns), ns
 }
 
-func (r *Report) unknown(s *attribute.Section) (code, text string) {
+func (r *Report) unknown(s *attribute.Section) (code, text string, ns int64) {
 	c := class(s, unknownClass)
-	if c == nil || share(c.Self, s.Span) < unknownBound {
-		return "", ""
+	if c == nil || share(c.Self, s.Wall) < unknownBound {
+		return "", "", 0
 	}
-	return "unclassified", fmt.Sprintf("kernels without a class take %s of the %s's device time: see --by kernel", percent(share(c.Self, s.Span)), stepName(s.Kind))
+	return "unclassified", fmt.Sprintf("kernels without a class take %s: see --by kernel", of(s, c.Self)), c.Self
 }
 
-func (r *Report) unexplained(s *attribute.Section) (code, text string) {
-	ns := amount(s, attribute.Unexplained)
+func (r *Report) unexplained(s *attribute.Section) (code, text string, ns int64) {
+	ns = amount(s, attribute.Unexplained)
 	if share(ns, s.Wall) < unexplainedBound {
-		return "", ""
+		return "", "", 0
 	}
-	return "unexplained", fmt.Sprintf("%s of the %s is unexplained (%s ms): the device idles and no host phase says why", percent(share(ns, s.Wall)), stepName(s.Kind), ms(mean(s, ns)))
+	return "unexplained", fmt.Sprintf("%s is unexplained: the device idles and nothing that was recorded says why", of(s, ns)), ns
 }
 
-func (r *Report) overlaps(s *attribute.Section) (code, text string) {
-	ns := amount(s, attribute.Overlap)
+func (r *Report) overlaps(s *attribute.Section) (code, text string, ns int64) {
+	ns = amount(s, attribute.Overlap)
 	if share(ns, s.Wall) < overlapBound {
-		return "", ""
+		return "", "", 0
 	}
-	return "overlap", fmt.Sprintf("kernels of several classes run at once for %s of the %s; no class has that time as its own", percent(share(ns, s.Wall)), stepName(s.Kind))
+	return "overlap", fmt.Sprintf("kernels of several classes run at once for %s; no class has that time as its own", of(s, ns)), ns
 }
 
 // stepName is what a step of a kind is called in a sentence.

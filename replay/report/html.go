@@ -216,7 +216,7 @@ func (p *Page) read(path string, chosen map[int64]stepInfo) error {
 		notes = append(notes, fmt.Sprintf("the last %s spans of a step did not fit", thousands(int64(left))))
 	}
 	if p.spans.wild > 0 {
-		notes = append(notes, fmt.Sprintf("%s spans with impossible times are not shown", thousands(int64(p.spans.wild))))
+		notes = append(notes, fmt.Sprintf("spans with impossible times, which are not shown: %s", thousands(int64(p.spans.wild))))
 	}
 	if shared {
 		notes = append(notes, "the ranks share one machine: each has the same spans, shown once")

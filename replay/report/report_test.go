@@ -224,15 +224,17 @@ func TestFindings(t *testing.T) {
 		text string
 	}{
 		{"a cast of the pool", synthetic(10_000_000, cast, attn, kernel("gemm.bf16", 8_000_000, 10_000_000)), "kv.cast",
-			"kv.cast is 74 % of the decode step: it reads and writes the whole pool, 494,976 slots, of which the batch uses 1,536 (1 call, 7.400 ms a step)"},
+			"kv.cast is 74 % of the decode step (7.400 of 10.000 ms) and 74 % of all kernels' time: it reads and writes the whole pool, 494,976 slots, of which the batch uses 1,536, in 1 call"},
 		{"launch-bound", synthetic(7_000_000, kernel("norm", 0, 1_000_000), launch, late), "launch-bound",
-			"launch-bound: 2.000 ms of kernels in a decode step of 7.000 ms; for 71 % of it the device waits for the host (4.995 ms for launches, 0.000 ms in host phases)"},
-		{"dominant", synthetic(100, kernel("norm", 0, 20), kernel("attn", 20, 100)), "dominant",
-			"attn is 80 % of the decode step's device time (1 call, 0.000 ms a step)"},
+			"launch-bound: the device idles for 71 % of the decode step (5.000 of 7.000 ms): 4.995 ms for launches"},
+		{"dominant", synthetic(10_000_000, kernel("norm", 0, 2_000_000), kernel("attn", 2_000_000, 10_000_000)), "dominant",
+			"attn is 80 % of the decode step (8.000 of 10.000 ms) and 80 % of all kernels' time, in 1 call"},
+		{"idle is named with all its causes", synthetic(10_000_000, kernel("norm", 0, 5_000_000), launch, late), "idle",
+			"the device idles for 40 % of the decode step (4.000 of 10.000 ms): 3.000 ms for reasons that are not recorded, 0.995 ms for launches"},
 		{"unclassified", synthetic(100, kernel("norm", 0, 70), kernel("unclassified", 70, 100)), "unclassified",
-			"kernels without a class take 30 % of the decode step's device time: see --by kernel"},
+			"kernels without a class take 30 % of the decode step (0.000 of 0.000 ms): see --by kernel"},
 		{"unexplained", synthetic(100, kernel("norm", 0, 60)), "unexplained",
-			"40 % of the decode step is unexplained (0.000 ms): the device idles and no host phase says why"},
+			"40 % of the decode step (0.000 of 0.000 ms) is unexplained: the device idles and nothing that was recorded says why"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := load(t, c.rows, Options{})
@@ -249,8 +251,20 @@ func TestFindings(t *testing.T) {
 			t.Errorf("not found; there are %q", found)
 		})
 	}
-	if first := load(t, synthetic(10_000_000, cast, attn), Options{}).Findings[0]; first.Code != "kv.cast" {
-		t.Errorf("the first finding is %q", first.Text)
+	// What takes most of the time stands first, idle time too.
+	for _, c := range []struct {
+		code string
+		rows []datasets.Span
+	}{
+		{"kv.cast", synthetic(10_000_000, cast, attn)},
+		{"idle", synthetic(10_000_000, kernel("norm", 0, 3_000_000), kernel("attn", 3_000_000, 5_000_000))},
+		{"dominant", synthetic(10_000_000, kernel("norm", 0, 6_000_000))},
+		{"device-bound", synthetic(10_000_000, kernel("norm", 0, 9_500_000))},
+		{"launch-bound", synthetic(7_000_000, kernel("kv.cast", 0, 1_000_000), launch, late)},
+	} {
+		if first := load(t, c.rows, Options{}).Findings[0]; first.Code != c.code {
+			t.Errorf("the first finding is %q, want %s", first.Text, c.code)
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func (t table) compact() table {
 }
 
 // Columns that a narrow terminal does without, in the order in which they go.
-var dispensable = []string{"gap us", "GFLOP/s", "min us", "max us", "95 % of median", "95 % of it", "median us", "device"}
+var dispensable = []string{"gap us", "GFLOP/s", "min us", "max us", "95 % of median", "95 % of it", "median us"}
 
 // leastName is how much of the first column is worth more than another one.
 const leastName = 18

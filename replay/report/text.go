@@ -151,14 +151,13 @@ func (r *Report) costs(s *attribute.Section) table {
 	for i := range s.Classes {
 		t.add(r.cells(s, &s.Classes[i])...)
 	}
-	for e, a := range s.Ledger[len(s.Classes):] {
-		if a.NS == 0 && attribute.Entry(e).Optional() {
-			continue
+	for _, a := range s.Ledger[len(s.Classes):] {
+		if a.NS != 0 {
+			t.add(a.Name, "", ms(mean(s, a.NS)), "", percentCell(share(a.NS, s.Wall)))
 		}
-		t.add(a.Name, "", ms(mean(s, a.NS)), "", "", percentCell(share(a.NS, s.Wall)))
 	}
 	t.rule()
-	t.add("wall", "", ms(mean(s, s.Wall)), "", "", percentCell(1))
+	t.add("wall", "", ms(mean(s, s.Wall)), "", percentCell(1))
 	return t
 }
 
@@ -169,13 +168,13 @@ func (r *Report) grouped(s *attribute.Section) table {
 		t.add(r.cells(s, &s.Rows[i])...)
 	}
 	if s.Overlap > 0 {
-		t.add("overlap", "", ms(mean(s, s.Overlap)), "", "", percentCell(share(s.Overlap, s.Wall)))
+		t.add("overlap", "", ms(mean(s, s.Overlap)), "", percentCell(share(s.Overlap, s.Wall)))
 	}
 	return t
 }
 
 func (r *Report) columns() []string {
-	c := []string{"calls", "self ms", "95 % of median", "device", "wall", "of kernels", "min us", "median us", "max us", "gap us", "GB/s", "GFLOP/s"}
+	c := []string{"calls", "self ms", "95 % of median", "of wall", "of kernels", "min us", "median us", "max us", "gap us", "GB/s", "GFLOP/s"}
 	if r.Machine != nil {
 		c = append(c, "× bound")
 	}
@@ -192,7 +191,7 @@ func (r *Report) cells(s *attribute.Section, c *attribute.Row) []string {
 		interval = ms(float64(c.PerStep.Lo)) + "–" + ms(float64(c.PerStep.Hi))
 	}
 	cells := []string{c.Label, count(perStep(of, c.Calls)), ms(mean(of, c.Self)), interval,
-		percentCell(share(c.Self, of.Span)), percentCell(share(c.Self, of.Wall)), ofKernels(s, c),
+		percentCell(share(c.Self, of.Wall)), ofKernels(s, c),
 		lengthCell(c, c.Min), lengthCell(c, c.Median), lengthCell(c, c.Max), gapCell(c), rateCell(rate(of, c.Bytes, c.Total)), rateCell(rate(of, c.FLOPs, c.Total))}
 	if r.Machine != nil {
 		bound := ""
@@ -253,7 +252,7 @@ func rateCell(f float64) string {
 
 // skews is the table of the ranks' arrivals at collectives.
 func skews(s *attribute.Section) table {
-	t := table{head: []string{"collectives of", "a step", "waiting ms", "arrives after first, us", "arrives last"}}
+	t := table{head: []string{"rank", "collectives", "waiting ms", "after first, us", "arrives last"}}
 	for _, k := range s.Comm.Ranks {
 		n := float64(max(1, s.Steps))
 		t.add(fmt.Sprintf("rank %d", k.Rank), count(float64(k.Collectives)/n), ms(float64(k.Waiting)/n),

@@ -46,8 +46,8 @@ function costColumns(first) {
     { head: "calls", cell: (r) => (r.calls === undefined ? "" : calls(perStep(r.calls))), by: (r) => r.calls || 0 },
     { head: "self ms", cell: (r) => ms(perStep(r.self)), by: (r) => r.self },
     { head: "95 % of median", optional: true, wide: true, cell: (r) => (r.stat && r.stat.n > 1 ? ms(r.stat.lo_ns) + " – " + ms(r.stat.hi_ns) : ""), by: (r) => (r.stat ? r.stat.median_ns : 0) },
-    { head: "of device", wide: true, cell: (r) => (r.calls === undefined ? "" : percent(r.self / Math.max(1, kind.device_span_ns))), by: (r) => r.self },
     { head: "of wall", cell: (r) => [percent(r.self / Math.max(1, kind.wall_ns)), meter(r)], by: (r) => r.self },
+    { head: "of kernels", optional: true, wide: true, cell: (r) => (r.kernels ? percent(r.kernels) : ""), by: (r) => r.kernels || 0 },
     { head: "GB/s", optional: true, cell: (r) => figure(r.gb), by: (r) => r.gb || 0 },
     { head: "GFLOP/s", optional: true, cell: (r) => figure(r.gflop), by: (r) => r.gflop || 0 },
   ];
@@ -57,7 +57,7 @@ function costColumns(first) {
 
 const meter = (r) => make("span", { class: "meter" }, make("i", { style: { width: Math.min(100, (100 * r.self) / Math.max(1, kind.wall_ns)) + "%", background: colour(r.class) } }));
 
-const costRow = (c, name, title) => ({ name, title: title || name, class: c.class, calls: c.calls, self: c.self_ns, total: c.total_ns, bound: c.bound_ns, stat: c.per_step, gb: c.gb_per_s, gflop: c.gflop_per_s, attributes: { "data-class": c.class, "data-self-ns": c.self_ns } });
+const costRow = (c, name, title) => ({ name, title: title || name, class: c.class, calls: c.calls, self: c.self_ns, total: c.total_ns, bound: c.bound_ns, stat: c.per_step, kernels: c.share_of_kernels, gb: c.gb_per_s, gflop: c.gflop_per_s, attributes: { "data-class": c.class, "data-self-ns": c.self_ns } });
 
 parts.push(function ledger() {
   const rows = kind.classes.map((c) => costRow(c, c.class));

@@ -257,6 +257,7 @@ func TestFindings(t *testing.T) {
 		rows []datasets.Span
 	}{
 		{"kv.cast", synthetic(10_000_000, cast, attn)},
+		{"kv.cast", synthetic(10_000_000, kernel("kv.cast", 0, 3_000_000), kernel("attn", 3_000_000, 10_000_000))},
 		{"idle", synthetic(10_000_000, kernel("norm", 0, 3_000_000), kernel("attn", 3_000_000, 5_000_000))},
 		{"dominant", synthetic(10_000_000, kernel("norm", 0, 6_000_000))},
 		{"device-bound", synthetic(10_000_000, kernel("norm", 0, 9_500_000))},

@@ -57,7 +57,7 @@ func (p *parquetFile) longs(group int, leaf *node) ([]int64, error) {
 		return nil, fmt.Errorf("%d rows in one row group; at most %d can be read", rows, maxBlockRows)
 	}
 	all := make([]int64, rows)
-	err := p.windows(group, leaf, len(all), func(at int, w *pages.Window) error {
+	err := p.windows(group, leaf, len(all), nil, func(at int, w *pages.Window) error {
 		windowIntegers(leaf, w, all[at:at+w.N], func(v int64) int64 { return v })
 		return nil
 	})

@@ -14,8 +14,11 @@ import (
 type parquetSpans struct {
 	*parquetFile
 	names *Names
-	root  *node
-	leaf  []*node // column of the file for each of spanColumns; nil: it lacks
+	all   bool // also the columns of details
+
+	memory pages.Memory
+	root   *node
+	leaf   []*node // column of the file for each of spanColumns; nil: it lacks
 }
 
 func openParquetSpans(path string, names *Names, all bool) (spanSource, error) {
@@ -23,7 +26,7 @@ func openParquetSpans(path string, names *Names, all bool) (spanSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &parquetSpans{parquetFile: f, names: names}
+	r := &parquetSpans{parquetFile: f, names: names, all: all}
 	err = guard(func() error {
 		r.root = fileNode(f.File)
 		for _, c := range spanColumns {
@@ -106,6 +109,9 @@ func (r *parquetSpans) read(i int, c *SpanColumns) error {
 		return err
 	}
 	for k := range spanColumns {
+		if spanColumns[k].detail && !r.all {
+			continue
+		}
 		if err := r.column(i, k, c, rows); err != nil {
 			return fmt.Errorf("column %q: %w", spanColumns[k].name, err)
 		}
@@ -118,23 +124,9 @@ func (r *parquetSpans) column(group, k int, c *SpanColumns, rows int) error {
 	col, leaf := spanColumns[k], r.leaf[k]
 	switch {
 	case col.wide != nil:
-		dst := col.wide(c)
-		if *dst = zeros(*dst, rows); leaf == nil {
-			return nil
-		}
-		return r.windows(group, leaf, rows, func(at int, w *pages.Window) error {
-			windowIntegers(leaf, w, (*dst)[at:at+w.N], func(v int64) int64 { return v })
-			return nil
-		})
+		return readIntegers(r, group, leaf, col.wide(c), rows, func(v int64) int64 { return v })
 	case col.narrow != nil:
-		dst := col.narrow(c)
-		if *dst = zeros(*dst, rows); leaf == nil {
-			return nil
-		}
-		return r.windows(group, leaf, rows, func(at int, w *pages.Window) error {
-			windowIntegers(leaf, w, (*dst)[at:at+w.N], clamp32)
-			return nil
-		})
+		return readIntegers(r, group, leaf, col.narrow(c), rows, clamp32)
 	}
 	dst := col.text(c)
 	*dst = zeros(*dst, rows)
@@ -148,10 +140,51 @@ func (r *parquetSpans) column(group, k int, c *SpanColumns, rows int) error {
 	return r.texts(group, leaf, *dst)
 }
 
+// readIntegers reads a column of integers; a file may lack it.
+func readIntegers[T int32 | int64](r *parquetSpans, group int, leaf *node, dst *[]T, rows int, narrow func(int64) T) error {
+	if leaf == nil {
+		*dst = zeros(*dst, rows)
+		return nil
+	}
+	if leaf.maxDef > 0 || cap(*dst) < rows {
+		*dst = zeros(*dst, rows)
+	}
+	*dst = (*dst)[:rows]
+	if v, ok := r.constant(group, leaf); ok {
+		for i, v := 0, narrow(v); i < rows; i++ {
+			(*dst)[i] = v
+		}
+		return nil
+	}
+	return r.windows(group, leaf, rows, &r.memory, func(at int, w *pages.Window) error {
+		windowIntegers(leaf, w, (*dst)[at:at+w.N], narrow)
+		return nil
+	})
+}
+
+// constant returns the one value that a column has in a row group, as its statistics
+// say. Half of a timeline's columns of integers have one.
+func (r *parquetSpans) constant(group int, leaf *node) (v int64, ok bool) {
+	g := &r.Groups[group]
+	c := &g.Chunks[leaf.first]
+	if leaf.maxDef > 0 && c.Nulls != 0 || c.Values != g.Rows || !bytes.Equal(c.Min, c.Max) {
+		return 0, false
+	}
+	switch {
+	case leaf.typ.kind == pages.Int64 && len(c.Min) == 8:
+		return int64(binary.LittleEndian.Uint64(c.Min)), true
+	case leaf.typ.kind == pages.Int32 && len(c.Min) == 4:
+		return int64(int32(binary.LittleEndian.Uint32(c.Min))), true
+	}
+	return 0, false
+}
+
 // windows calls f with all values of a column, which must be one a row.
-func (p *parquetFile) windows(group int, leaf *node, rows int, f func(at int, w *pages.Window) error) error {
+func (p *parquetFile) windows(group int, leaf *node, rows int, memory *pages.Memory, f func(at int, w *pages.Window) error) error {
 	var budget pages.Budget
 	c := p.Column(group, leaf.first, 8*windowValues, &budget)
+	c.OnlyPositions()
+	c.Use(memory)
 	defer c.Close()
 	at := 0
 	for {
@@ -175,8 +208,22 @@ func (p *parquetFile) windows(group int, leaf *node, rows int, f func(at int, w 
 }
 
 // windowIntegers puts a window's values into dst, where nulls stay 0.
-func windowIntegers[T any](leaf *node, w *pages.Window, dst []T, narrow func(int64) T) {
+func windowIntegers[T int32 | int64](leaf *node, w *pages.Window, dst []T, narrow func(int64) T) {
 	le := binary.LittleEndian
+	if leaf.maxDef == 0 { // a value in each row
+		if leaf.typ.kind == pages.Int32 {
+			for i := range dst {
+				dst[i] = T(int32(le.Uint32(w.Fixed[4*i:])))
+			}
+			return
+		}
+		if wide, ok := any(dst).([]int64); ok {
+			for i := range wide {
+				wide[i] = int64(le.Uint64(w.Fixed[8*i:]))
+			}
+			return
+		}
+	}
 	next := 0
 	for i := range dst {
 		if leaf.maxDef > 0 && w.Def[i] < leaf.maxDef {
@@ -198,12 +245,18 @@ func (r *parquetSpans) texts(group int, leaf *node, dst []int32) error {
 	var table []int32
 	var last []byte
 	number := int32(-1)
-	return r.windows(group, leaf, len(dst), func(at int, w *pages.Window) error {
+	return r.windows(group, leaf, len(dst), &r.memory, func(at int, w *pages.Window) error {
 		if w.Dict != nil && w.Dict != dict {
 			dict, table = w.Dict, table[:0]
 			for i := range min(dict.Len(), maxNames+1) {
 				table = append(table, r.names.number(dict.Text(i)))
 			}
+		}
+		if w.Dict != nil && leaf.maxDef == 0 && len(table) == dict.Len() {
+			for i, k := range w.Index {
+				dst[at+i] = table[k]
+			}
+			return r.names.check()
 		}
 		next := 0
 		for i := range w.N {
@@ -214,7 +267,7 @@ func (r *parquetSpans) texts(group int, leaf *node, dst []int32) error {
 			case w.Dict != nil && int(w.Index[next]) < len(table):
 				dst[at+i] = table[w.Index[next]]
 			default:
-				if v := w.Texts[next]; number < 0 || !bytes.Equal(v, last) {
+				if v := w.Text(next); number < 0 || !bytes.Equal(v, last) {
 					last, number = append(last[:0], v...), r.names.number(v)
 				}
 				dst[at+i] = number

@@ -13,7 +13,8 @@ type SpanReader struct {
 	path   string
 	source spanSource
 	next   int
-	first  int64 // added to all numbers of steps: several shards are one timeline
+	least  SpanColumns // its memory
+	first  int64       // added to all numbers of steps: several shards are one timeline
 }
 
 // spanSource is one format of timelines.
@@ -85,10 +86,9 @@ func (r *SpanReader) Steps(i int) (lo, hi int64) {
 // LeastStep reads the steps of block i and returns the least that is not
 // negative, or the largest number there is.
 func (r *SpanReader) LeastStep(i int) (int64, error) {
-	var c SpanColumns
-	err := guard(func() error { return r.source.steps(i, &c) })
+	err := guard(func() error { return r.source.steps(i, &r.least) })
 	least := int64(math.MaxInt64)
-	for _, s := range c.Step {
+	for _, s := range r.least.Step {
 		if s >= 0 {
 			least = min(least, s+r.first)
 		}

@@ -22,6 +22,15 @@ type Window struct {
 	Dict  *Dictionary
 }
 
+// Text returns the text of value i, of those that are there, also where
+// [Column.OnlyPositions] leaves Texts empty.
+func (w *Window) Text(i int) []byte {
+	if w.Texts == nil && w.Dict != nil {
+		return w.Dict.Text(int(w.Index[i]))
+	}
+	return w.Texts[i]
+}
+
 // Len and Text show a dictionary of byte arrays.
 func (d *Dictionary) Len() int { return d.n }
 
@@ -35,6 +44,9 @@ type Column struct {
 	chunk  *Chunk
 	budget *Budget
 	window int // most values of a window
+
+	onlyPositions bool
+	memory        *Memory // nil: its own
 
 	at    int64 // of the next page
 	left  int64 // values of pages not opened yet
@@ -62,9 +74,26 @@ func (f *File) Column(group, leaf, n int, budget *Budget) *Column {
 	return &Column{file: f, leaf: &f.Leaves[leaf], chunk: c, budget: budget, window: n, at: c.start(), left: c.Values}
 }
 
+// Memory is what columns need while they are read; one column after the other may use
+// it. Windows are good until the next column has it.
+type Memory struct{ raw, page []byte }
+
+// Use makes a column that was not read from yet use m.
+func (c *Column) Use(m *Memory) {
+	if m != nil {
+		c.memory, c.page = m, m.page
+	}
+}
+
+// OnlyPositions leaves the texts of dictionary positions out of the windows.
+func (c *Column) OnlyPositions() { c.onlyPositions = true }
+
 // Close gives the column's memory back to the budget.
 func (c *Column) Close() {
 	_ = c.budget.take(-c.taken)
+	if c.memory != nil && c.chunk.Codec != 0 {
+		c.memory.page = c.page
+	}
 	c.taken, c.page, c.dict = 0, nil, nil
 }
 
@@ -145,7 +174,13 @@ func (c *Column) hold(n int64) error {
 
 // raw reads a page as it lies in the file, and verifies its checksum.
 func (c *Column) raw(h *header, at int64) ([]byte, error) {
-	b := make([]byte, h.compressed)
+	var b []byte
+	if c.memory != nil && h.kind != dictionaryPage && c.chunk.Codec != 0 && !h.plain { // the page will be another one's
+		c.memory.raw = sized(c.memory.raw, int(h.compressed))
+		b = c.memory.raw
+	} else {
+		b = make([]byte, h.compressed)
+	}
 	if _, err := c.file.r.ReadAt(b, at); err != nil && err != io.EOF {
 		return nil, err
 	}
@@ -253,6 +288,8 @@ func (c *Column) read(n int) error {
 		c.fixed = sized(c.fixed, there*width)
 		w.Fixed = c.fixed
 		err = c.dec.fixed(w.Fixed, width)
+	} else if p, ok := c.dec.(*positions); ok && c.onlyPositions {
+		_, err = p.read(there)
 	} else {
 		c.texts = sized(c.texts, there)
 		w.Texts = c.texts

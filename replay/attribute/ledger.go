@@ -186,6 +186,9 @@ func (s *splitter) share() []*rankStep {
 // gaps types the idle stretches of one rank.
 type gaps struct {
 	r         *rankStep
+	next      int                 // the device row that ends the gap at hand, or an earlier one: gaps come in order
+	profiler  []timeline.Interval // of r, from the gap at hand on
+	phases    []timeline.Interval // the same
 	launchGap int64
 	lastOfAll int64 // when the last rank's device work ended
 	into      *[numEntries]int64
@@ -196,12 +199,13 @@ func (g *gaps) add(start, end int64) {
 		return
 	}
 	late, launched := g.launchedUntil(start, end)
-	timeline.Cut(timeline.Interval{Start: start, End: end}, g.r.profiler,
+	g.profiler, g.phases = timeline.After(g.profiler, start), timeline.After(g.phases, start)
+	timeline.Cut(timeline.Interval{Start: start, End: end}, g.profiler,
 		func(v timeline.Interval) { g.into[Profiler] += v.End - v.Start },
 		func(v timeline.Interval) {
 			until := min(max(late, v.Start), v.End)
 			g.into[Launch] += until - v.Start
-			timeline.Cut(timeline.Interval{Start: until, End: v.End}, g.r.phases,
+			timeline.Cut(timeline.Interval{Start: until, End: v.End}, g.phases,
 				func(v timeline.Interval) { g.into[Host] += v.End - v.Start },
 				func(v timeline.Interval) {
 					if launched {
@@ -220,9 +224,11 @@ func (g *gaps) launchedUntil(start, end int64) (until int64, known bool) {
 		return start, false
 	}
 	d := g.r.device
-	i, _ := slices.BinarySearchFunc(d, end, func(e timeline.Event, t int64) int { return cmp.Compare(e.Start, t) })
+	for g.next < len(d) && d[g.next].Start < end {
+		g.next++
+	}
 	until = end
-	for ; i < len(d) && d[i].Start == end; i++ {
+	for i := g.next; i < len(d) && d[i].Start == end; i++ {
 		if at, ok := g.r.launched[d[i].Correlation]; ok {
 			until, known = min(until, at), true
 		}
@@ -251,7 +257,7 @@ func (g *gaps) quiet(v timeline.Interval, whole int64) {
 // ledgerOf sweeps one rank. key numbers the class of an event.
 func ledgerOf(r *rankStep, sw *timeline.Sweeper, pieces []timeline.Piece, nKeys int, lastOfAll, launchGap int64) Ledger {
 	l := Ledger{Rank: r.rank, Wall: r.window.End - r.window.Start, Span: r.last - r.first, Self: make([]int64, nKeys)}
-	g := gaps{r: r, launchGap: launchGap, lastOfAll: lastOfAll, into: &l.Other}
+	g := gaps{r: r, profiler: r.profiler, phases: r.phases, launchGap: launchGap, lastOfAll: lastOfAll, into: &l.Other}
 	at := r.window.Start
 	sw.Sweep(pieces, func(start, end int64, key int32) {
 		g.add(at, start)

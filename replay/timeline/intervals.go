@@ -26,6 +26,14 @@ func Union(iv []Interval) []Interval {
 	return iv[:n]
 }
 
+// After leaves out the first of a union that end by the time at.
+func After(union []Interval, at int64) []Interval {
+	for len(union) > 0 && union[0].End <= at {
+		union = union[1:]
+	}
+	return union
+}
+
 // Length is the time that a union covers.
 func Length(union []Interval) int64 {
 	var ns int64
@@ -39,7 +47,10 @@ func Length(union []Interval) int64 {
 // covers, outside for each part that it does not, in order of time.
 func Cut(span Interval, union []Interval, inside, outside func(Interval)) {
 	at := span.Start
-	i, _ := slices.BinarySearchFunc(union, at, func(v Interval, t int64) int { return cmp.Compare(v.End, t+1) })
+	i := 0
+	if len(union) > 0 && union[0].End <= at {
+		i, _ = slices.BinarySearchFunc(union, at, func(v Interval, t int64) int { return cmp.Compare(v.End, t+1) })
+	}
 	for ; i < len(union) && union[i].Start < span.End; i++ {
 		v := Interval{max(union[i].Start, at), min(union[i].End, span.End)}
 		if v.Start > at {

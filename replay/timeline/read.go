@@ -215,9 +215,9 @@ func (r *Reader) read(c *datasets.SpanColumns, steps Steps, f func(int64, []Even
 		if step >= 0 && !steps.Has(step) {
 			continue
 		}
-		e := r.event(c, i)
 		if step < 0 {
-			loose = append(loose, e)
+			loose = append(loose, Event{})
+			r.event(&loose[len(loose)-1], c, i)
 			continue
 		}
 		if step != last {
@@ -228,7 +228,8 @@ func (r *Reader) read(c *datasets.SpanColumns, steps Steps, f func(int64, []Even
 			}
 			last = step
 		}
-		into = append(into, e)
+		into = append(into, Event{})
+		r.event(&into[len(into)-1], c, i)
 		if r.nHeld++; r.nHeld > maxHeld {
 			return fmt.Errorf("more than %d rows belong to steps that do not end: sort the timeline by step", maxHeld)
 		}
@@ -243,8 +244,8 @@ func (r *Reader) read(c *datasets.SpanColumns, steps Steps, f func(int64, []Even
 	return nil
 }
 
-func (r *Reader) event(c *datasets.SpanColumns, i int) Event {
-	e := Event{
+func (r *Reader) event(e *Event, c *datasets.SpanColumns, i int) {
+	*e = Event{
 		Start: c.StartNS[i], End: c.EndNS[i], Bytes: c.Bytes[i], Wire: c.WireBytes[i], FLOPs: c.FLOPs[i],
 		Correlation: c.Correlation[i], Slots: c.Slots[i], Rank: c.Rank[i], Layer: c.Layer[i], Call: c.Call[i],
 		Lane: c.Lane[i], Kernel: c.Kernel[i], Class: c.Class[i], Groups: c.Groups[i],
@@ -254,7 +255,6 @@ func (r *Reader) event(c *datasets.SpanColumns, i int) Event {
 		e.Detail = &Detail{M: c.M[i], N: c.N[i], Heads: c.Heads[i], TopK: c.TopK[i], Ranks: c.Ranks[i],
 			GridY: c.GridY[i], GridZ: c.GridZ[i], BlockY: c.BlockY[i], BlockZ: c.BlockZ[i], Ctx: c.Ctx[i], Graph: c.Graph[i]}
 	}
-	return e
 }
 
 func (r *Reader) keep(step int64, rows []Event) {

@@ -38,8 +38,14 @@ type faulty struct {
 	aboard *Aboard
 	how    string // panic, signal, kill, device; "": they end well
 	steps  int
+	added  int
 	most   int // requests that a step had
 	alone  int // steps with one request
+}
+
+func (e *faulty) Add(r engine.Request) error {
+	e.added++
+	return e.stub.Add(r)
 }
 
 func (e *faulty) Step() ([]engine.Token, error) {
@@ -87,11 +93,18 @@ func (e *faulty) Step() ([]engine.Token, error) {
 // runBlamed runs the job of TestQuarantine in a folder.
 func runBlamed(t testing.TB, path, dir, how string, o FolderOptions) (*Job, error) {
 	t.Helper()
+	return runBlamedWith(t, Options{Raw: true, TokenIDs: true}, path, dir, how, 0, o)
+}
+
+// runBlamedWith stops the job after so many steps; 0: it does not.
+func runBlamedWith(t testing.TB, opt Options, path, dir, how string, until int, o FolderOptions) (*Job, error) {
+	t.Helper()
+	opt.InFlight, opt.PartRows = 32, 90
 	in, err := datasets.Open([]string{path})
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := NewPlan(in, Options{Raw: true, TokenIDs: true, InFlight: 32, PartRows: 90})
+	p, err := NewPlan(in, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +114,19 @@ func runBlamed(t testing.TB, path, dir, how string, o FolderOptions) (*Job, erro
 	}
 	defer f.Close()
 	j := &Job{Plan: p, Text: demoText(t), Folder: f, Counts: &Counts{}}
-	j.Engine = &faulty{stub: stub{vocab: 2000, length: 9}, aboard: f.Aboard(), how: how}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	e := &faulty{stub: stub{vocab: 2000, length: 9}, aboard: f.Aboard(), how: how}
+	e.onStep = func(step int) {
+		if step == until {
+			cancel()
+		}
+	}
+	j.Engine = e
 	if f.Finished() {
 		return j, j.Finish()
 	}
-	return j, j.Run(context.Background())
+	return j, j.Run(ctx)
 }
 
 // TestBlameChild is the child.
@@ -211,4 +232,91 @@ func TestSuspectsRunAlone(t *testing.T) {
 	if n := j.Counts.Errors.Load(); n != 0 {
 		t.Errorf("%d errors", n)
 	}
+}
+
+// TestRetryErrors: rows whose error may pass run again, and no others; then all is as if
+// they had had none, to the bytes, also where that is interrupted.
+func TestRetryErrors(t *testing.T) {
+	dir := t.TempDir()
+	path := killRows(t, dir, 400)
+	for name, o := range map[string]Options{
+		"plain":   {Raw: true},
+		"all":     {Raw: true, TokenIDs: true, Logprobs: true, Check: "expected", CheckBy: "id", Params: Params{N: 2, Sampling: engine.Sampling{Logprobs: 2}}, OnOverlong: OverlongTail, Context: 40},
+		"renamed": {Raw: true, TokenIDs: true, Logprobs: true, Names: datasets.Naming{Prefix: "x_", Response: "answer"}},
+	} {
+		whole := filepath.Join(dir, name+" whole")
+		j, err := runBlamedWith(t, o, path, whole, "", 0, FolderOptions{})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		files, counts := result(t, whole)
+		all := j.Engine.(*faulty).added
+		broken := filepath.Join(dir, name)
+		for runs := 0; ; runs++ {
+			if j, err = runBlamedWith(t, o, path, broken, "device", 0, FolderOptions{}); err == nil {
+				break
+			} else if runs > 9 {
+				t.Fatal(name, err)
+			}
+		}
+		if n := j.Counts.Codes()[StepFailed]; n != int64(len(guilty)) {
+			t.Fatalf("%s: %d errors", name, n)
+		}
+		var complete *CompleteError
+		if _, err := runBlamedWith(t, o, path, broken, "", 0, FolderOptions{}); !errors.As(err, &complete) {
+			t.Errorf("%s: a complete job without the flag: %v", name, err)
+		}
+		for _, stops := range []int{0, 1, 3} {
+			out := filepath.Join(dir, fmt.Sprint(name, stops))
+			if err := os.CopyFS(out, os.DirFS(broken)); err != nil {
+				t.Fatal(err)
+			}
+			added := 0
+			for retry := true; ; retry = false {
+				j, err := runBlamedWith(t, o, path, out, "", stops, FolderOptions{Retry: retry})
+				if j != nil {
+					added += j.Engine.(*faulty).added
+				}
+				if err == nil {
+					break
+				}
+				if stops++; stops > 30 || !errors.Is(err, ErrInterrupted) {
+					t.Fatal(name, stops, err)
+				}
+			}
+			if most := len(guilty) * 3 * (1 + stops); added == 0 || added > most || added > all/2 {
+				t.Errorf("%s: %d of %d requests were run again, want at most %d", name, added, all, most)
+			}
+			have, now := result(t, out)
+			if !maps.Equal(files, have) {
+				t.Errorf("%s, %d stops: the files are not those of a job without errors", name, stops)
+			}
+			if d := cmp.Diff(counts, now); d != "" {
+				t.Errorf("%s, %d stops: counts\n%s", name, stops, d)
+			}
+			if _, err := runBlamedWith(t, o, path, out, "", 0, FolderOptions{Retry: true}); !errors.As(err, &complete) {
+				t.Errorf("%s: again with nothing that may pass: %v", name, err)
+			}
+		}
+	}
+	// A job that is not complete: the error is in the journal only.
+	whole, out := filepath.Join(dir, "plain whole"), filepath.Join(dir, "incomplete")
+	files, _ := result(t, whole)
+	for range 3 {
+		if _, err := runBlamed2(t, path, out, "device", false); err == nil {
+			t.Fatal("it is complete")
+		}
+	}
+	j, err := runBlamed2(t, path, out, "", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have, counts := result(t, out)
+	if !maps.Equal(files, have) || counts.Codes[StepFailed] != 0 || j.Engine.(*faulty).added > 100 {
+		t.Errorf("an incomplete job: counts %+v, %d run", counts, j.Engine.(*faulty).added)
+	}
+}
+
+func runBlamed2(t *testing.T, path, out, how string, retry bool) (*Job, error) {
+	return runBlamedWith(t, Options{Raw: true}, path, out, how, 0, FolderOptions{Retry: retry})
 }

@@ -56,6 +56,10 @@ func (t *tally) check(group string, right bool) {
 
 // row adds a finished row, without what its answers are compared with.
 func (t *tally) row(r *row) {
+	if r.written != nil {
+		t.saved(r.written)
+		return
+	}
 	t.Rows++
 	if r.cut > 0 {
 		t.Truncated++
@@ -86,8 +90,12 @@ func (t *tally) saved(of []*saved) {
 	for _, s := range of {
 		t.Samples++
 		t.PromptTokens += int64(s.given)
-		t.CompletionTokens += int64(len(s.tokens))
-		if s.kind != savedSample {
+		if s.kind == savedOutput {
+			t.CompletionTokens += int64(s.made)
+		} else {
+			t.CompletionTokens += int64(len(s.tokens))
+		}
+		if s.kind != savedSample && s.code != "" {
 			t.Errors++
 			if t.Codes == nil {
 				t.Codes = map[string]int64{}

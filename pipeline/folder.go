@@ -62,6 +62,7 @@ type Folder struct {
 // FolderOptions say how to open a folder.
 type FolderOptions struct {
 	Overwrite bool // what a job left is removed when the new one begins
+	Retry     bool // rows whose error may pass run again, also those of a complete job
 	NoLock    bool // the folder's file system has no locks: the caller sees to it that no other run has it
 }
 
@@ -109,10 +110,13 @@ func OpenFolder(dir string, m *Manifest, o FolderOptions) (_ *Folder, err error)
 	case old == nil:
 		err = checkEmpty(dir)
 	default:
-		err = f.resume(old)
+		err = f.resume(old, o.Retry)
 	}
 	if err == nil {
 		err = f.open()
+	}
+	if err == nil && o.Retry {
+		err = errorsOf(ErrOutput, f.saved.retry())
 	}
 	return f, err
 }
@@ -246,7 +250,7 @@ func (f *Folder) clear() error {
 }
 
 // resume finds where an earlier run of the same job ended.
-func (f *Folder) resume(old *Manifest) error {
+func (f *Folder) resume(old *Manifest, retry bool) error {
 	_, err := os.Stat(filepath.Join(f.Dir, successFile))
 	complete := err == nil
 	if what := f.manifest.differs(old); what != "" {
@@ -260,12 +264,19 @@ func (f *Folder) resume(old *Manifest) error {
 		if err := f.whole(); err != nil {
 			return err
 		}
-		return &CompleteError{f.Dir, old.Counts}
+		if has := (tally{Codes: old.Counts.Codes}); !retry || has.passing() == 0 {
+			return &CompleteError{f.Dir, old.Counts}
+		}
 	}
 	f.manifest.Started, f.manifest.Runs = old.Started, old.Runs+1
 	f.Resumed = true
 	if err := f.outputs(); err != nil {
 		return err
+	}
+	if retry {
+		if err := f.retryParts(); err != nil {
+			return errorsOf(ErrOutput, err)
+		}
 	}
 	return f.records()
 }
@@ -328,35 +339,43 @@ func (f *Folder) outputs() error {
 
 // follow reads the metadata of parts.
 func (f *Folder) follow(names []string) error {
-	for i, name := range names {
-		path := filepath.Join(f.Dir, outputsDir, name)
-		meta, _, err := datasets.Metadata(path)
-		if err != nil {
-			return fmt.Errorf("%w: %w; start anew with --overwrite", ErrFolder, err)
-		}
-		from, err1 := strconv.ParseInt(meta[keyFrom], 10, 64)
-		to, err2 := strconv.ParseInt(meta[keyTo], 10, 64)
-		if err1 != nil || err2 != nil || to < from || meta[keyRun] != f.manifest.RunID {
-			return fmt.Errorf("%s: %w: it is not of this job; remove it, or start anew with --overwrite", path, ErrFolder)
-		}
-		if err := f.follows(path, i, from, to); err != nil {
+	for i := range names {
+		if err := f.followOne(names, i); err != nil {
 			return err
 		}
-		if meta[keyEarly] != "" { // its rows are in the journal too
-			if i != len(names)-1 {
-				return fmt.Errorf("%s: %w: the file is not whole, but not the last; start anew with --overwrite", path, ErrFolder)
-			}
-			return nil
-		}
-		var t tally
-		if c := meta[keyCounts]; c != "" {
-			if err := json.Unmarshal([]byte(c), &t); err != nil {
-				return fmt.Errorf("%s: %w: its counts: %w", path, ErrFolder, err)
-			}
-		}
-		f.tally.add(&t)
-		f.NextRow, f.NextPart = to, i+1
 	}
+	return nil
+}
+
+// followOne reads the metadata of the next part.
+func (f *Folder) followOne(names []string, i int) error {
+	path := filepath.Join(f.Dir, outputsDir, names[i])
+	meta, _, err := datasets.Metadata(path)
+	if err != nil {
+		return fmt.Errorf("%w: %w; start anew with --overwrite", ErrFolder, err)
+	}
+	from, err1 := strconv.ParseInt(meta[keyFrom], 10, 64)
+	to, err2 := strconv.ParseInt(meta[keyTo], 10, 64)
+	if err1 != nil || err2 != nil || to < from || meta[keyRun] != f.manifest.RunID {
+		return fmt.Errorf("%s: %w: it is not of this job; remove it, or start anew with --overwrite", path, ErrFolder)
+	}
+	if err := f.follows(path, i, from, to); err != nil {
+		return err
+	}
+	if meta[keyEarly] != "" { // its rows are in the journal too
+		if i != len(names)-1 {
+			return fmt.Errorf("%s: %w: the file is not whole, but not the last; start anew with --overwrite", path, ErrFolder)
+		}
+		return nil
+	}
+	var t tally
+	if c := meta[keyCounts]; c != "" {
+		if err := json.Unmarshal([]byte(c), &t); err != nil {
+			return fmt.Errorf("%s: %w: its counts: %w", path, ErrFolder, err)
+		}
+	}
+	f.tally.add(&t)
+	f.NextRow, f.NextPart = to, i+1
 	return nil
 }
 

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -236,6 +237,9 @@ func (k *keeper) readBack(index, place int64) (*row, error) {
 	if err != nil {
 		return nil, err
 	}
+	if k.saved.done.get(index) == writtenIdentity && !k.undone[index] {
+		return k.written(rec, place)
+	}
 	r := k.prep.row(context.Background(), rec) // a job that is stopped still writes what it has
 	if (place == noPlace) != (r.err != nil) {
 		return nil, nil
@@ -271,6 +275,26 @@ func (k *keeper) readBack(index, place int64) (*row, error) {
 		}
 		r.samples = append(r.samples, samples[i])
 	}
+	return r, nil
+}
+
+// written is a row whose output rows were in a file.
+func (k *keeper) written(rec datasets.Record, place int64) (*row, error) {
+	r := &row{record: rec}
+	for at := place; at > 0; {
+		data, err := k.journal.Read(at)
+		if err != nil {
+			return nil, err
+		}
+		s, err := parseSaved(data)
+		if err != nil {
+			return nil, err
+		}
+		if at = s.before; s.kind == savedOutput && len(r.written) < s.of {
+			r.written = append(r.written, s)
+		}
+	}
+	slices.Reverse(r.written)
 	return r, nil
 }
 

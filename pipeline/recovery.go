@@ -19,6 +19,7 @@ type recovery struct {
 	samples map[int64][]*saved    // of them, what is there
 
 	attempts map[int64]*attempts // of rows that are not complete
+	failed   map[int64]*saved    // complete rows whose error may pass
 }
 
 // partialRow is a row of which the journal has some samples.
@@ -64,7 +65,7 @@ func lookJournal(dir, runID string, from int64) (*recovery, error) {
 }
 
 func newRecovery() *recovery {
-	return &recovery{partial: map[int64]*partialRow{}, samples: map[int64][]*saved{}, attempts: map[int64]*attempts{}}
+	return &recovery{partial: map[int64]*partialRow{}, samples: map[int64][]*saved{}, attempts: map[int64]*attempts{}, failed: map[int64]*saved{}}
 }
 
 // take returns what takes the journal's records.
@@ -82,12 +83,16 @@ func (r *recovery) take(from int64) func(journal.Record) error {
 }
 
 func (r *recovery) add(row, at int64, s *saved) {
-	if s.kind == savedAttempt {
+	switch s.kind {
+	case savedAttempt:
 		r.tried(row, s.before, s)
+		return
+	case savedRetry:
+		r.again(row, s)
 		return
 	}
 	p := r.partial[row]
-	if s.kind != savedSample || s.of == 1 {
+	if !s.answer() || s.of == 1 {
 		if p != nil {
 			r.drop(row)
 		}
@@ -119,8 +124,26 @@ func (r *recovery) complete(row, at int64, identity uint64, of []*saved) {
 	}
 	r.tally.saved(of)
 	delete(r.attempts, row)
+	delete(r.failed, row)
+	if len(of) == 1 && of[0].kind == savedError && mayPass(of[0].code) {
+		r.failed[row] = of[0]
+	}
 	r.places.set(row, at)
 	r.done.set(row, int64(identity))
+}
+
+// again takes a row that has an error for one that was not run.
+func (r *recovery) again(row int64, s *saved) {
+	delete(r.attempts, row)
+	if r.places.get(row) == 0 {
+		return
+	}
+	var was tally
+	was.saved([]*saved{{kind: savedError, given: s.given, cut: s.cut, code: s.code}})
+	r.tally.subtract(&was)
+	r.places.set(row, 0)
+	r.done.set(row, 0)
+	delete(r.failed, row)
 }
 
 // forget takes a row whose last record is at a place out of t.
@@ -158,7 +181,8 @@ func (r *recovery) has(w *row) bool {
 	if identity == 0 {
 		identity = badIdentity
 	}
-	return r.done.get(w.record.Index) == int64(identity)
+	done := r.done.get(w.record.Index)
+	return done == int64(identity) || done == writtenIdentity
 }
 
 // syncEvery is how often the journal is flushed and synced: what a crash costs is

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	"glmbatch/datasets"
 	"glmbatch/engine"
@@ -45,6 +46,11 @@ var errorCodes = []errorCode{
 	{StepFailed, "a step with this row failed or took longer than --step-timeout, twice, the second time with this row alone", true},
 }
 
+// mayPass reports whether a row with an error may do better when it is run again.
+func mayPass(code string) bool {
+	return slices.ContainsFunc(errorCodes, func(e errorCode) bool { return e.code == code && e.passes })
+}
+
 // reasonError is the finish_reason of rows with an error; engine.Reason has the others.
 const reasonError = "error"
 
@@ -76,7 +82,8 @@ type row struct {
 	samples []*sample
 	left    int // samples that are not finished
 
-	identity uint64 // of what is asked of the engine; 0: the row cannot be run
+	written  []*saved // the output rows, as a file had them; nil: they are to be made
+	identity uint64   // of what is asked of the engine; 0: the row cannot be run
 }
 
 // given is how many tokens the model was given: of a row that was not run, none.

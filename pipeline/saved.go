@@ -21,10 +21,16 @@ const (
 	savedBad    = 'b' // of a row that cannot be run: the input says why
 
 	savedAttempt = 'x' // a step ended badly with the row in it; before is the event's number
+	savedRetry   = 'r' // the row, which has an error, is to be run again
+	savedOutput  = 'o' // an output row of a file that is written anew
 )
 
 // badIdentity is that of rows that cannot be run, where one is needed: no request has it.
 const badIdentity = 2
+
+// writtenIdentity is that of output rows that were in a file: it does not matter which
+// request they answered.
+const writtenIdentity = 4
 
 // saved is a record of the journal: a finished sample, or why a row has none.
 type saved struct {
@@ -40,7 +46,8 @@ type saved struct {
 	chosen   []datasets.TokenLogprob
 	top      [][]datasets.TokenLogprob
 	code     string // of an error
-	text     string
+	text     string // of an error; of an output row its [writtenResult]
+	made     int    // tokens of an output row, which may not have them
 }
 
 var errSaved = errors.New("a record of the journal is not as this program writes it")
@@ -52,9 +59,12 @@ func (s *saved) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(s.before))
 	b = binary.AppendUvarint(b, uint64(s.given))
 	b = binary.AppendUvarint(b, uint64(s.cut))
-	if s.kind != savedSample {
+	if !s.answer() {
 		b = appendText(b, s.code)
 		return appendText(b, s.text)
+	}
+	if s.kind == savedOutput {
+		b = binary.AppendUvarint(appendText(appendText(b, s.code), s.text), uint64(s.made))
 	}
 	b = binary.AppendUvarint(b, uint64(s.index))
 	b = binary.AppendUvarint(b, uint64(s.of))
@@ -70,6 +80,9 @@ func (s *saved) append(b []byte) []byte {
 	}
 	return b
 }
+
+// answer reports whether the record is one of the output rows that a row may have.
+func (s *saved) answer() bool { return s.kind == savedSample || s.kind == savedOutput }
 
 // appendLogprobs leaves the tokens' text out: it is made when it is written.
 func appendLogprobs(b []byte, list []datasets.TokenLogprob) []byte {
@@ -95,9 +108,12 @@ func parseSaved(b []byte) (*saved, error) {
 	p := parser{b: b}
 	s := &saved{kind: p.byte(), identity: p.uint64(), before: int64(p.uvarint()), given: int(p.uvarint()), cut: int(p.uvarint())}
 	switch s.kind {
-	case savedError, savedBad, savedAttempt:
+	case savedError, savedBad, savedAttempt, savedRetry:
 		s.code, s.text = p.text(), p.text()
-	case savedSample:
+	case savedSample, savedOutput:
+		if s.kind == savedOutput {
+			s.code, s.text, s.made = p.text(), p.text(), int(p.uvarint())
+		}
 		s.index, s.of, s.reason = int(p.uvarint()), int(p.uvarint()), engine.Reason(p.text())
 		s.tokens = make([]int32, p.count(1))
 		for i := range s.tokens {

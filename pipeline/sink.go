@@ -126,6 +126,14 @@ func (s *sink) abort() {
 
 func (s *sink) row(r *row) error {
 	s.part.row(r)
+	for _, w := range r.written {
+		if err := s.again(r, w); err != nil {
+			return err
+		}
+	}
+	if r.written != nil {
+		return nil
+	}
 	if r.err == nil && len(r.samples) == 0 {
 		return fmt.Errorf("row %d has neither a response nor an error", r.record.Index)
 	}
@@ -145,6 +153,28 @@ func (s *sink) row(r *row) error {
 	return nil
 }
 
+// again writes an output row that was in a file.
+func (s *sink) again(r *row, w *saved) error {
+	var out writtenResult
+	if err := json.Unmarshal([]byte(w.text), &out); err != nil {
+		return fmt.Errorf("row %d: %w", r.record.Index, errSaved)
+	}
+	s.res = datasets.Result{Response: out.Response, Reasoning: out.Reasoning, FinishReason: string(w.reason), PromptTokens: int32(w.given),
+		CompletionTokens: int32(w.made), Error: out.Error, SampleIndex: int32(w.index), Seed: out.Seed}
+	if w.code != "" {
+		s.res.ErrorCode = &w.code
+	}
+	s.ids.IDs, s.logs.Chosen, s.logs.Top = w.tokens, w.chosen, w.top
+	if s.o.Logprobs {
+		s.spellAll()
+	}
+	if out.Response != nil {
+		s.check(*out.Response, r.record)
+	}
+	r.cut = w.cut
+	return s.put(r)
+}
+
 // fill makes the structs of a good row's output row.
 func (s *sink) fill(sm *sample) {
 	text := ""
@@ -161,18 +191,30 @@ func (s *sink) fill(sm *sample) {
 	}
 	s.ids.IDs, s.logs.Chosen, s.logs.Top = sm.tokens, sm.chosen, sm.top
 	if s.o.Logprobs {
-		s.spell(sm.chosen)
-		for _, top := range sm.top {
-			s.spell(top)
-		}
+		s.spellAll()
 	}
-	if c := s.cols.check; c != nil {
-		if right, ok := c.right(response, sm.row.record); ok {
-			var t tally
-			t.check(c.groupOf(sm.row.record), right)
-			s.part.add(&t)
-			s.count.add(&t)
-		}
+	s.check(response, sm.row.record)
+}
+
+// check compares a response with the right answer.
+func (s *sink) check(response string, rec datasets.Record) {
+	c := s.cols.check
+	if c == nil {
+		return
+	}
+	if right, ok := c.right(response, rec); ok {
+		var t tally
+		t.check(c.groupOf(rec), right)
+		s.part.add(&t)
+		s.count.add(&t)
+	}
+}
+
+// spellAll gives the tokens of log-probabilities their text.
+func (s *sink) spellAll() {
+	s.spell(s.logs.Chosen)
+	for _, top := range s.logs.Top {
+		s.spell(top)
 	}
 }
 

@@ -192,7 +192,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	} else if err != nil {
 		return err
 	}
-	folder, err := pipeline.OpenFolder(r.jobDir(), manifest, pipeline.FolderOptions{Overwrite: r.overwrite, NoLock: r.noLock})
+	folder, err := pipeline.OpenFolder(r.jobDir(), manifest, pipeline.FolderOptions{Overwrite: r.overwrite, Retry: r.retryErrors, NoLock: r.noLock})
 	var complete *pipeline.CompleteError
 	switch {
 	case errors.As(err, &complete):

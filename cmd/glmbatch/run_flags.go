@@ -46,6 +46,7 @@ type runFlags struct {
 	timelineFormat string
 	capture        captureFlags
 	overwrite      bool
+	retryErrors    bool
 	dryRun         bool
 	quiet          bool
 	maxErrors      int64
@@ -67,6 +68,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&r.work, "work-dir", "", "`folder` of this machine for jobs and checkpoints at URLs (default: in the user's cache folder)")
 	f.BoolVar(&r.demo, "demo", false, "run the demo prompts on the demo checkpoint")
 	f.BoolVar(&r.overwrite, "overwrite", false, "start anew if the folder has a job's output")
+	f.BoolVar(&r.retryErrors, "retry-errors", false, "run again the rows whose error may pass (docs/output.md says which), also those of a complete job")
 	f.BoolVar(&r.dryRun, "dry-run", false, "count rows and tokens, check model and memory, estimate steps; run nothing")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "no progress and no summary")
 	f.Int64Var(&r.maxErrors, "max-errors", 0, "rows with errors that still end with exit code 0")
@@ -182,6 +184,9 @@ func (r *runFlags) check(args []string) error {
 		usage("- is standard input, and then there are no other prompts")
 	case !r.demo && len(args) == 0:
 		usage("no prompts: name Parquet files, folders or globs, or try --demo")
+	}
+	if r.retryErrors && r.overwrite {
+		usage("--retry-errors goes on with a job, --overwrite starts it anew: choose one")
 	}
 	if r.stdout != "" {
 		errs = append(errs, oneOf("stdout", r.stdout, datasets.Arrow, "jsonl"))

@@ -1,0 +1,233 @@
+package pipeline
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"glmbatch/datasets"
+	"glmbatch/engine"
+	"glmbatch/pipeline/journal"
+)
+
+// Running rows again whose error may pass. Files of outputs from the first with such a
+// row on go back into the journal, row by row, without those rows; then the job is one
+// that was interrupted, and writes the files anew.
+
+// writtenResult is what the journal has of an output row that was in a file, beside
+// its tokens.
+type writtenResult struct {
+	Response  *string `json:"response,omitempty"`
+	Reasoning *string `json:"reasoning,omitempty"`
+	Error     *string `json:"error,omitempty"`
+	Seed      int64   `json:"seed"`
+}
+
+// retryParts takes the files back, f being ready to go on with a job whose parts were
+// looked at. It changes nothing where no row's error may pass.
+func (f *Folder) retryParts() error {
+	dir := filepath.Join(f.Dir, outputsDir)
+	names, _, err := listParts(dir)
+	if err != nil {
+		return err
+	}
+	names = names[:min(len(names), f.NextPart)] // behind them may be one that was not full
+	first, at := -1, Folder{Dir: f.Dir, NextRow: f.first, manifest: f.manifest}
+	for i := range names {
+		before := at.tally
+		next := at.NextRow
+		if err := at.followOne(names, i); err != nil {
+			return err
+		}
+		if at.tally.passing() > before.passing() {
+			first = i
+			f.tally, f.NextRow, f.NextPart = before, next, i
+			break
+		}
+	}
+	if first < 0 {
+		return nil
+	}
+	if err := f.unwrite(dir, names[first:]); err != nil {
+		return err
+	}
+	// What was complete is not any more; the files go last to first, so that those that
+	// are left after a crash are the first of the job.
+	if err := os.Remove(filepath.Join(f.Dir, successFile)); noFile(err) != nil {
+		return err
+	}
+	for _, name := range slices.Backward(names[first:]) {
+		if err := os.Remove(filepath.Join(dir, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passing is how many errors may pass.
+func (t *tally) passing() (n int64) {
+	for code, k := range t.Codes {
+		if mayPass(code) {
+			n += k
+		}
+	}
+	return n
+}
+
+// unwrite appends the rows of files to the journal, and waits until the disk has them.
+func (f *Folder) unwrite(dir string, names []string) error {
+	j, _, err := journal.Open(filepath.Join(f.Dir, JournalDir), f.manifest.RunID, journal.Options{}, func(journal.Record) error { return nil })
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := unwrite(j, filepath.Join(dir, name)); err != nil {
+			return errors.Join(err, j.Close())
+		}
+	}
+	return j.Close()
+}
+
+func unwrite(j *journal.Journal, path string) error {
+	in, err := datasets.Open([]string{path})
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	rows, err := newOutputRows(in)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	more := newWrittenFields(in)
+	var of []*saved // the row at hand
+	at := int64(-1)
+	put := func() error {
+		if len(of) == 1 && mayPass(of[0].code) {
+			return nil
+		}
+		before := int64(0)
+		for _, s := range of {
+			s.before, s.of = before, len(of)
+			var err error
+			if before, err = j.Append(at, s.append(nil)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for r := rows.next(); r != nil; r = rows.next() {
+		if r.row != at {
+			if err := put(); err != nil {
+				return err
+			}
+			at, of = r.row, nil
+		}
+		s, err := more.saved(r)
+		if err != nil {
+			return fmt.Errorf("%s: row %d: %w", path, r.row, err)
+		}
+		s.index = len(of)
+		of = append(of, s)
+	}
+	return errors.Join(rows.err, put())
+}
+
+// writtenFields are the columns of results that compare does not read; those that a file
+// lacks have no name.
+type writtenFields struct {
+	fields map[string]datasets.Field
+}
+
+func newWrittenFields(in *datasets.Input) *writtenFields {
+	w := &writtenFields{map[string]datasets.Field{}}
+	for _, name := range []string{"error", "prompt_tokens", "completion_tokens", "seed", "truncated_tokens", "token_ids", "logprobs", "top_logprobs"} {
+		if f, ok := in.Lookup(in.ResultName(name)); ok {
+			w.fields[name] = f
+		}
+	}
+	return w
+}
+
+// value reads a column's value; to is as it was where it is null or there is no column.
+func (w *writtenFields) value(r *outputRow, name string, to any) error {
+	f, ok := w.fields[name]
+	if !ok {
+		return nil
+	}
+	v, ok, err := f.JSON(nil, r.record)
+	if err != nil || !ok {
+		return err
+	}
+	if n, is := to.(*int64); is { // JSON text has large ones as text
+		*n, err = strconv.ParseInt(plain(v), 10, 64)
+		return err
+	}
+	return json.Unmarshal(v, to)
+}
+
+// saved is an output row as the journal has it.
+func (w *writtenFields) saved(r *outputRow) (*saved, error) {
+	s := &saved{kind: savedOutput, identity: writtenIdentity}
+	s.code, s.reason = r.values[0].text, engine.Reason(r.values[1].text)
+	var out writtenResult
+	for i, to := range map[int]**string{2: &out.Reasoning, 3: &out.Response} {
+		if v := r.values[i]; v.ok {
+			*to = &v.text
+		}
+	}
+	var err error
+	for name, to := range map[string]any{"error": &out.Error, "prompt_tokens": &s.given, "completion_tokens": &s.made, "seed": &out.Seed, "truncated_tokens": &s.cut, "token_ids": &s.tokens} {
+		err = errors.Join(err, w.value(r, name, to))
+	}
+	var chosen []writtenLogprob
+	var top [][]writtenLogprob
+	err = errors.Join(err, w.value(r, "logprobs", &chosen), w.value(r, "top_logprobs", &top))
+	s.chosen = logprobsOf(chosen)
+	for _, list := range top {
+		s.top = append(s.top, logprobsOf(list))
+	}
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(out)
+	s.text = string(text)
+	return s, err
+}
+
+type writtenLogprob struct {
+	ID      int32   `json:"id"`
+	Logprob float32 `json:"logprob"`
+	Rank    *int32  `json:"rank"`
+}
+
+func logprobsOf(list []writtenLogprob) []datasets.TokenLogprob {
+	var all []datasets.TokenLogprob
+	for _, l := range list {
+		all = append(all, datasets.TokenLogprob{ID: l.ID, Logprob: l.Logprob, Rank: l.Rank})
+	}
+	return all
+}
+
+// retry lets the rows of the journal run again whose error may pass.
+func (r *recovery) retry() error {
+	for row, a := range r.attempts {
+		if a.n >= mostAttempts { // it has no error yet, but would have
+			r.failed[row] = &saved{}
+		}
+	}
+	for _, row := range slices.Sorted(maps.Keys(r.failed)) {
+		s := r.failed[row]
+		again := &saved{kind: savedRetry, given: s.given, cut: s.cut, code: s.code}
+		if _, err := r.journal.Append(row, again.append(nil)); err != nil {
+			return err
+		}
+		r.add(row, 0, again)
+	}
+	return r.journal.Flush()
+}

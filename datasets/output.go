@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
@@ -88,18 +90,31 @@ type Part struct {
 	file *Aside
 	//lint:ignore SA1019 GenericWriter needs a Go type for each node of the schema; users' schemas have none
 	w       *parquet.Writer
-	leaves  []*node           // of the input
-	records []Record          // not yet given to w
-	rows    []parquet.Row     // our columns, of the same rows
-	values  []parquet.Value   // of one column of the input
-	added   [][]parquet.Value // of each column of ours
-	waiting int               // bytes of records and rows
-	bytes   int               // of the open row group
-	inGroup int               // rows of it
+	set     [][2]string // metadata that is added at the end
+	chunk   *chunk      // the rows not yet given to w
+	bytes   int         // of the open row group
+	inGroup int         // rows of it
 
-	paged  []int      // bytes of each column's open page
-	bounds []bounds   // of the input's columns in the open row group
-	groups [][]bounds // of the row groups before it
+	// A goroutine gives chunks to w while the next is filled.
+	full, spare chan *chunk
+	end         sync.WaitGroup
+	failed      atomic.Pointer[error]
+
+	// Of that goroutine.
+	leaves []*node           // of the input
+	values []parquet.Value   // of one column of the input
+	added  [][]parquet.Value // of each column of ours
+	paged  []int             // bytes of each column's open page
+	bounds []bounds          // of the input's columns in the open row group
+	groups [][]bounds        // of the row groups before it
+}
+
+// chunk is rows that go to the library at once.
+type chunk struct {
+	records []Record      // of the input
+	rows    []parquet.Row // our columns, of the same rows
+	bytes   int
+	ends    bool // the row group
 }
 
 // Create begins a file. meta is stored beside the input's own metadata.
@@ -117,7 +132,8 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 			options = append(options, parquet.KeyValueMetadata(k, v))
 		}
 	}
-	p := &Part{o: o, file: file}
+	p := &Part{o: o, file: file, chunk: &chunk{}, full: make(chan *chunk), spare: make(chan *chunk, 1)}
+	p.spare <- &chunk{}
 	p.paged = make([]int, o.root.leaves)
 	for _, leaf := range o.root.leafNodes()[:o.inputs] {
 		p.leaves = append(p.leaves, leaf)
@@ -131,24 +147,30 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 		file.Abort()
 		return nil, fmt.Errorf("writing %s: %w", path, err)
 	}
+	p.end.Go(p.work)
 	return p, nil
 }
 
 // Set adds to the file's metadata.
-func (p *Part) Set(key, value string) { p.w.SetKeyValueMetadata(key, value) }
+func (p *Part) Set(key, value string) { p.set = append(p.set, [2]string{key, value}) }
 
 // Write appends one row: the input's record and one struct, or a pointer to it,
 // of each type that NewOutput was given.
 func (p *Part) Write(r Record, rows ...any) error {
-	n := len(p.rows)
-	if n < cap(p.rows) {
-		p.rows = p.rows[:n+1]
+	c := p.chunk
+	n := len(c.rows)
+	if n < cap(c.rows) {
+		c.rows = c.rows[:n+1]
 	} else {
-		p.rows = append(p.rows, nil)
+		c.rows = append(c.rows, nil)
 	}
-	row := p.rows[n][:0]
+	row := c.rows[n][:0]
 	err := guard(func() error {
 		for i, ours := range p.o.ours {
+			if v, ok := rows[i].(valuer); ok {
+				row = v.values(row, ours.first)
+				continue
+			}
 			start := len(row)
 			row = ours.schema.Deconstruct(row, rows[i])
 			for k := start; k < len(row); k++ {
@@ -158,8 +180,8 @@ func (p *Part) Write(r Record, rows ...any) error {
 		}
 		return nil
 	})
-	p.rows[n] = row
-	p.records = append(p.records, r)
+	c.rows[n] = row
+	c.records = append(c.records, r)
 	p.Rows++
 	p.inGroup++
 	size := len(r.data)
@@ -170,17 +192,66 @@ func (p *Part) Write(r Record, rows ...any) error {
 		}
 	}
 	p.bytes += size
-	p.waiting += size
-	if err == nil && (len(p.rows) >= chunkRows || p.waiting > chunkBytes) {
-		err = p.push()
-	}
-	if err == nil && (p.bytes > groupBytes || p.inGroup >= groupRows) {
-		if err = p.push(); err == nil {
-			err = p.endGroup()
-		}
+	c.bytes += size
+	if err == nil && (len(c.rows) >= chunkRows || c.bytes > chunkBytes || p.groupIsFull()) {
+		err = p.hand()
 	}
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", p.file.path, err)
+	}
+	return nil
+}
+
+func (p *Part) groupIsFull() bool { return p.bytes > groupBytes || p.inGroup >= groupRows }
+
+// hand gives the rows collected to the goroutine. It waits where they are large, so that
+// no more than one chunk of large rows is there at a time.
+func (p *Part) hand() error {
+	c := p.chunk
+	if c.ends = p.groupIsFull(); c.ends {
+		p.bytes, p.inGroup = 0, 0
+	}
+	large := c.bytes > chunkBytes
+	p.full <- c
+	p.chunk = <-p.spare
+	if large {
+		c, p.chunk = p.chunk, <-p.spare // both are there when the work is done
+		p.spare <- c
+	}
+	if err := p.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// work is the goroutine's.
+func (p *Part) work() {
+	for c := range p.full {
+		if p.failed.Load() == nil {
+			err := p.push(c)
+			if err == nil && c.ends {
+				err = p.endGroup()
+			}
+			if err != nil {
+				p.failed.Store(&err)
+			}
+		}
+		clear(c.records)
+		c.rows, c.records, c.bytes, c.ends = c.rows[:0], c.records[:0], 0, false
+		p.spare <- c
+	}
+}
+
+// stop ends the goroutine and returns its error.
+func (p *Part) stop() error {
+	if p.full == nil {
+		return nil
+	}
+	close(p.full)
+	p.end.Wait()
+	p.full = nil
+	if err := p.failed.Load(); err != nil {
+		return *err
 	}
 	return nil
 }
@@ -191,19 +262,19 @@ const (
 	chunkBytes = 1 << 20 // or of as many rows as pass this
 )
 
-// push gives the rows collected to the library, column by column.
-func (p *Part) push() error {
-	err := guard(func() error {
+// push gives rows to the library, column by column.
+func (p *Part) push(c *chunk) error {
+	return guard(func() error {
 		columns := p.w.ColumnWriters()
 		for i, leaf := range p.leaves {
-			if err := p.column(columns[i], leaf); err != nil {
+			if err := p.column(columns[i], leaf, c.records); err != nil {
 				return err
 			}
 		}
 		if p.added == nil {
 			p.added = make([][]parquet.Value, len(columns)-p.o.inputs)
 		}
-		for _, row := range p.rows {
+		for _, row := range c.rows {
 			for _, v := range row {
 				at := v.Column() - p.o.inputs
 				p.added[at] = append(p.added[at], v)
@@ -227,9 +298,6 @@ func (p *Part) push() error {
 		}
 		return nil
 	})
-	clear(p.records)
-	p.rows, p.records, p.waiting = p.rows[:0], p.records[:0], 0
-	return err
 }
 
 // giveValues are given to a column of the library at once. A row of more is given
@@ -238,7 +306,7 @@ const giveValues = 8 << 10
 
 // column gives the rows' values of one column of the input to the library. Pages
 // end with rows.
-func (p *Part) column(c *parquet.ColumnWriter, leaf *node) error {
+func (p *Part) column(c *parquet.ColumnWriter, leaf *node, records []Record) error {
 	b := &p.bounds[leaf.first]
 	size := 0
 	p.values = p.values[:0]
@@ -247,7 +315,7 @@ func (p *Part) column(c *parquet.ColumnWriter, leaf *node) error {
 		p.values, size = p.values[:0], 0
 		return err
 	}
-	for _, r := range p.records {
+	for _, r := range records {
 		for v := r.cells(leaf); v.ok; v.next() {
 			b.add(v.value)
 			p.values = append(p.values, libraryValue(leaf.typ.kind, v.value).Level(int(v.rep), int(v.def), leaf.first))
@@ -315,25 +383,27 @@ func libraryValue(kind pages.Kind, v []byte) parquet.Value {
 
 // endGroup ends the open row group.
 func (p *Part) endGroup() error {
-	if p.inGroup == 0 {
-		return nil
-	}
 	group := make([]bounds, len(p.bounds))
 	for i := range group {
 		group[i] = p.bounds[i].snapshot()
 		p.bounds[i].reset()
 	}
 	p.groups = append(p.groups, group)
-	p.bytes, p.inGroup = 0, 0
 	clear(p.paged)
 	return guard(p.w.Flush)
 }
 
 // Close finishes the file and gives it its name.
 func (p *Part) Close() error {
-	err := p.push()
+	err := p.stop()
 	if err == nil {
+		err = p.push(p.chunk)
+	}
+	if err == nil && p.inGroup > 0 {
 		err = p.endGroup()
+	}
+	for _, kv := range p.set {
+		p.w.SetKeyValueMetadata(kv[0], kv[1])
 	}
 	if err == nil {
 		err = guard(p.w.Close)
@@ -350,6 +420,7 @@ func (p *Part) Close() error {
 
 // Abort drops the file.
 func (p *Part) Abort() {
+	_ = p.stop() // the file is dropped
 	p.file.Abort()
 	left, _ := filepath.Glob(filepath.Join(filepath.Dir(p.file.path), pageFiles(p.file))) // the pattern is ours
 	for _, f := range left {

@@ -10,6 +10,7 @@ import (
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
+	"glmbatch/kernels/cuda/plan"
 
 	"gorgonia.org/cu"
 )
@@ -75,13 +76,11 @@ func (c *clock) start(r reading) {
 func (c *clock) read(d *device, n int, patience time.Duration) (best reading, err error) {
 	best.width = 1 << 62
 	ask, answer, ns := c.word(0), c.word(answerAt), (*uint64)(unsafe.Pointer(&c.words[timeAt]))
-	p := clockP{ask: uintptr(unsafe.Pointer(ask)), answer: uintptr(unsafe.Pointer(answer)), time: uintptr(unsafe.Pointer(ns)),
-		limit: uint64(clockPause), before: c.rounds, rounds: uint32(n)}
-	f, ok := d.funcs["clock_read"]
-	if !ok {
-		return best, fmt.Errorf("%w: no kernel clock_read in the images", kernels.ErrKernel)
+	k := plan.ReadClock(uintptr(unsafe.Pointer(ask)), uintptr(unsafe.Pointer(answer)), uintptr(unsafe.Pointer(ns)), uint64(clockPause), c.rounds, uint32(n))
+	l, err := d.kernel(&k)
+	if err != nil {
+		return best, err
 	}
-	l := driver.Launch{Func: f, Grid: [3]uint32{1, 1, 1}, Threads: 1, Params: unsafe.Pointer(&p)}
 	before := kernels.Now()
 	if err := l.Do(c.stream); err != nil {
 		return best, fmt.Errorf("%w: read the GPU's clock: %w", kernels.ErrDevice, err)

@@ -150,23 +150,6 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// Messages of every size have a way that their ranks can go.
-func TestWay(t *testing.T) {
-	for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8} {
-		g := &group{ranks: make([]*device, n)}
-		if w := g.way(4 * 6144); w != OneShot {
-			t.Errorf("a row of %d ranks goes %s", n, w)
-		}
-		if w := g.way(64 << 20); n > 2 && w == OneShot {
-			t.Errorf("64 MiB of %d ranks go %s", n, w)
-		}
-		g.options.Collective = TwoShot
-		if w := g.way(8); w != TwoShot {
-			t.Errorf("forced to %s, %d ranks go %s", TwoShot, n, w)
-		}
-	}
-}
-
 // What a rank's kernels say of their waits, and the host's word to stop.
 func TestVerdict(t *testing.T) {
 	fresh := func() *group {

@@ -14,6 +14,7 @@ import (
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
+	"glmbatch/kernels/cuda/plan"
 	"glmbatch/kernels/ranks"
 )
 
@@ -27,8 +28,8 @@ func TestNoImage(t *testing.T) {
 		t.Skip(err) // the binary runs without its sources
 	}
 	files := fstest.MapFS{}
-	for image := range entries {
-		files["images/"+image+".fatbin"] = &fstest.MapFile{Data: other}
+	for _, image := range plan.Images {
+		files["images/"+image.Name+".fatbin"] = &fstest.MapFile{Data: other}
 	}
 	ds, err := Open(1, Options{images: files})
 	if err == nil {

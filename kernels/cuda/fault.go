@@ -2,7 +2,7 @@
 
 package cuda
 
-import "unsafe"
+import "glmbatch/kernels/cuda/plan"
 
 // inject launches the fault that is asked for when its list comes. What it does
 // shows when the list is waited for.
@@ -14,10 +14,11 @@ func (d *device) inject() {
 	if d.lists++; d.lists != f.List+1 {
 		return
 	}
-	p := faultP{}
+	hang := uint64(0)
 	if f.Kind == Hang {
-		p.hang = 2 * uint64(d.group.options.StepTimeout)
+		hang = 2 * uint64(d.group.options.StepTimeout)
 	}
+	l := plan.Fault(hang)
 	// The launch itself does not fail, or fails as the list's own will.
-	_ = d.do("fault", [3]uint32{1, 1, 1}, 1, 0, unsafe.Pointer(&p))
+	_ = d.launch(&l)
 }

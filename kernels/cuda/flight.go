@@ -10,6 +10,7 @@ import (
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
+	"glmbatch/kernels/cuda/plan"
 
 	"gorgonia.org/cu"
 )
@@ -28,7 +29,7 @@ type flight struct {
 }
 
 // stampsAt is where the stamps are in a flight's memory, behind what is fetched.
-func stampsAt(fetch int) int { return int(round(int64(fetch), 64)) }
+func stampsAt(fetch int) int { return align64(fetch) }
 
 // flights are the lists on their way, in a ring.
 type flights struct {
@@ -79,18 +80,18 @@ func (f *flights) next(fetch, stamps int) (*flight, error) {
 // depart enqueues what the list brings back.
 func (d *device) depart(x *flight, spans []kernels.Span, f kernels.Fetch) error {
 	var errs []error
-	var c carryP
+	var c plan.Copy
 	switch n := len(f.To); {
-	case n > 0 && carries(n, d.ptr(f.From)):
-		c.from, c.to, c.words = d.ptr(f.From), uintptr(unsafe.Pointer(&x.memory[0])), int32(n/4)
+	case n > 0 && plan.Copies(n, d.ptr(f.From)):
+		c.From, c.To, c.Words = d.ptr(f.From), uintptr(unsafe.Pointer(&x.memory[0])), int32(n/4)
 	case n > 0:
 		errs = append(errs, driver.ToHost(x.memory[:n], d.ptr(f.From), d.stream))
 	}
 	if len(spans) > 0 {
-		c.at, c.out, c.calls = d.stamps.ptr, uintptr(unsafe.Pointer(&x.memory[stampsAt(len(f.To))])), int32(len(spans))
+		c.Stamps, c.Out, c.Calls = d.stamps.ptr, uintptr(unsafe.Pointer(&x.memory[stampsAt(len(f.To))])), int32(len(spans))
 	}
-	if c.words+c.calls > 0 {
-		errs = append(errs, d.carry(&c))
+	if c.Words+c.Calls > 0 {
+		errs = append(errs, d.copy(c))
 	}
 	d.markFetched(x)
 	if err := errors.Join(append(errs, x.done.Record(d.stream))...); err != nil {

@@ -136,8 +136,8 @@ func TestGraphsAreBounded(t *testing.T) {
 		run(c.calls)
 		run(often)
 	}
-	if s := c.d.Stats(); s.Graphs != 1 || len(c.d.graphs) != maxGraphs {
-		t.Errorf("%d lists are remembered, %+v", len(c.d.graphs), s)
+	if s := c.d.Stats(); s.Graphs != 1 || len(c.d.graphs.lists) != maxGraphs {
+		t.Errorf("%d lists are remembered, %+v", len(c.d.graphs.lists), s)
 	}
 }
 

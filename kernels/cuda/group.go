@@ -12,12 +12,12 @@ import (
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
+	"glmbatch/kernels/cuda/plan"
 
 	"gorgonia.org/cu"
 )
 
-// maxRanks is as in src/comm.cu.
-const maxRanks = 8
+const maxRanks = plan.MaxRanks
 
 // group is what the ranks of one Open share.
 type group struct {
@@ -27,7 +27,7 @@ type group struct {
 	meeting meeting
 
 	arrived uintptr           // the barrier's counter, on the first GPU
-	inbox   [maxRanks]uintptr // of each rank: two halves of inboxHalf bytes
+	inbox   [maxRanks]uintptr // of each rank: two halves of plan.InboxBytes
 	hosted  []byte            // pinned: the inboxes, when they are the host's
 	words   []byte            // pinned, 32-bit words: whether to stop, then why each rank gave up
 	open    atomic.Int32      // ranks that are not closed
@@ -165,7 +165,7 @@ func (g *group) meet(err error) error {
 // leave frees what the group has on a rank, and what the ranks share with the
 // last of them.
 func (g *group) leave(d *device) {
-	cu.MemFree(cu.DevicePtr(d.epoch))
+	cu.MemFree(cu.DevicePtr(d.Group.Epoch))
 	if g.hosted == nil {
 		cu.MemFree(cu.DevicePtr(g.inbox[d.rank]))
 	}
@@ -182,8 +182,24 @@ func (g *group) leave(d *device) {
 	}
 }
 
-// link gives the ranks sight of each other's memory, inboxes and a barrier.
+// link gives the ranks sight of each other's memory, inboxes and a barrier, and tells
+// their plans.
 func (g *group) link() error {
+	if err := g.join(); err != nil {
+		return err
+	}
+	for r, d := range g.ranks {
+		t, m := &d.target, &d.Group
+		t.Rank, t.Ranks, t.PerGPU, t.Collective, t.NCCL = r, len(g.ranks), g.perGPU, g.options.Collective, d.nccl != nil
+		m.Inbox, m.Arrived, m.Limit = g.inbox, g.arrived, g.limit()
+		if g.words != nil {
+			m.Failed, m.Stop = g.failed(r), g.stop()
+		}
+	}
+	return nil
+}
+
+func (g *group) join() error {
 	n := len(g.ranks)
 	g.open.Store(int32(n))
 	on := map[int]int{}
@@ -206,7 +222,7 @@ func (g *group) link() error {
 		if g.perGPU > 1 && len(on) > 1 {
 			return fmt.Errorf("%w: ranks that share GPUs exchange through the host only on one GPU: give each a GPU, or leave --collective host out", kernels.ErrDevice)
 		}
-		if g.hosted, err = driver.Pinned(n * 2 * inboxHalf); err != nil {
+		if g.hosted, err = driver.Pinned(n * 2 * plan.InboxBytes); err != nil {
 			return fmt.Errorf("%w: pinned host memory for inboxes: %w", kernels.ErrMemory, err)
 		}
 		for i := range g.hosted {
@@ -228,15 +244,22 @@ func (g *group) link() error {
 			}
 		}
 		if g.hosted != nil {
-			g.inbox[r] = uintptr(unsafe.Pointer(&g.hosted[r*2*inboxHalf]))
+			g.inbox[r] = uintptr(unsafe.Pointer(&g.hosted[r*2*plan.InboxBytes]))
 			continue
 		}
-		if g.inbox[r], err = d.malloc(2 * inboxHalf); err != nil {
+		if g.inbox[r], err = d.malloc(2 * plan.InboxBytes); err != nil {
 			return fmt.Errorf("inbox of rank %d: %w", r, err)
 		}
-		if err := errors.Join(driver.Set(g.inbox[r], 0xFF, 2*inboxHalf, d.stream), driver.Sync(d.stream)); err != nil {
+		if err := errors.Join(driver.Set(g.inbox[r], 0xFF, 2*plan.InboxBytes, d.stream), driver.Sync(d.stream)); err != nil {
 			return fmt.Errorf("%w: clear the inbox of rank %d: %w", kernels.ErrDevice, r, err)
 		}
 	}
 	return g.joinNCCL()
+}
+
+// target is what the first rank's plans follow from.
+func (g *group) target() *plan.Target {
+	t := g.ranks[0].target
+	t.Ranks, t.Collective = len(g.ranks), g.options.Collective
+	return &t
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/plan"
 )
 
 // Options configure the devices. The zero value is usable.
@@ -32,21 +33,21 @@ type Options struct {
 	//lint:ignore U1000 the tag cuda uses them
 	images fs.FS // of the kernels; nil: those in the program
 	//lint:ignore U1000 as above
-	units4 units4 // as if the GPU had these, for tests
+	units4 plan.Units4 // as if the GPU had these, for tests
 	//lint:ignore U1000 as above
 	like []kernels.Device // whose loaded kernels these share; tests open devices often
 }
 
 // Collective is a way in which ranks exchange messages. The sums of all ways have
 // the same bits.
-type Collective string
+type Collective = plan.Collective
 
 // The ways.
 const (
-	OneShot Collective = "one-shot" // every rank sends all it has to every other
-	TwoShot Collective = "two-shot" // each part of a row is summed by one rank, which sends the sum to the others
-	ViaNCCL Collective = "nccl"     // two-shot through NCCL, for ranks on GPUs of their own
-	ViaHost Collective = "host"     // one-shot or two-shot through the host's memory, for GPUs that do not reach each other's
+	OneShot = plan.OneShot
+	TwoShot = plan.TwoShot
+	ViaNCCL = plan.ViaNCCL
+	ViaHost = plan.ViaHost
 )
 
 // Collectives lists the ways.

@@ -5,97 +5,18 @@ package cuda
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
 	"testing"
-	"unsafe"
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
+	"glmbatch/kernels/cuda/plan"
 	"glmbatch/kernels/ranks"
 )
-
-// The panels of rows are found until something writes there.
-func TestPanels(t *testing.T) {
-	var p panels
-	a, b := p.take(1000, 64, 128, 128), p.take(1<<20, 64, 128, 256)
-	if i, ok := p.find(1000, 64, 128, 128); !ok || i != a || a == b {
-		t.Fatal(p)
-	}
-	if _, ok := p.find(1000, 63, 128, 128); ok {
-		t.Error("found for another number of rows")
-	}
-	if _, ok := p.find(1000, 64, 128, 256); ok {
-		t.Error("found for rows that are further apart")
-	}
-	p.forget(1<<20+64*256*4-500, 1<<21) // behind the last row's columns
-	if _, ok := p.find(1<<20, 64, 128, 256); !ok {
-		t.Error("forgot what was not written")
-	}
-	p.forget(1000+64*128*4-4, 1<<20)
-	if _, ok := p.find(1000, 64, 128, 128); ok {
-		t.Error("found what was written over")
-	}
-}
-
-// Parts of many rows are found where they begin with a tile.
-func TestPanelsWithin(t *testing.T) {
-	var p panels
-	p.many = panel{lo: 4096, hi: 4096 + (299*256+128)*4, m: 300, k: 128, ld: 256}
-	for _, c := range []struct {
-		first, m, k, ld int32
-		ok              bool
-	}{{0, 300, 128, 256, true}, {0, 17, 128, 256, true}, {128, 172, 128, 256, true}, {128, 173, 128, 256, false}, {100, 64, 128, 256, false}, {0, 300, 64, 256, false}, {0, 300, 128, 128, false}} {
-		if row, ok := p.within(4096+uintptr(c.first*256*4), c.m, c.k, c.ld); ok != c.ok || ok && row != c.first {
-			t.Errorf("%+v: row %d, %v", c, row, ok)
-		}
-	}
-	if _, ok := p.within(0, 300, 128, 256); ok {
-		t.Error("found rows before the first")
-	}
-	p.forget(4096+299*256*4, 8192<<10)
-	if _, ok := p.within(4096, 300, 128, 256); ok {
-		t.Error("found what was written over")
-	}
-}
-
-// Norms that share a launch do not leave their panels in one place.
-func TestPanelsOfOneLaunch(t *testing.T) {
-	d := device{warpgroups: true}
-	d.scratch[scratchMany].ptr = 4096
-	norm := func(y uintptr) uintptr {
-		a := rowsP{cache: d.leaveMany(y, 300, 128, 128)}
-		if err := d.segment(segment{op: opNorm, blocks: 300}, unsafe.Pointer(&a), unsafe.Sizeof(a)); err != nil {
-			t.Fatal(err)
-		}
-		return a.cache
-	}
-	found := func(y uintptr) bool { _, ok := d.panels.within(y, 300, 128, 128); return ok }
-	if norm(1<<20) != 4096 || norm(1<<21) != 0 || !found(1<<20) || found(1<<21) {
-		t.Errorf("%+v", d.panels.many)
-	}
-	d.bundle = d.bundle[:0] // launched
-	if norm(1<<21) != 4096 || found(1<<20) || !found(1<<21) {
-		t.Errorf("%+v in the next launch", d.panels.many)
-	}
-}
-
-// Products of 128 rows at a time that begin with any tile read no further than there is
-// room.
-func TestPanelsHaveRoom(t *testing.T) {
-	const k = 128
-	for m := int32(panelRows + 1); m < 1000; m++ {
-		d := device{warpgroups: true}
-		d.leaveMany(1<<20, m, k, k)
-		for row := int32(0); row < m; row += panelTile {
-			if end := row + int32(ceil(m-row, 128))*128; int64(end)*k*4 > d.scratch[scratchMany].need {
-				t.Fatalf("%d rows from %d on: up to %d rows are read, there is room for %d bytes", m, row, end, d.scratch[scratchMany].need)
-			}
-		}
-	}
-}
 
 // What norms and sums over ranks leave as panels are the rows, in two BF16 parts.
 func TestPanelsAreTheRows(t *testing.T) {
@@ -103,7 +24,7 @@ func TestPanelsAreTheRows(t *testing.T) {
 		t.Skip(err)
 	}
 	held := hold(t)
-	if !held[0].(*device).warpgroups {
+	if !held[0].(*device).target.Panels {
 		t.Skip("the GPU has no use for panels")
 	}
 	const n = 6144
@@ -152,24 +73,24 @@ func TestPanelsAreTheRows(t *testing.T) {
 				if err := g.Download(r, rows, y); err != nil {
 					t.Fatal(err)
 				}
-				checkPanels(t, ds[r].(*device), y, m, n, rows)
+				checkPanels(t, ds[r].(*device), call, m, n, rows)
 			}
 		})
 	}
 }
 
-// checkPanels compares the panels of y with its rows.
-func checkPanels(t *testing.T, d *device, y kernels.Buffer, m, n int, rows []byte) {
+// checkPanels compares the panels that a call leaves with its rows.
+func checkPanels(t *testing.T, d *device, call kernels.Call, m, n int, rows []byte) {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	slot, ok := d.panels.find(d.ptr(y), int32(m), int32(n), int32(n))
-	from := d.slot(slot)
-	if m > panelRows {
-		from, ok = d.left(&wideP{x: d.ptr(y), m: int32(m), k: int32(n), ldx: int32(n), heads: 1}, "bf16")
+	p, err := plan.Each([]kernels.Call{call}, &d.target, &d.memory.Memory)
+	if err = errors.Join(err, d.use()); err != nil {
+		t.Fatal(err)
 	}
-	if err := d.use(); err != nil || !ok {
-		t.Fatalf("rank %d has left no panels, %v", d.rank, err)
+	from := p.Launches[len(p.Launches)-1].Panels()
+	if from == 0 {
+		t.Fatalf("rank %d has left no panels", d.rank)
 	}
 	const panel = 64 * 128
 	got := make([]byte, (m+63)/64*n/64*2*panel)

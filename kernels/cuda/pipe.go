@@ -8,6 +8,7 @@ import (
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
+	"glmbatch/kernels/cuda/plan"
 
 	"gorgonia.org/cu"
 )
@@ -77,34 +78,20 @@ func (d *device) copyIn(ptr uintptr, src []byte) error {
 		if err != nil {
 			return fmt.Errorf("%w: copy to the GPU: %w", kernels.ErrDevice, err)
 		}
-		d.pipe.used += int(round(int64(n), 64))
+		d.pipe.used += align64(n)
 		src, ptr = src[n:], ptr+uintptr(n)
 	}
 	return nil
 }
 
-// carried is how many bytes kernels copy faster than copies do. carriedWords is as
-// in src/host.cu.
-const (
-	carried      = 64 << 10
-	carriedWords = 4
-)
-
-// carries reports whether a kernel is to copy so many bytes at an address.
-func carries(bytes int, ptr uintptr) bool { return bytes <= carried && bytes%4 == 0 && ptr%4 == 0 }
-
-// carry launches a copy, or takes stamps to the host, or both.
-func (d *device) carry(p *carryP) error {
-	blocks := max(ceil(p.words, 256*carriedWords), ceil(3*p.calls, 256))
-	return d.do("carry", [3]uint32{blocks, 1, 1}, 256, 0, unsafe.Pointer(p))
-}
-
 // toGPU copies pinned memory.
 func (d *device) toGPU(ptr uintptr, pinned []byte) error {
-	if !carries(len(pinned), ptr) {
+	if !plan.Copies(len(pinned), ptr) {
 		return driver.ToDevice(ptr, pinned, d.stream)
 	}
-	err := d.carry(&carryP{from: uintptr(unsafe.Pointer(&pinned[0])), to: ptr, words: int32(len(pinned) / 4), in: 1})
+	err := d.copy(plan.Copy{From: uintptr(unsafe.Pointer(&pinned[0])), To: ptr, Words: int32(len(pinned) / 4), In: true})
 	d.arriving = true
 	return err
 }
+
+func align64(n int) int { return (n + 63) &^ 63 }

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"glmbatch/kernels/cuda/driver"
+	"glmbatch/kernels/cuda/plan"
 
 	"gorgonia.org/cu"
 )
@@ -44,10 +45,10 @@ func bare(t *testing.T, n int64) (d *device, gpu uintptr, host []byte) {
 // TestCarryCopies: words go to the GPU and come back as they are, and nothing beside
 // them is written.
 func TestCarryCopies(t *testing.T) {
-	const most, edge = carried, 64
+	const most, edge = plan.CopyBytes, 64
 	d, gpu, host := bare(t, most+2*edge)
 	all := uintptr(unsafe.Pointer(&host[0]))
-	for _, words := range []int32{1, 31, 256, 257, 256*carriedWords - 1, 256 * carriedWords, 256*carriedWords + 1, carried/4 - 1, carried / 4} {
+	for _, words := range []int32{1, 31, 256, 257, 1023, 1024, 1025, plan.CopyBytes/4 - 1, plan.CopyBytes / 4} {
 		for _, at := range []uintptr{0, 4, edge} {
 			copied := host[at : at+uintptr(4*words)]
 			for i := range copied {
@@ -57,14 +58,14 @@ func TestCarryCopies(t *testing.T) {
 			if err := driver.Set(gpu, 0xAB, most+2*edge, d.stream); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.carry(&carryP{from: all + at, to: gpu + edge, words: words, in: 1}); err != nil {
+			if err := d.copy(plan.Copy{From: all + at, To: gpu + edge, Words: words, In: true}); err != nil {
 				t.Fatal(err)
 			}
 			if err := driver.Sync(d.stream); err != nil {
 				t.Fatal(err)
 			}
 			clear(host)
-			if err := d.carry(&carryP{from: gpu, to: all, words: words + 2*edge/4}); err != nil {
+			if err := d.copy(plan.Copy{From: gpu, To: all, Words: words + 2*edge/4}); err != nil {
 				t.Fatal(err)
 			}
 			if err := driver.Sync(d.stream); err != nil {
@@ -115,7 +116,7 @@ func TestCarryStamps(t *testing.T) {
 			t.Fatal(err)
 		}
 		clear(host)
-		if err := d.carry(&carryP{at: gpu, out: uintptr(unsafe.Pointer(&host[0])), calls: calls}); err != nil {
+		if err := d.copy(plan.Copy{Stamps: gpu, Out: uintptr(unsafe.Pointer(&host[0])), Calls: calls}); err != nil {
 			t.Fatal(err)
 		}
 		if err := driver.Sync(d.stream); err != nil {

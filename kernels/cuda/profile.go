@@ -10,6 +10,7 @@ import (
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/cupti"
+	"glmbatch/kernels/cuda/plan"
 )
 
 // Profiler is CUPTI, as the check of stamps: between Start and Stop it times the
@@ -65,13 +66,6 @@ func (p *Profiler) Calls() ([]ProfiledCall, error) {
 	return p.calls, p.err
 }
 
-// launched is a kernel, and the calls that it was launched for; none: the device
-// itself needs it.
-type launched struct {
-	calls []int
-	name  string
-}
-
 // profiler is nil unless kernels are to be timed by it now.
 func (d *device) profiler() *Profiler {
 	if p := d.group.options.Profiler; p != nil && p.on {
@@ -95,16 +89,15 @@ func (d *device) mode(stamped bool) int {
 
 // profiled is a list on its way that the profiler looks at.
 type profiled struct {
-	calls    []kernels.Call
-	launched []launched
-	graph    bool
+	calls []kernels.Call
+	plan  *plan.Plan
 }
 
 // profile notes what was launched for a list.
-func (d *device) profile(x *flight, calls []kernels.Call, graph bool) {
+func (d *device) profile(x *flight, calls []kernels.Call, p *plan.Plan) {
 	x.profiled = nil
 	if d.profiler() != nil {
-		x.profiled = &profiled{slices.Clone(calls), d.launched, graph}
+		x.profiled = &profiled{slices.Clone(calls), p}
 	}
 }
 
@@ -112,7 +105,6 @@ func (d *device) profile(x *flight, calls []kernels.Call, graph bool) {
 // come in the order in which its nodes were made, which is that of the launches.
 func (p *Profiler) collect(x *profiled) {
 	p.calls, p.err = nil, nil
-	calls, list, graph := x.calls, x.launched, x.graph
 	seen, dropped, err := p.lib.Take()
 	if err == nil && dropped > 0 {
 		err = fmt.Errorf("CUPTI: %d records were lost", dropped)
@@ -121,25 +113,14 @@ func (p *Profiler) collect(x *profiled) {
 		p.err = err
 		return
 	}
-	chain := make([][]int, len(calls))
-	for i := range chain {
-		chain[i] = []int{i}
-	}
-	if graph {
-		chain = bundles(calls)
-	}
-	p.calls, p.err = attribute(list, seen, chain)
+	p.calls, p.err = attribute(x.plan.Launches, seen, x.plan.Chain)
 }
 
 // attribute gives each call its kernels; list has the launches in their order. Calls
 // wait for those of chain's entry before theirs.
-func attribute(list []launched, seen []cupti.Kernel, chain [][]int) ([]ProfiledCall, error) {
-	own := map[string]bool{} // of the device
-	for _, n := range []string{"carry", "clock_read"} {
-		own[n] = true
-	}
-	seen = slices.DeleteFunc(slices.Clone(seen), func(k cupti.Kernel) bool { return own[k.Name] })
-	list = slices.DeleteFunc(slices.Clone(list), func(l launched) bool { return own[l.name] })
+func attribute(list []plan.Launch, seen []cupti.Kernel, chain [][]int) ([]ProfiledCall, error) {
+	seen = slices.DeleteFunc(slices.Clone(seen), func(k cupti.Kernel) bool { return plan.OfDevice(k.Name) })
+	list = slices.DeleteFunc(slices.Clone(list), func(l plan.Launch) bool { return l.Messages != nil })
 	slices.SortFunc(seen, func(a, b cupti.Kernel) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Start, b.Start)) })
 	if len(seen) != len(list) {
 		return nil, fmt.Errorf("CUPTI saw %d kernels, %d were launched", len(seen), len(list))
@@ -150,13 +131,13 @@ func attribute(list []launched, seen []cupti.Kernel, chain [][]int) ([]ProfiledC
 	}
 	for i, l := range list {
 		k := seen[i]
-		if k.Name != l.name {
-			return nil, fmt.Errorf("kernel %d of the step is %s for CUPTI, %s was launched", i, k.Name, l.name)
+		if k.Name != l.Entry {
+			return nil, fmt.Errorf("kernel %d of the step is %s for CUPTI, %s was launched", i, k.Name, l.Entry)
 		}
 		if k.Start == 0 || k.End == 0 {
 			return nil, fmt.Errorf("CUPTI has no time for kernel %d, %s", i, k.Name)
 		}
-		for _, call := range l.calls {
+		for _, call := range l.Calls {
 			c := &out[call]
 			if c.Kernels == 0 || k.Start < c.Start {
 				c.Start = k.Start

@@ -8,10 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"glmbatch/kernels/cuda/cupti"
+	"glmbatch/kernels/cuda/plan"
 )
 
 func TestAttribute(t *testing.T) {
-	list := []launched{{[]int{0}, "embed"}, {[]int{1}, "moe_group"}, {[]int{1}, "moe_up"}, {[]int{3}, "sample"}}
+	list := []plan.Launch{{Calls: []int{0}, Entry: "embed"}, {Calls: []int{1}, Entry: "moe_group"}, {Calls: []int{1}, Entry: "moe_up"}, {Calls: []int{3}, Entry: "sample"}}
 	seen := []cupti.Kernel{
 		{Name: "carry", Start: 1, End: 2},
 		{Name: "sample", Start: 90, End: 130, Node: 14}, {Name: "moe_up", Start: 45, End: 100, Node: 13},
@@ -32,7 +33,7 @@ func TestAttribute(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	shared := []launched{{[]int{0}, "embed"}, {[]int{2}, "moe_group"}, {[]int{1, 2}, "moe_up"}, {[]int{3}, "sample"}}
+	shared := []plan.Launch{{Calls: []int{0}, Entry: "embed"}, {Calls: []int{2}, Entry: "moe_group"}, {Calls: []int{1, 2}, Entry: "moe_up"}, {Calls: []int{3}, Entry: "sample"}}
 	got, err = attribute(shared, seen, [][]int{{0}, {1, 2}, {3}})
 	if err != nil {
 		t.Fatal(err)

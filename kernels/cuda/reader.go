@@ -20,7 +20,10 @@ type loading struct {
 	pinned []byte                 // cut into slots for the matrices of a weight
 	free   [loadingSlots]cu.Event // a slot's copies are over
 	plain  [2][]byte              // for matrices that are too large for a slot
-	stage  region                 // where packing reads
+	stage  struct {               // where packing reads
+		ptr   uintptr
+		bytes int64
+	}
 }
 
 const (
@@ -263,16 +266,16 @@ func (s slot) used(stream cu.Stream) error {
 // follow each other on the stream, so they share it.
 func (d *device) stageFor(bytes int64) (uintptr, error) {
 	s := &d.loading.stage
-	if s.have >= bytes {
+	if s.bytes >= bytes {
 		return s.ptr, nil
 	}
 	if s.ptr != 0 {
 		cu.MemFree(cu.DevicePtr(s.ptr)) // every Load ends with its stream's work
-		*s = region{}
+		s.ptr, s.bytes = 0, 0
 	}
 	var err error
 	if s.ptr, err = d.malloc(bytes); err == nil {
-		s.have = bytes
+		s.bytes = bytes
 	}
 	return s.ptr, err
 }

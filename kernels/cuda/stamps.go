@@ -8,6 +8,7 @@ import (
 
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/driver"
+	"glmbatch/kernels/cuda/plan"
 
 	"gorgonia.org/cu"
 )
@@ -20,19 +21,18 @@ type stamps struct {
 	on  bool
 }
 
-// Sizes as in src/device.cuh.
 const (
-	stampBytes = 24
-	stampEnds  = 8
-	maxStamped = 1 << 14 // calls of a list
+	stampBytes = plan.StampBytes
+	stampEnds  = plan.StampEnds
+	maxStamped = plan.MaxStamps
 )
 
-// at is where call i leaves its stamps; 0: nowhere.
-func (s *stamps) at(i int) uintptr {
+// first is where call 0 leaves its stamps; 0: nowhere.
+func (s *stamps) first() uintptr {
 	if !s.on {
 		return 0
 	}
-	return s.ptr + uintptr(i*stampBytes)
+	return s.ptr
 }
 
 // start makes room for the stamps of a list that is about to be launched.
@@ -50,7 +50,7 @@ func (s *stamps) start(d *device, calls int, on bool) (err error) {
 	if err = driver.Set(s.ptr, 0, stampEnds*maxStamped*stampBytes, d.stream); err != nil {
 		return err
 	}
-	return d.carry(&carryP{at: s.ptr, calls: maxStamped})
+	return d.copy(plan.Copy{Stamps: s.ptr, Calls: maxStamped})
 }
 
 // decode turns stamps that were brought back into spans. lanes is nil where calls

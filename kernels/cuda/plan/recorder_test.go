@@ -1,0 +1,206 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/kernels/ranks"
+)
+
+// recorder is a device that runs nothing: it keeps what is asked for. Its addresses are
+// those of no memory.
+type recorder struct {
+	Buffers []Buffer
+	units4  Units4
+}
+
+// address is where a recorder has buffer i: far from all others.
+func address(i int) uintptr { return uintptr(i+1) << 40 }
+
+func (r *recorder) add(bytes int64, w *Weight) kernels.Buffer {
+	b := Buffer{Ptr: address(len(r.Buffers)), Bytes: bytes, Weight: w}
+	if w != nil {
+		w.Place(b.Ptr)
+	}
+	r.Buffers = append(r.Buffers, b)
+	return kernels.Buffer{Index: uint32(len(r.Buffers)), Len: bytes}
+}
+
+func (r *recorder) Alloc(bytes int64, _ kernels.Sharing) (kernels.Buffer, error) {
+	return r.add(bytes, nil), nil
+}
+
+func (r *recorder) Load(ws kernels.Weights, _ kernels.Sharing) (kernels.Buffer, error) {
+	w := &Weight{Format: ws.Format, Use: ws.Use, Count: ws.Count, Rows: ws.Rows, Cols: ws.Cols, Global: 1}
+	if ws.Format == kernels.FP4 {
+		w.Global, w.GlobalUp, w.Input = 2, 3, 0.5
+		if ws.Use == kernels.Multiply4 {
+			w.Units4 = r.units4
+		}
+	}
+	bytes, err := w.Layout()
+	return r.add(bytes, w), err
+}
+
+func (r *recorder) Upload(kernels.Buffer, []byte) error                       { return nil }
+func (r *recorder) Download([]byte, kernels.Buffer) error                     { return nil }
+func (r *recorder) Start([]kernels.Call, []kernels.Span, kernels.Fetch) error { return nil }
+func (r *recorder) Wait() error                                               { return nil }
+func (r *recorder) Info() kernels.Info                                        { return kernels.Info{Kind: "recorder"} }
+func (r *recorder) Close() error                                              { return nil }
+
+// memory is where a rank has what the recorder was asked for.
+func (r *recorder) memory() *Memory {
+	m := &Memory{Buffers: r.Buffers, Constants: map[Constant]uintptr{}, Stamps: 7 << 57,
+		Group: Group{Arrived: 8 << 57, Epoch: 9 << 57, Failed: 10 << 57, Stop: 11 << 57, Limit: 1e9}}
+	for i := range m.Group.Inbox {
+		m.Group.Inbox[i] = uintptr(16+i) << 57
+	}
+	return m
+}
+
+// step is a step of a model on one rank.
+type step struct {
+	layers, ranks, shards int
+	cache                 kernels.Format
+	act                   glm5.Act
+	dense                 kernels.Format
+	batch, context        int // sequences at a position
+	prefill               int // or rows of a prompt
+	fed                   bool
+}
+
+func (s step) String() string {
+	kind := fmt.Sprintf("decode of %d at %d", s.batch, s.context)
+	if s.prefill > 0 {
+		kind = fmt.Sprintf("prefill of %d", s.prefill)
+	}
+	return fmt.Sprintf("%s, %d layers, %d of %d ranks, %s caches, %s, %s", kind, s.layers, s.ranks, s.shards, s.cache, s.act, s.dense)
+}
+
+// glm5Step returns the calls of a step of GLM-5 and the memory of rank 0. Its weights take
+// none: a recorder does not read them.
+func glm5Step(t testing.TB, s step, units Units4) ([]kernels.Call, *Memory) {
+	t.Helper()
+	text, err := glm5.Builtin("glm-5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]any
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	m["num_hidden_layers"], m["num_nextn_predict_layers"] = s.layers, 0
+	if text, err = json.Marshal(m); err != nil {
+		t.Fatal(err)
+	}
+	c, err := glm5.ParseConfig(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ds := make([]kernels.Device, s.ranks)
+	for i := range ds {
+		ds[i] = &recorder{units4: units}
+	}
+	g, err := ranks.New(ds, ranks.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	ck := unread(t, text, &c)
+	rows, seqs, context := s.batch, s.batch, s.context
+	if s.prefill > 0 {
+		rows, seqs, context = s.prefill, 1, s.prefill
+	}
+	per := (context + kernels.PageTokens - 1) / kernels.PageTokens
+	o := glm5.Options{KVCache: s.cache, Act: s.act, Dense: s.dense, Shards: s.shards, MaxRows: rows, MaxSeqs: seqs, Context: context, Pages: max(1, min(seqs*per, 1<<20))}
+	model, err := glm5.Load(t.Context(), ck, g, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b glm5.Batch
+	greedy := kernels.SampleParams{TopP: 1, Repetition: 1, Logprobs: -1, Seen: -1}
+	for i := range rows {
+		pos, seq := context-1, i
+		if s.prefill > 0 {
+			pos, seq = i, 0
+		}
+		if !c.IsLong(pos) {
+			b.Long = i + 1
+		}
+		row := b.Add(1, int32(pos), int32(seq), int32((seq*per*kernels.PageTokens+pos)%(o.Pages*kernels.PageTokens)))
+		if s.prefill == 0 || i == rows-1 {
+			b.Logits, b.Params = append(b.Logits, row), append(b.Params, greedy)
+			if s.fed {
+				b.From = append(b.From, int32(i))
+			}
+		}
+	}
+	calls := slices.Clone(model.Program(&b))
+	return calls, ds[0].(*recorder).memory()
+}
+
+// nothing is so many zeros, of which only those that are read take memory.
+func nothing(bytes int64) []byte {
+	zeros.Do(func() { zeros.all = make([]byte, 4<<30) })
+	return zeros.all[:bytes]
+}
+
+var zeros struct {
+	sync.Once
+	all []byte
+}
+
+// unread is a checkpoint of NVIDIA's kind whose values nobody looks at: zeros, that the
+// system has no memory for.
+func unread(t testing.TB, config []byte, c *glm5.Config) *checkpoint.Checkpoint {
+	t.Helper()
+	var tensors []checkpoint.Tensor
+	var most int64
+	add := func(name string, d checkpoint.DType, bytes int64, shape ...int) {
+		n := bytes
+		for _, s := range shape {
+			n *= int64(s)
+		}
+		most = max(most, n)
+		tensors = append(tensors, checkpoint.Tensor{Name: name, DType: d, Shape: shape})
+	}
+	for w := range c.Tensors(false) {
+		switch {
+		case w.Part == glm5.Routed:
+			add(w.Module()+".weight", checkpoint.U8, 1, w.Rows, w.Cols/2)
+			add(w.Module()+".weight_scale", checkpoint.F8, 1, w.Rows, w.Cols/16)
+			add(w.Module()+".weight_scale_2", checkpoint.F32, 4)
+			add(w.Module()+".input_scale", checkpoint.F32, 4)
+		case strings.HasSuffix(w.Name, "e_score_correction_bias"):
+			add(w.Name, checkpoint.F32, 4, w.Rows)
+		case w.Cols > 0:
+			add(w.Name, checkpoint.BF16, 2, w.Rows, w.Cols)
+		default:
+			add(w.Name, checkpoint.BF16, 2, w.Rows)
+		}
+	}
+	zeros, one := nothing(most), []byte{0, 0, 0x80, 0x3f}
+	for i := range tensors {
+		x := &tensors[i]
+		n := map[checkpoint.DType]int64{checkpoint.U8: 1, checkpoint.F8: 1, checkpoint.F32: 4, checkpoint.BF16: 2}[x.DType]
+		for _, s := range x.Shape {
+			n *= int64(s)
+		}
+		if x.Data = zeros[:n:n]; len(x.Shape) == 0 {
+			x.Data = one // a scale is positive
+		}
+	}
+	ck, err := checkpoint.FromTensors("glm-5", config, tensors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ck
+}

@@ -4,8 +4,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -98,6 +100,65 @@ func declared(d ast.Decl, names map[string]bool) {
 					}
 				}
 			}
+		}
+	}
+}
+
+var (
+	docPath = regexp.MustCompile("`((?:cmd|engine|kernels|pipeline|replay|datasets|docs|\\.ci)/[\\w./-]*)`")
+	docMake = regexp.MustCompile("`make (\\w[\\w-]*)`")
+	docType = regexp.MustCompile("(?m)^\\| ((?:`\\w+`(?:, )?)+) \\|")
+)
+
+// Files, targets and types that the pages for developers name are there.
+func TestDeveloperPages(t *testing.T) {
+	root := filepath.Join("..", "..")
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	device, err := filepath.Glob(filepath.Join(root, "kernels", "cuda", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	types := map[string]bool{}
+	for _, file := range device {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			declared(d, types)
+		}
+	}
+	for page, least := range map[string]int{"CONTRIBUTING.md": 15, "docs/architecture.md": 15} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, m := range docPath.FindAllSubmatch(text, -1) {
+			found++
+			if _, err := os.Stat(filepath.Join(root, string(m[1]))); err != nil {
+				t.Errorf("%s: %v", page, err)
+			}
+		}
+		for _, m := range docMake.FindAllSubmatch(text, -1) {
+			found++
+			if !regexp.MustCompile("(?m)^" + string(m[1]) + ":").Match(makefile) {
+				t.Errorf("%s: make has no %s", page, m[1])
+			}
+		}
+		for _, m := range docType.FindAllSubmatch(text, -1) {
+			for name := range strings.SplitSeq(string(m[1]), ", ") {
+				found++
+				if name = strings.Trim(name, "`"); !types[name] {
+					t.Errorf("%s: package cuda has no %s", page, name)
+				}
+			}
+		}
+		if found < least {
+			t.Errorf("%s: only %d names: the test tests nothing", page, found)
 		}
 	}
 }

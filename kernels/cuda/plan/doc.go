@@ -12,6 +12,20 @@
 // How the calls of a list are laid on launches is chain.go's. To add a kernel: its .cu
 // file, its parameters, its name in images.go, its row; then go test -update.
 //
+// Words that are ours, with the field's:
+//
+//   - product: a matrix product of few rows (GEMV), by a warp for each slice of k; brief
+//     (short slices), held (weights stay in shared memory) and broad (blocks of several
+//     tiles) are its forms
+//   - team: a product by clusters whose blocks share k (cluster GEMM); few: split-k by
+//     warpgroups; wide: all of k in a block; per head: batched
+//   - bundle: small calls side by side in a launch (horizontal fusion), each a segment
+//   - opening: moe_up's prologue, which chooses experts; ring: weights by bulk copies
+//   - panels: packed activations, rows split into two BF16 parts as wgmma reads them
+//   - settled, early, late, waits: what may be read before the wait of programmatic
+//     dependent launch (griddepcontrol)
+//   - crowded: ranks that share a GPU; reach: positions that a row can attend to
+//
 // Goldens in testdata are plans as text: of each example shape of the table, and of
 // GLM-5's steps.
 package plan

@@ -63,7 +63,7 @@ func fuzzSpans(f *testing.F, format string) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		var names Names
-		if r, err := OpenSpans(path, &names, true); err == nil {
+		if r, err := OpenSpans(path, &names, Sites|Details); err == nil {
 			var c SpanColumns
 			for i := range r.Blocks() {
 				r.Steps(i)

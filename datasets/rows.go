@@ -37,6 +37,9 @@ type Span struct {
 	Correlation int64  `parquet:"correlation" arrow:"correlation"`
 	Graph       int64  `parquet:"graph" arrow:"graph"`                 // the graph node, or 0
 	Evidence    string `parquet:"evidence,dict" arrow:"evidence,dict"` // what decided the class; "" for our own
+	Operator    string `parquet:"operator,dict" arrow:"operator,dict"` // of the CPU, that launched it
+	Module      string `parquet:"module,dict" arrow:"module,dict"`     // around the launch: Model/Layer/Linear
+	Frame       string `parquet:"frame,dict" arrow:"frame,dict"`       // the line of Python that it was launched from
 }
 
 // Step is a row of the steps table.

@@ -22,7 +22,7 @@ func TestShardSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		var names Names
-		r, err := OpenSpans(path, &names, false)
+		r, err := OpenSpans(path, &names, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,15 +13,15 @@ import (
 type arrowSpans struct {
 	arrowFile
 	names *Names
-	all   bool
+	also  Columns
 }
 
-func openArrowSpans(path string, names *Names, all bool) (spanSource, error) {
+func openArrowSpans(path string, names *Names, also Columns) (spanSource, error) {
 	file, err := openArrow(path)
 	if err != nil {
 		return nil, err
 	}
-	a := &arrowSpans{arrowFile: file, names: names, all: all}
+	a := &arrowSpans{arrowFile: file, names: names, also: also}
 	for _, c := range spanColumns {
 		if c.must && len(a.Schema().FieldIndices(c.name)) == 0 {
 			a.Close()
@@ -53,6 +53,9 @@ func (a *arrowSpans) read(i int, c *SpanColumns) error {
 		return err
 	}
 	for _, col := range spanColumns {
+		if col.of&a.also != col.of {
+			continue
+		}
 		if err := a.column(rec, col, c); err != nil {
 			return fmt.Errorf("column %q: %w", col.name, err)
 		}
@@ -75,7 +78,7 @@ func (a *arrowSpans) record(i int) (arrow.Record, error) {
 func (a *arrowSpans) column(rec arrow.Record, col spanColumn, c *SpanColumns) error {
 	rows := int(rec.NumRows())
 	var values arrow.Array
-	if at := rec.Schema().FieldIndices(col.name); len(at) > 0 && (a.all || !col.detail) {
+	if at := rec.Schema().FieldIndices(col.name); len(at) > 0 {
 		values = rec.Column(at[0])
 		if values.Len() != rows {
 			return fmt.Errorf("%d values in %d rows", values.Len(), rows)

@@ -17,7 +17,10 @@ type SpanColumns struct {
 	Correlation, Slots            []int64
 	GridX, BlockX, K              []int32
 
-	// Of a reader that was opened for all columns only; elsewhere zeros.
+	// Of a reader that was opened for sites; elsewhere nil.
+	Operator, Module, Frame []int32
+
+	// Of a reader that was opened for details; elsewhere nil.
 	M, N, Heads, TopK, Ranks     []int32
 	GridY, GridZ, BlockY, BlockZ []int32
 	Ctx, Graph                   []int64
@@ -26,11 +29,21 @@ type SpanColumns struct {
 // Rows returns the number of rows.
 func (c *SpanColumns) Rows() int { return len(c.Step) }
 
+// Columns are columns of a timeline that a reader reads beside those which attribution
+// always needs.
+type Columns uint8
+
+// What can be asked for, together or alone.
+const (
+	Sites   Columns = 1 << iota // where kernels were launched from
+	Details                     // what only pictures of single calls need
+)
+
 // spanColumn ties a column's name to its place. One of wide, narrow and text is set.
 type spanColumn struct {
 	name   string
-	must   bool // a timeline without it is refused; others are 0 where they lack
-	detail bool // read only where all columns are asked for
+	must   bool    // a timeline without it is refused; others are 0 where they lack
+	of     Columns // read only where they are asked for
 	wide   func(*SpanColumns) *[]int64
 	narrow func(*SpanColumns) *[]int32
 	text   func(*SpanColumns) *[]int32
@@ -57,17 +70,21 @@ var spanColumns = []spanColumn{
 	{name: "block_x", narrow: func(c *SpanColumns) *[]int32 { return &c.BlockX }},
 	{name: "k", narrow: func(c *SpanColumns) *[]int32 { return &c.K }},
 
-	{name: "m", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.M }},
-	{name: "n", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.N }},
-	{name: "heads", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.Heads }},
-	{name: "top_k", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.TopK }},
-	{name: "ranks", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.Ranks }},
-	{name: "grid_y", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.GridY }},
-	{name: "grid_z", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.GridZ }},
-	{name: "block_y", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.BlockY }},
-	{name: "block_z", detail: true, narrow: func(c *SpanColumns) *[]int32 { return &c.BlockZ }},
-	{name: "ctx", detail: true, wide: func(c *SpanColumns) *[]int64 { return &c.Ctx }},
-	{name: "graph", detail: true, wide: func(c *SpanColumns) *[]int64 { return &c.Graph }},
+	{name: "operator", of: Sites, text: func(c *SpanColumns) *[]int32 { return &c.Operator }},
+	{name: "module", of: Sites, text: func(c *SpanColumns) *[]int32 { return &c.Module }},
+	{name: "frame", of: Sites, text: func(c *SpanColumns) *[]int32 { return &c.Frame }},
+
+	{name: "m", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.M }},
+	{name: "n", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.N }},
+	{name: "heads", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.Heads }},
+	{name: "top_k", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.TopK }},
+	{name: "ranks", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.Ranks }},
+	{name: "grid_y", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.GridY }},
+	{name: "grid_z", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.GridZ }},
+	{name: "block_y", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.BlockY }},
+	{name: "block_z", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.BlockZ }},
+	{name: "ctx", of: Details, wide: func(c *SpanColumns) *[]int64 { return &c.Ctx }},
+	{name: "graph", of: Details, wide: func(c *SpanColumns) *[]int64 { return &c.Graph }},
 }
 
 // Names are the distinct texts of a timeline's text columns, numbered in order

@@ -14,28 +14,25 @@ import (
 type parquetSpans struct {
 	*parquetFile
 	names *Names
-	all   bool // also the columns of details
+	also  Columns
 
 	memory pages.Memory
 	root   *node
 	leaf   []*node // column of the file for each of spanColumns; nil: it lacks
 }
 
-func openParquetSpans(path string, names *Names, all bool) (spanSource, error) {
+func openParquetSpans(path string, names *Names, also Columns) (spanSource, error) {
 	f, err := openParquet(source{path: path})
 	if err != nil {
 		return nil, err
 	}
-	r := &parquetSpans{parquetFile: f, names: names, all: all}
+	r := &parquetSpans{parquetFile: f, names: names, also: also}
 	err = guard(func() error {
 		r.root = fileNode(f.File)
 		for _, c := range spanColumns {
 			leaf, err := r.find(c)
 			if err != nil {
 				return err
-			}
-			if c.detail && !all {
-				leaf = nil
 			}
 			r.leaf = append(r.leaf, leaf)
 		}
@@ -109,7 +106,7 @@ func (r *parquetSpans) read(i int, c *SpanColumns) error {
 		return err
 	}
 	for k := range spanColumns {
-		if spanColumns[k].detail && !r.all {
+		if of := spanColumns[k].of; of&r.also != of {
 			continue
 		}
 		if err := r.column(i, k, c, rows); err != nil {

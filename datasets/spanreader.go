@@ -33,13 +33,13 @@ type spanSource interface {
 const maxBlockRows = 1 << 24
 
 // OpenSpans opens a timeline. Names may be shared by the readers of one timeline's
-// files. all: also read the columns that only pictures of single calls need.
-func OpenSpans(path string, names *Names, all bool) (*SpanReader, error) {
+// files.
+func OpenSpans(path string, names *Names, also Columns) (*SpanReader, error) {
 	open := openParquetSpans
 	if isArrow(path) {
 		open = openArrowSpans
 	}
-	source, err := open(path, names, all)
+	source, err := open(path, names, also)
 	if err != nil {
 		return nil, badFile(path, err)
 	}

@@ -33,7 +33,7 @@ func TestImport(t *testing.T) {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}
 	var names datasets.Names
-	r, err := datasets.OpenSpans(out, &names, false)
+	r, err := datasets.OpenSpans(out, &names, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,6 +97,50 @@ func TestReportFindsTheCacheCast(t *testing.T) {
 	}
 }
 
+// Rows by operator add up to the kernels' time, and what no operator launched is a row.
+func TestReportByOperator(t *testing.T) {
+	for _, c := range []struct {
+		trace, first string
+	}{{"cast-eager", "aten::copy_"}, {"cast-graph", "no operator"}} {
+		file := imported(t, c.trace)
+		for _, by := range []string{"operator", "module", "frame"} {
+			type row struct {
+				Label string
+				Calls int64
+				Total int64 `json:"total_ns"`
+			}
+			var d struct {
+				GPU     int64 `json:"gpu_ns"`
+				Classes []row
+				Kinds   []struct{ Rows []row }
+			}
+			if err := json.Unmarshal([]byte(ends(t, exitOK, "report", file, "--format", "json", "--by", by)), &d); err != nil {
+				t.Fatal(err)
+			}
+			var calls, sum, wantCalls int64
+			for _, r := range d.Kinds[0].Rows {
+				calls, sum = calls+r.Calls, sum+r.Total
+			}
+			for _, r := range d.Classes {
+				wantCalls += r.Calls
+			}
+			if sum != d.GPU || calls != wantCalls {
+				t.Errorf("%s by %s: %d calls of %d ns, want %d of %d", c.trace, by, calls, sum, wantCalls, d.GPU)
+			}
+			want := "no " + by
+			if by == "operator" {
+				want = c.first
+			}
+			if got := d.Kinds[0].Rows[0].Label; got != want {
+				t.Errorf("%s by %s: the first row is %q, want %q", c.trace, by, got, want)
+			}
+		}
+	}
+	if text := ends(t, exitOK, "report", imported(t, "cast-eager"), "--by", "operator"); !strings.Contains(text, "aten::bmm") {
+		t.Errorf("no operator: %s", text)
+	}
+}
+
 func TestDiffNamesTheCacheCast(t *testing.T) {
 	a, b := imported(t, "cast-graph"), imported(t, "fused-graph")
 	text := ends(t, exitOK, "diff", a, b)

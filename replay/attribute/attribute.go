@@ -2,6 +2,7 @@ package attribute
 
 import (
 	"fmt"
+	"strings"
 
 	"glmbatch/datasets"
 	"glmbatch/kernels"
@@ -32,6 +33,7 @@ type Attribution struct {
 	periods  map[stepRank]*datasets.Period
 	pipes    []kernels.Pipe // by number of a kernel's name
 	isComm   []bool         // by number of a class's name
+	isCopy   []bool         // the same: no kernel
 	lanes    []bool         // shared, by number of a lane's name
 
 	split    splitter
@@ -132,6 +134,9 @@ func (a *Attribution) rank(sec *section, r *rankStep, lastOfAll int64) Ledger {
 // gap before it.
 func (a *Attribution) count(sec *section, e *timeline.Event, gap int64) {
 	c := cost{Calls: 1, Total: e.End - e.Start, Gap: gap, Bytes: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs, Slots: e.Slots}
+	if !a.isCopy[e.Class] {
+		c.Kernels = c.Total
+	}
 	if a.opt.Machine != nil {
 		c.Bound = a.opt.Machine.Bound(kernels.Cost{HBM: e.Bytes, Wire: e.Wire, FLOPs: e.FLOPs}, a.pipes[e.Kernel])
 	}
@@ -157,6 +162,7 @@ func (a *Attribution) learn() {
 		}
 		a.pipes = append(a.pipes, pipe)
 		a.isComm = append(a.isComm, timeline.IsComm(name))
+		a.isCopy = append(a.isCopy, strings.HasPrefix(name, "mem"))
 		a.lanes = append(a.lanes, name == timeline.LaneShared)
 	}
 }

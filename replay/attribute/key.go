@@ -21,9 +21,13 @@ const (
 	ByCall   By = "call"
 	// ByLaunch tells kernels of one name apart by their grids.
 	ByLaunch By = "launch"
+	// Where kernels were launched from, in imports of torch traces.
+	ByOperator By = "operator"
+	ByModule   By = "module"
+	ByFrame    By = "frame"
 )
 
-var groupings = []By{ByClass, ByKernel, ByLayer, ByRank, ByCall, ByLaunch}
+var groupings = []By{ByClass, ByKernel, ByLayer, ByRank, ByCall, ByLaunch, ByOperator, ByModule, ByFrame}
 
 // Groupings lists what can be grouped by, in words.
 func Groupings() string {
@@ -46,9 +50,23 @@ type Key struct {
 	Class, Kernel     int32 // numbers of names
 	Layer, Rank, Call int32
 	GridX, Block      int32
+	Site              int32
 }
 
-var noKey = Key{-1, -1, -1, -1, -1, -1, -1}
+var noKey = Key{-1, -1, -1, -1, -1, -1, -1, -1}
+
+// Site is what the reader of a timeline must be asked for.
+func (b By) Site() timeline.SiteKind {
+	switch b {
+	case ByOperator:
+		return timeline.OperatorSite
+	case ByModule:
+		return timeline.ModuleSite
+	case ByFrame:
+		return timeline.FrameSite
+	}
+	return timeline.NoSite
+}
 
 // keyOf returns the key of an event.
 func (b By) keyOf(e *timeline.Event) Key {
@@ -64,6 +82,8 @@ func (b By) keyOf(e *timeline.Event) Key {
 		k.Class, k.Kernel, k.Layer, k.Call = e.Class, e.Kernel, e.Layer, e.Call
 	case ByLaunch:
 		k.Class, k.Kernel, k.GridX, k.Block = e.Class, e.Kernel, e.GridX, e.BlockX
+	case ByOperator, ByModule, ByFrame:
+		k.Site = e.Site
 	default:
 		k.Class = e.Class
 	}
@@ -92,6 +112,11 @@ func (b By) label(k Key, names *datasets.Names) string {
 			return fmt.Sprintf("%s <%d x %d>", names.Name(k.Kernel), k.GridX, k.Block)
 		}
 		return names.Name(k.Kernel)
+	case ByOperator, ByModule, ByFrame:
+		if name := names.Name(k.Site); name != "" {
+			return name
+		}
+		return "no " + string(b)
 	}
 	return names.Name(k.Class)
 }

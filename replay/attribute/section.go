@@ -42,14 +42,15 @@ type Row struct {
 	Class string // "" where the row has several
 	Key   Key
 
-	Calls int64
-	Self  int64 // time in which only this ran
-	Total int64 // lengths of the spans
-	Gap   int64 // idle time of the device right before them, inside its span
-	Bytes int64
-	Wire  int64
-	FLOPs int64
-	Bound int64 // roofline time; 0: unknown
+	Calls   int64
+	Self    int64 // time in which only this ran
+	Total   int64 // lengths of the spans
+	Kernels int64 // the same, of kernels alone: copies and memsets are none
+	Gap     int64 // idle time of the device right before them, inside its span
+	Bytes   int64
+	Wire    int64
+	FLOPs   int64
+	Bound   int64 // roofline time; 0: unknown
 
 	Slots int64 // the most of a span
 
@@ -61,7 +62,7 @@ type Row struct {
 
 // cost is what is added up for a row.
 type cost struct {
-	Calls, Total, Gap, Bytes, Wire, FLOPs, Bound, Slots int64
+	Calls, Total, Kernels, Gap, Bytes, Wire, FLOPs, Bound, Slots int64
 
 	lengths *lengths // of the spans; nil: not asked for
 }
@@ -69,6 +70,7 @@ type cost struct {
 func (c *cost) add(o cost) {
 	c.Calls += o.Calls
 	c.Total += o.Total
+	c.Kernels += o.Kernels
 	c.Gap += o.Gap
 	c.Bytes += o.Bytes
 	c.Wire += o.Wire
@@ -231,7 +233,7 @@ func (a *Attribution) rows(s *section, ring *keyring, costs []cost, self *sample
 			continue
 		}
 		k := ring.keys[i]
-		r := Row{Label: ring.by.label(k, a.names), Key: k, Calls: c.Calls, Self: self.total(i), Total: c.Total, Gap: c.Gap,
+		r := Row{Label: ring.by.label(k, a.names), Key: k, Calls: c.Calls, Self: self.total(i), Total: c.Total, Kernels: c.Kernels, Gap: c.Gap,
 			Bytes: c.Bytes, Wire: c.Wire, FLOPs: c.FLOPs, Bound: c.Bound, Slots: c.Slots,
 			Steps: self.of(i, s.steps)}
 		if c.lengths != nil {

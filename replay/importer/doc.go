@@ -68,6 +68,14 @@
 // memcpy.* rows have Bytes of memory traffic (device to device counts read and
 // write).
 //
+// # Operator, Module and Frame
+//
+// Where a torch trace has the CPU's operators and calls of Python, a device row has those
+// around the begin of its launch, on the launching thread: the innermost operator
+// (aten::mm), the modules from the outermost in, without the numbers of their instances
+// (Model/DecoderLayer/Linear), and the innermost call that is a line of Python. Empty: the
+// launch lies in none, or is not in the trace.
+//
 // # Ranks
 //
 // Rank is distributedInfo's, the file name's (rank3, TP-3), or the caller's.

@@ -45,6 +45,10 @@ func kindOf(cat []byte) kind {
 	case "cuda_runtime", "cuda_driver", "Runtime", "Driver", "xpu_runtime", "xpu_driver",
 		"privateuse1_runtime", "privateuse1_driver", "mtia_runtime":
 		return isAPI
+	case "cpu_op", "Operator":
+		return isOp
+	case "python_function":
+		return isPython
 	case "overhead":
 		return isOverhead
 	case "user_annotation":
@@ -108,6 +112,10 @@ func readEvent(c *cursor, e *event) outcome {
 			e.tid = number(text, 0)
 			return o, false
 		case "args":
+			if seenCat && e.hasTS && (e.kind == isOp || e.kind == isPython) {
+				_, o := c.value()
+				return o, false
+			}
 			if seenCat && e.kind != isHostMark && e.kind != isGPUMark {
 				return readArgs(c, &e.args), false
 			}
@@ -127,7 +135,7 @@ func readEvent(c *cursor, e *event) outcome {
 	case e.phase != 'X':
 		e.kind = isNothing
 	}
-	if e.kind != isNothing && len(args) > 0 && args[0] == '{' {
+	if e.kind != isNothing && e.kind != isOp && e.kind != isPython && len(args) > 0 && args[0] == '{' {
 		sub := cursor{b: args, lenient: c.lenient}
 		if readArgs(&sub, &e.args) != whole {
 			return bad

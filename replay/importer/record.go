@@ -15,6 +15,8 @@ const (
 	isHostMark // a user's annotation on the CPU
 	isGPUMark  // the same, projected on the GPU
 	isMeta     // the name of a process or thread
+	isOp       // an operator of the CPU
+	isPython   // a call of Python
 )
 
 func (k kind) onDevice() bool { return k == isKernel || k == isMemcpy || k == isMemset }
@@ -29,9 +31,10 @@ type record struct {
 	name        uint32
 	lane        uint32
 	shape       uint32
-	step        int32 // index into trace.steps, -1: none
-	proc        int32 // index into trace.procs
-	rank        int32 // index into trace.ranks
+	site        uint32 // of a launch: index into trace.sites
+	step        int32  // index into trace.steps, -1: none
+	proc        int32  // index into trace.procs
+	rank        int32  // index into trace.ranks
 	layer       int16
 	kind        kind
 	role        role
@@ -122,6 +125,10 @@ type trace struct {
 	given    []int64 // numbers of steps that exports of ours say
 	givenAt  map[int64]int32
 	device   string // name of the first GPU, "": unknown
+	callers  callers
+	hasSites bool // the trace has operators or calls of Python
+	sites    []site
+	siteOf   map[site]uint32
 }
 
 // rank is a (process, device).
@@ -143,7 +150,7 @@ func newTrace(o Options) *trace {
 		rules:   newClassifier(o.Rules),
 		shapes:  []shape{{}}, shapeOf: map[shape]uint32{{}: 0},
 		laneOf: map[lane]uint32{},
-		names:  names{of: map[string]uint32{}},
+		names:  names{of: map[string]uint32{"": 0}, list: []name{{rule: -2}}}, // name 0 is none
 	}
 }
 

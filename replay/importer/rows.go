@@ -237,6 +237,12 @@ func (b *rowMaker) row(row *datasets.Span, r *record) {
 	s := t.shapes[r.shape]
 	row.GridX, row.GridY, row.GridZ = s.grid[0], s.grid[1], s.grid[2]
 	row.BlockX, row.BlockY, row.BlockZ = s.block[0], s.block[1], s.block[2]
+	if t.hasSites && r.kind.onDevice() {
+		if l := t.launch(r); l != nil {
+			at := t.sites[l.site]
+			row.Operator, row.Module, row.Frame = t.names.list[at.operator].text, t.names.list[at.module].text, t.names.list[at.frame].text
+		}
+	}
 	switch r.kind {
 	case isAPI:
 		row.Evidence = [...]string{roleAPI: timeline.RoleAPI, roleLaunch: timeline.RoleLaunch, roleSync: timeline.RoleSync}[r.role]

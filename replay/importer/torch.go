@@ -53,6 +53,7 @@ func (t *trace) readTorch(s *stream, file string, i int) error {
 	if err := t.readTop(s, p, &head); err != nil {
 		return err
 	}
+	t.findSites(firstChunk)
 	pr := &t.procs[p]
 	if s.fault != nil {
 		pr.parts.truncatedAt, pr.parts.truncation = s.offset(), s.fault.Error()
@@ -382,18 +383,24 @@ func note(n, first *int64, at int64) {
 
 // keep turns an event into a record or a window.
 func (t *trace) keep(p int32, e *event, at int64) error {
-	if e.kind == isNothing {
+	if e.kind == isNothing || e.kind == isOp || e.kind == isPython {
 		if e.phase == 'X' {
 			t.procs[p].parts.other++
 			if string(e.pidText) == `"CUDA functions"` {
 				t.procs[p].parts.legacy++
 			}
 		}
-		return nil
+		if e.kind == isNothing {
+			return nil
+		}
 	}
 	local, err := t.pids.number(e.pidText)
 	if err != nil {
 		return err
+	}
+	if e.kind == isOp || e.kind == isPython {
+		t.addCall(local, e)
+		return nil
 	}
 	who := &t.pids.list[local]
 	if e.kind == isMeta {

@@ -16,7 +16,8 @@
 //	schema          "glmbatch.report/1"
 //	source          what was read
 //	rows            rows of the timeline that were read
-//	by              what rows[] of kinds stand for: class, kernel, layer, rank, call
+//	by              what rows[] of kinds stand for: class, kernel, layer, rank, call,
+//	                launch, operator, module, frame
 //	machine         the machine that bounds are of: name and rates a second; null: none
 //	steps, ranks    how many of each
 //	rank_steps      pairs of a step and a rank: divide sums by it for a mean

@@ -125,8 +125,8 @@ func (r *Report) cacheCast(s *attribute.Section) (code, text string, ns int64) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is %s", c.Class, of(s, c.Self))
-	if isKernels(c) {
-		fmt.Fprintf(&b, " and %s of all kernels' time", percent(share(c.Total, kernelTime(s))))
+	if c.Kernels > 0 {
+		fmt.Fprintf(&b, " and %s of all kernels' time", percent(share(c.Kernels, kernelTime(s))))
 	}
 	if c.Slots > 0 {
 		fmt.Fprintf(&b, ": it reads and writes the whole pool, %s slots", thousands(c.Slots))
@@ -244,8 +244,8 @@ func (r *Report) dominant(s *attribute.Section) (code, text string, ns int64) {
 	c := &s.Classes[0]
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s is %s", c.Class, of(s, c.Self))
-	if isKernels(c) {
-		fmt.Fprintf(&b, " and %s of all kernels' time", percent(share(c.Total, kernelTime(s))))
+	if c.Kernels > 0 {
+		fmt.Fprintf(&b, " and %s of all kernels' time", percent(share(c.Kernels, kernelTime(s))))
 	}
 	fmt.Fprintf(&b, ", in %s", times(perStep(s, c.Calls)))
 	if gb := rate(s, c.Bytes, c.Total); gb > 0 {

@@ -171,8 +171,8 @@ func jsonRowOf(s *attribute.Section, c *attribute.Row, perStep bool) jsonRow {
 	round := func(f float64) float64 { return math.Round(f*1e6) / 1e6 }
 	j := jsonRow{Class: c.Class, Calls: c.Calls, Self: c.Self, Share: round(share(c.Self, s.Span)), Total: c.Total, Gap: c.Gap, Bytes: c.Bytes, Wire: c.Wire,
 		FLOPs: c.FLOPs, GB: round(rate(s, c.Bytes, c.Total)), GFLOP: round(rate(s, c.FLOPs, c.Total)), Bound: c.Bound, Min: c.Min, Median: c.Median, Max: c.Max}
-	if isKernels(c) {
-		j.Kernels = round(share(c.Total, kernelTime(s)))
+	if c.Kernels > 0 {
+		j.Kernels = round(share(c.Kernels, kernelTime(s)))
 	}
 	if perStep {
 		j.PerStep = &c.PerStep
@@ -224,5 +224,6 @@ func addRow(rows []attribute.Row, c attribute.Row) []attribute.Row {
 	r.Wire += c.Wire
 	r.FLOPs += c.FLOPs
 	r.Bound += c.Bound
+	r.Kernels += c.Kernels
 	return rows
 }

@@ -124,7 +124,7 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := timeline.Open(files)
+	t, err := timeline.OpenSites(files, opt.By.Site())
 	if err != nil {
 		return nil, nil, err
 	}

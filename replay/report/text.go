@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"glmbatch/replay/attribute"
+	"glmbatch/replay/timeline"
 )
 
 // text writes the report for a terminal.
@@ -170,7 +171,16 @@ func (r *Report) grouped(s *attribute.Section) table {
 	if s.Overlap > 0 {
 		t.add("overlap", "", ms(mean(s, s.Overlap)), "", percentCell(share(s.Overlap, s.Wall)))
 	}
-	return t
+	if r.By.Site() == timeline.NoSite {
+		return t
+	}
+	calls, self := int64(0), s.Overlap
+	for i := range s.Rows {
+		calls, self = calls+s.Rows[i].Calls, self+s.Rows[i].Self
+	}
+	t.rule()
+	t.add("all", count(perStep(s, calls)), ms(mean(s, self)), "", percentCell(share(self, s.Wall)), percentCell(share(kernelTime(s), kernelTime(s))))
+	return t.keep(func(i int) bool { return i <= 5 }) // names are long, and rates of many kernels say little
 }
 
 func (r *Report) columns() []string {
@@ -208,21 +218,17 @@ func percentCell(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }
 // ofKernels is a row's share of the time that all kernels took, overlapped or not.
 // Copies and memsets are no kernels.
 func ofKernels(s *attribute.Section, c *attribute.Row) string {
-	if !isKernels(c) {
+	if c.Kernels == 0 {
 		return ""
 	}
-	return percentCell(share(c.Total, kernelTime(s)))
+	return percentCell(share(c.Kernels, kernelTime(s)))
 }
-
-func isKernels(c *attribute.Row) bool { return c.Class != "" && !strings.HasPrefix(c.Class, "mem") }
 
 // kernelTime adds up the lengths of all kernels' spans.
 func kernelTime(s *attribute.Section) int64 {
 	var ns int64
 	for i := range s.Classes {
-		if isKernels(&s.Classes[i]) {
-			ns += s.Classes[i].Total
-		}
+		ns += s.Classes[i].Kernels
 	}
 	return ns
 }

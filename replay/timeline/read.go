@@ -20,6 +20,7 @@ type Event struct {
 	Lane, Kernel, Class int32
 	Groups              int32
 	GridX, BlockX, K    int32
+	Site                int32 // operator, module or frame, as the reader was asked for; else 0
 	Role                Role
 	Detail              *Detail // nil where the reader was not asked for it
 }
@@ -62,30 +63,52 @@ type Reader struct {
 	Periods  []datasets.Period // of imports
 	Device   string            // name of the GPU that an imported trace was recorded on; "": unknown
 
-	detail bool
-	files  []*datasets.SpanReader
-	roles  rolesOf
-	held   map[int64][]Event
-	free   [][]Event
-	nHeld  int
+	also  datasets.Columns
+	site  SiteKind
+	files []*datasets.SpanReader
+	roles rolesOf
+	held  map[int64][]Event
+	free  [][]Event
+	nHeld int
 }
 
 // maxHeld bounds the rows of steps that are not complete yet.
 const maxHeld = 1 << 25
 
 // Open opens the files of one timeline.
-func Open(files []string) (*Reader, error) { return open(files, false) }
+func Open(files []string) (*Reader, error) { return open(files, 0, NoSite) }
+
+// OpenSites opens the files of one timeline; its events have their operator, module or
+// frame.
+func OpenSites(files []string, site SiteKind) (*Reader, error) {
+	also := datasets.Sites
+	if site == NoSite {
+		also = 0
+	}
+	return open(files, also, site)
+}
+
+// SiteKind is what the Site of an event is.
+type SiteKind uint8
+
+// The kinds of sites.
+const (
+	NoSite SiteKind = iota
+	OperatorSite
+	ModuleSite
+	FrameSite
+)
 
 // OpenDetail opens the files of one timeline; its events have their details.
-func OpenDetail(files []string) (*Reader, error) { return open(files, true) }
+func OpenDetail(files []string) (*Reader, error) { return open(files, datasets.Details, NoSite) }
 
-func open(files []string, detail bool) (*Reader, error) {
+func open(files []string, also datasets.Columns, site SiteKind) (*Reader, error) {
 	if len(files) == 0 {
 		return nil, errors.New("no timeline files")
 	}
-	r := &Reader{detail: detail, held: map[int64][]Event{}}
+	r := &Reader{also: also, site: site, held: map[int64][]Event{}}
 	for _, path := range files {
-		s, err := datasets.OpenSpans(path, &r.Names, detail)
+		s, err := datasets.OpenSpans(path, &r.Names, also)
 		if err != nil {
 			r.Close()
 			return nil, err
@@ -251,7 +274,15 @@ func (r *Reader) event(e *Event, c *datasets.SpanColumns, i int) {
 		Lane: c.Lane[i], Kernel: c.Kernel[i], Class: c.Class[i], Groups: c.Groups[i],
 		GridX: c.GridX[i], BlockX: c.BlockX[i], K: c.K[i], Role: r.roles.of(c.Lane[i], c.Evidence[i]),
 	}
-	if r.detail {
+	switch r.site {
+	case OperatorSite:
+		e.Site = c.Operator[i]
+	case ModuleSite:
+		e.Site = c.Module[i]
+	case FrameSite:
+		e.Site = c.Frame[i]
+	}
+	if r.also&datasets.Details != 0 {
 		e.Detail = &Detail{M: c.M[i], N: c.N[i], Heads: c.Heads[i], TopK: c.TopK[i], Ranks: c.Ranks[i],
 			GridY: c.GridY[i], GridZ: c.GridZ[i], BlockY: c.BlockY[i], BlockZ: c.BlockZ[i], Ctx: c.Ctx[i], Graph: c.Graph[i]}
 	}

@@ -61,7 +61,10 @@
 // Class comes from one ordered table of name rules ([Rules]), or from
 // kernels.Table for our own kernels; Evidence is "rule N", the rule's number,
 // "user's rule N" or "kernel table". A product's class ends in the number format that
-// its name tells, "?" where it does not; a softmax or a sort is one, whoever asks for it. "unclassified" is a class of its own. Copies and casts
+// its name tells, "?" where it does not; a softmax, a
+// sort, an elementwise kernel or a reduction that a norm, a rotation, a router, an attention
+// or a sampler launched, by its module, Python frame or annotation, or else by the kernels
+// around it, has their class, and Evidence says so. "unclassified" is a class of its own. Copies and casts
 // (copy.cast, copy.layout) have Bytes from the launch grid, at least numel*(in+out). A cast as large as the whole KV pool becomes kv.cast: Slots
 // is the pool's slots, K its width, and Evidence is
 // "rule 33; grid 556848 x 512 = 494976 slots x 576".

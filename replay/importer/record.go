@@ -129,6 +129,8 @@ type trace struct {
 	hasSites bool // the trace has operators or calls of Python
 	sites    []site
 	siteOf   map[site]uint32
+	purpose  []uint8 // of each record: index into purposes; nil: none has one
+	purposes []purpose
 }
 
 // rank is a (process, device).
@@ -148,7 +150,8 @@ func newTrace(o Options) *trace {
 	return &trace{
 		options: o.withDefaults(),
 		rules:   newClassifier(o.Rules),
-		shapes:  []shape{{}}, shapeOf: map[shape]uint32{{}: 0},
+		sites:   []site{{}}, siteOf: map[site]uint32{{}: 0},
+		shapes: []shape{{}}, shapeOf: map[shape]uint32{{}: 0},
 		laneOf: map[lane]uint32{},
 		names:  names{of: map[string]uint32{"": 0}, list: []name{{rule: -2}}}, // name 0 is none
 	}

@@ -18,6 +18,7 @@ func (t *trace) finish(emit func([]datasets.Span) error) (*Summary, error) {
 		return nil, &Refusal{err, t.findings}
 	}
 	t.place()
+	t.findPurposes()
 	return t.emit(emit)
 }
 
@@ -102,6 +103,10 @@ func (t *trace) emit(f func([]datasets.Span) error) (*Summary, error) {
 		}
 		row := out.next()
 		rows.row(row, r)
+		if t.purpose != nil && t.purpose[i] > 0 {
+			c := &t.purposes[t.purpose[i]]
+			row.Class, row.Evidence = c.class, row.Evidence+"; "+c.evidence
+		}
 		sums.add(r, row)
 	}
 	for _, e := range envelopes {

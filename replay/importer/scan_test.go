@@ -251,7 +251,7 @@ func TestScanner(t *testing.T) {
 		want := []string{}
 		for _, e := range events {
 			k := kindOf([]byte(e.Cat))
-			if e.Ph != "X" || k == isNothing {
+			if e.Ph != "X" || k == isNothing || k == isOp || k == isPython {
 				continue
 			}
 			start, _ := nanoseconds([]byte(e.Ts))

@@ -7,8 +7,9 @@ import (
 )
 
 // site is where a kernel was launched from: the innermost operator, the modules
-// around it, and the innermost line of Python. Numbers of names; 0: none.
-type site struct{ operator, module, frame uint32 }
+// around it, and the innermost line of Python; mark is the layer's annotation. Numbers
+// of names; 0: none.
+type site struct{ operator, module, frame, mark uint32 }
 
 // call is an operator, a module or a Python frame, on one thread.
 type call struct {
@@ -97,9 +98,6 @@ func (t *trace) findSites(first int) {
 			thread := [2]int64{int64(r.proc), t.lanes[r.lane].id}
 			launches[thread] = append(launches[thread], r)
 		}
-	}
-	if len(t.sites) == 0 {
-		t.sites, t.siteOf = []site{{}}, map[site]uint32{{}: 0}
 	}
 	paths := modulePaths{t: t, of: map[[2]uint32]uint32{}}
 	for thread, list := range launches {

@@ -176,6 +176,11 @@ func (p *placer) records() {
 		}
 		if w := p.hostLayers[r.proc].at(r.start); w >= 0 {
 			r.layer = int16(t.windows[w].number)
+			if r.kind == isAPI && r.correlation > 0 {
+				at := t.sites[r.site]
+				at.mark = t.windows[w].name
+				r.site = t.site(at)
+			}
 		}
 	}
 	t.each(func(_ int32, r *record) {

@@ -20,7 +20,8 @@ import (
 //   - wait: the same, but the launching thread was in a call that waits for the
 //     device, or the launch itself is a copy that waits.
 //   - dependency: the work was launched and its own stream free before the stretch
-//     began, which work of another stream ended.
+//     began, which work of another stream ended; or it was launched before the stretch,
+//     behind a call that makes a stream wait for an event.
 //   - queue: it was launched, and began later.
 //   - host: no more work came, and the host was still in the step.
 //   - unknown: the launch is not in the trace.
@@ -56,6 +57,7 @@ type idler struct {
 	waits    map[thread][]idle // calls that wait for the device, by start, none inside another
 	profiler [][]timeline.Interval
 	windows  map[procStep]timeline.Interval // of the steps, on the host
+	held     map[int32]bool                 // launches behind a call that makes a stream wait for an event
 }
 
 // thread is a thread of a process.
@@ -66,16 +68,24 @@ type thread struct {
 
 func newIdler(t *trace) *idler {
 	d := &idler{t: t, waits: map[thread][]idle{}, profiler: make([][]timeline.Interval, len(t.procs)),
-		windows: t.stepWindows()}
+		windows: t.stepWindows(), held: map[int32]bool{}}
 	waiting := t.waitingCopies()
+	holding := map[thread]bool{} // such a call came last
 	for _, i := range t.order {
 		r := t.at(i)
 		switch r.kind {
 		case isOverhead:
 			d.profiler[r.proc] = append(d.profiler[r.proc], timeline.Interval{Start: r.start, End: r.end})
 		case isAPI:
-			if k := (thread{r.proc, r.lane}); r.role == roleSync || waiting[i] {
+			k := thread{r.proc, r.lane}
+			if r.role == roleSync || waiting[i] {
 				d.waits[k] = appendOuter(d.waits[k], idle{r.start, r.end, r.name, idleWait})
+			}
+			switch {
+			case strings.Contains(t.names.list[r.name].text, "StreamWaitEvent"):
+				holding[k] = true
+			case r.role == roleLaunch && holding[k]:
+				d.held[i], holding[k] = true, false
 			}
 		}
 	}
@@ -207,6 +217,9 @@ func (d *idler) gap(start int64, r *record, by int32, ends map[uint32]int64, put
 
 // behind tells queue from dependency: r was launched by the time launched.
 func (d *idler) behind(start, launched int64, r *record, by int32, ends map[uint32]int64) cause {
+	if i, ok := d.t.launchIndex(r); ok && by >= 0 && d.held[i] && launched <= start {
+		return idleDependency
+	}
 	free, used := ends[r.lane]
 	if by >= 0 && d.t.at(by).lane != r.lane && launched < start && (!used || free < start) {
 		return idleDependency

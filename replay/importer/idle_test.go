@@ -62,6 +62,22 @@ func (m *moments) waits(c *datasets.Span) bool {
 	})
 }
 
+// held reports whether a launch stands behind a call that makes a stream wait for an
+// event, with no launch between.
+func (m *moments) held(l *datasets.Span) bool {
+	before := ""
+	for i := range m.calls {
+		c := &m.calls[i]
+		if c.StartNS >= l.StartNS {
+			break
+		}
+		if c.Lane == l.Lane && (c.Evidence == timeline.RoleLaunch || strings.Contains(c.Kernel, "StreamWaitEvent")) {
+			before = c.Kernel
+		}
+	}
+	return strings.Contains(before, "StreamWaitEvent")
+}
+
 func holds(r *datasets.Span, at int64) bool { return r.StartNS <= at && at < r.EndNS }
 
 // cause says what the device waits for at a moment; "": it works.
@@ -122,6 +138,9 @@ func (m *moments) cause(at int64) string {
 		}
 	} else if by == nil || ender.Correlation <= 0 || by.Correlation != ender.Correlation {
 		return "unknown"
+	}
+	if l != nil && launched <= began && m.held(l) {
+		return "dependency"
 	}
 	free := int64(math.MinInt64)
 	for i := range m.device {
@@ -245,7 +264,7 @@ func randomTrace(t *rapid.T) *traceText {
 					cat, stream, micros(start), micros(end-start), stream, correlation))
 				return end
 			}
-			switch rapid.SampledFrom([]string{"launch", "launch", "launch", "graph", "copy", "sync", "lost", "overhead"}).Draw(t, "op") {
+			switch rapid.SampledFrom([]string{"launch", "launch", "launch", "graph", "copy", "sync", "lost", "overhead", "event"}).Draw(t, "op") {
 			case "launch":
 				correlation++
 				tt.launch("cudaLaunchKernel", now, length, correlation)
@@ -265,6 +284,8 @@ func randomTrace(t *rapid.T) *traceText {
 			case "sync":
 				length = max(length, free[stream]-now)
 				tt.launch("cudaStreamSynchronize", now, length, 0)
+			case "event":
+				tt.launch(rapid.SampledFrom([]string{"cudaStreamWaitEvent", "hipStreamWaitEvent"}).Draw(t, "wait"), now, length, 0)
 			case "lost":
 				correlation++
 				kernel("kernel", 0)
@@ -311,9 +332,19 @@ func TestIdleOfPublicTraces(t *testing.T) {
 	}{
 		{"torch-h100-eager-casts.json.gz", 4005532, 1491239, 727643},
 		{"torch-mi300-vllm-decode-graph.json.gz", 25473, 0, 0},
+		{"torch-b200-tp8-rank0-vllm-mxfp4.json.gz", 75816381, 71357567, 0},
+		{"torch-a100-rank0-sampled.json.gz", 682633000, 286002000, 0},
+		{"torch-a100-rank1-sampled.json.gz", 658543000, 324463000, 0},
+		{"nsys-2xh100.sqlite", 13005231, 3347659, 3753929},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			s, rows := importTorch(t, Options{}, public(t, c.file))
+			var s *Summary
+			var rows []datasets.Span
+			if strings.HasSuffix(c.file, ".sqlite") {
+				s, rows = importNsys(t, public(t, c.file))
+			} else {
+				s, rows = importTorch(t, Options{}, public(t, c.file))
+			}
 			checkIdle(t, s, rows)
 			all, of := int64(0), map[string]int64{}
 			for _, p := range s.Periods {
@@ -339,6 +370,30 @@ func importText(dir, text string) (s *Summary, rows []datasets.Span, err error) 
 		return nil
 	})
 	return s, rows, err
+}
+
+// TestEventWaits holds that work which was launched behind a wait for an event is held
+// by that, and that work launched without one merely queues.
+func TestEventWaits(t *testing.T) {
+	for _, c := range []struct {
+		call  string
+		cause string
+	}{{"cudaStreamWaitEvent", "dependency"}, {"hipStreamWaitEvent", "dependency"}, {"cuStreamWaitEvent", "dependency"}, {"cudaEventRecord", "queue"}} {
+		tt := &traceText{}
+		tt.launch("cudaLaunchKernel", 100*us, 5*us, 1)
+		tt.launch(c.call, 106*us, 2*us, 0)
+		tt.launch("cudaLaunchKernel", 110*us, 5*us, 2)
+		tt.kernel("nvjet_tst_64x8", 120*us, 100*us, 7, 1)
+		tt.kernel("nvjet_tst_64x8", 400*us, 100*us, 7, 2)
+		sum, rows, err := importText(t.TempDir(), tt.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkIdle(t, sum, rows)
+		if got := sum.Periods[1].Idle[c.cause]; got != 180*us {
+			t.Errorf("%s: %d ns of %s, want %d: %+v", c.call, got, c.cause, 180*us, sum.Periods)
+		}
+	}
 }
 
 // TestHostRunsAhead holds that a step lasts as long as its work where the host is

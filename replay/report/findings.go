@@ -200,7 +200,7 @@ func causes(s *attribute.Section) string {
 	list := []cause{
 		{amount(s, attribute.Launch), "for launches"}, {amount(s, attribute.Wait), "while the host waits in " + waitedIn(s.Waits)},
 		{amount(s, attribute.Host), "for the host's other work"}, {amount(s, attribute.Queue), "before work that was launched began"},
-		{amount(s, attribute.Dependency), "for work of another stream to end"}, {amount(s, attribute.Peers), "for other ranks"},
+		{amount(s, attribute.Dependency), "for work of another stream, or an event"}, {amount(s, attribute.Peers), "for other ranks"},
 		{amount(s, attribute.Profiler), "while the profiler held the host up"}, {amount(s, attribute.Unexplained), "for reasons that are not recorded"},
 	}
 	slices.SortStableFunc(list, func(a, b cause) int { return cmp.Compare(b.ns, a.ns) })

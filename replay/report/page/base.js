@@ -54,8 +54,6 @@ for (const c of report.classes) {
   else if (palette.length) colours.set(c.class, palette.shift());
 }
 const gaps = { "gap.host": "the host was in a phase, or had launched nothing more", "gap.launch": "what came next was not launched yet", "gap.wait": "the same, and the host was in a call that waits for the device", "gap.queue": "what came next was launched, and not begun", "gap.dependency": "the same, and work of another stream ended first", "gap.peers": "done, other ranks were not", "gap.profiler": "a profiler held the host up", "other steps": "work of other steps ran, or of none", overlap: "several classes at once", unexplained: "no known reason" };
-// Entries that are not shown where they are 0.
-const optional = new Set(["gap.wait", "gap.queue", "gap.dependency", "gap.profiler", "other steps"]);
 // Idle time is grey, and told apart by its pattern.
 const hatch = (angle) => `repeating-linear-gradient(${angle}deg, var(--gap) 0 3px, var(--gap2) 3px 5px)`;
 const patterns = { "gap.host": "var(--gap)", "gap.launch": hatch(45), "gap.peers": hatch(-45), "gap.profiler": hatch(90), "gap.wait": hatch(20), "gap.queue": hatch(-20), "gap.dependency": hatch(70), "other steps": hatch(-70), overlap: hatch(0) };

@@ -48,10 +48,10 @@ function costColumns(first) {
     { head: "95 % of median", optional: true, wide: true, cell: (r) => (r.stat && r.stat.n > 1 ? ms(r.stat.lo_ns) + " – " + ms(r.stat.hi_ns) : ""), by: (r) => (r.stat ? r.stat.median_ns : 0) },
     { head: "of wall", cell: (r) => [percent(r.self / Math.max(1, kind.wall_ns)), meter(r)], by: (r) => r.self },
     { head: "of kernels", optional: true, wide: true, cell: (r) => (r.kernels ? percent(r.kernels) : ""), by: (r) => r.kernels || 0 },
-    { head: "GB/s", optional: true, cell: (r) => figure(r.gb), by: (r) => r.gb || 0 },
-    { head: "GFLOP/s", optional: true, cell: (r) => figure(r.gflop), by: (r) => r.gflop || 0 },
+    { head: "GB/s", optional: true, wide: true, cell: (r) => figure(r.gb), by: (r) => r.gb || 0 },
+    { head: "GFLOP/s", optional: true, wide: true, cell: (r) => figure(r.gflop), by: (r) => r.gflop || 0 },
   ];
-  if (bounded) columns.push({ head: "× bound", optional: true, cell: (r) => (r.bound ? figure(r.total / r.bound) : ""), by: (r) => (r.bound ? r.total / r.bound : 0) });
+  if (bounded) columns.push({ head: "× bound", optional: true, wide: true, cell: (r) => (r.bound ? figure(r.total / r.bound) : ""), by: (r) => (r.bound ? r.total / r.bound : 0) });
   return columns;
 }
 
@@ -64,7 +64,7 @@ parts.push(function ledger() {
   const classes = new Set(kind.classes.map((c) => c.class));
   const fixed = [];
   for (const [name, ns] of Object.entries(kind.ledger)) {
-    if (classes.has(name) || (ns === 0 && optional.has(name))) continue;
+    if (classes.has(name) || ns === 0) continue;
     fixed.push({ name, title: gaps[name], class: name, self: ns, attributes: { "data-entry": name, "data-self-ns": ns } });
   }
   fixed.push({ name: "wall", class: "", self: kind.wall_ns, attributes: { class: "total", "data-entry": "wall", "data-self-ns": kind.wall_ns } });

@@ -73,8 +73,17 @@ func TestReplay(t *testing.T) {
 	for _, ns := range doc.Report.Ledger {
 		sum += ns
 	}
-	if doc.Schema != "glmbatch.replay/1" || !doc.Verified.Equal || sum != doc.Report.Wall || len(doc.WhatIf) != 1 || doc.WhatIf[0].Report.Findings[0].Code != "kv.cast" {
-		t.Errorf("%+v", doc)
+	if doc.Schema != "glmbatch.replay/1" || !doc.Verified.Equal || sum != doc.Report.Wall || len(doc.WhatIf) != 1 {
+		t.Fatalf("%+v", doc)
+	}
+	var found []string
+	for _, f := range doc.WhatIf[0].Report.Findings {
+		if f.Code != "idle" { // it may come first where other programs have the cores
+			found = append(found, f.Code)
+		}
+	}
+	if len(found) == 0 || found[0] != "kv.cast" {
+		t.Errorf("findings with a cast: %+v", doc.WhatIf)
 	}
 	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte(`"isolated":[{`)) {
 		t.Errorf("the page has no calls run alone: %v", err)

@@ -41,6 +41,13 @@ func IndexEntry(f Format, dim int) int {
 	return 0
 }
 
+// ScaledColumns is how many values of a row of an FP8B weight have one scale. Blocks
+// of more rows than one, as releases have them, repeat theirs.
+const ScaledColumns = 128
+
+// ScaleColumns returns the scales of a row of k values of an FP8B weight.
+func ScaleColumns[N int | int64](k N) N { return (k + ScaledColumns - 1) / ScaledColumns }
+
 // WeightBytes returns the bytes of an [n, k] weight as checkpoints store it.
 func WeightBytes(f Format, n, k int64) int64 {
 	switch f {
@@ -50,6 +57,8 @@ func WeightBytes(f Format, n, k int64) int64 {
 		return 2 * n * k
 	case FP8:
 		return n * k
+	case FP8B:
+		return n*k + 4*n*ScaleColumns(k)
 	case FP4:
 		return n*k/2 + n*k/16
 	}

@@ -8,6 +8,7 @@ const (
 	F32  Format = "f32"
 	BF16 Format = "bf16"
 	FP8  Format = "fp8"  // E4M3 with float32 scales
+	FP8B Format = "fp8b" // weights of E4M3 with a float32 scale for each ScaledColumns of a row
 	FP4  Format = "fp4"  // NVFP4: E2M1 with an E4M3 scale per 16 and a float32 scale per tensor
 	INT8 Format = "int8" // only of activations
 )
@@ -31,8 +32,8 @@ const (
 
 // Matrix is one weight [Rows, Cols] as a checkpoint stores it, row-major.
 type Matrix struct {
-	Data     []byte  // F32: 4 bytes a value; BF16: 2; FP8: an E4M3 code; FP4: two values a byte, the even column in the low nibble
-	Scales   []byte  // FP4: E4M3, [Rows, Cols/16]
+	Data     []byte  // F32: 4 bytes a value; BF16: 2; FP8, FP8B: an E4M3 code; FP4: two values a byte, the even column in the low nibble
+	Scales   []byte  // FP4: E4M3, [Rows, Cols/16]; FP8B: float32, [Rows, ScaleColumns(Cols)], a value is e4m3 * scale rounded to BF16
 	Global   float32 // FP4: a value is e2m1 * scale * Global; FP8: e4m3 * Global
 	GlobalUp float32 // FP4: Global of the second half of the rows, the up of a merged gate|up; 0: it is Global too
 	Input    float32 // FP4: the input scale for 4-bit activations; 0: none stored

@@ -17,6 +17,7 @@ const (
 	GemmFP4   Class = "gemm.fp4"
 	MoEF32    Class = "gemm.f32.moe"
 	MoEBF16   Class = "gemm.bf16.moe"
+	MoEFP8    Class = "gemm.fp8.moe"
 	MoEFP4    Class = "gemm.fp4.moe"
 	Route     Class = "moe.route"
 	Attention Class = "attn"

@@ -75,6 +75,14 @@ func numbers(f Format) (Format, Pipe, float64) {
 	return f, OnMatrix, 1e-5
 }
 
+// productClass is the class of products with weights in a format.
+func productClass(weights Format) Class {
+	if weights == FP8B {
+		return GemmFP8
+	}
+	return Class("gemm." + string(weights))
+}
+
 func format(f Format) string {
 	switch f {
 	case "fp4a4":
@@ -85,6 +93,8 @@ func format(f Format) string {
 		return "NVFP4"
 	case FP8:
 		return "FP8"
+	case FP8B:
+		return "FP8 (with scales for blocks)"
 	case BF16:
 		return "BF16"
 	}

@@ -36,9 +36,9 @@ var Table = join(
 		},
 		Examples: []Dims{{M: 1, N: 256}, {M: 5, N: 1536}},
 		Help:     "x += part; y = x / rms(x) * w"}),
-	each("gemm", []Format{F32, BF16, FP8, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
+	each("gemm", []Format{F32, BF16, FP8, FP8B, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
 		w, pipe, diff := numbers(f)
-		return Kernel{Class: Class("gemm." + string(w)), Pipe: pipe, MaxDiff: diff,
+		return Kernel{Class: productClass(w), Pipe: pipe, MaxDiff: diff,
 			Args: []Arg{weight, in("x", "f32", mk), out("y", mn)}, Scalars: exact,
 			Cost: func(d Dims) Cost { return product(w, 1, d.M, d.N, d.K) },
 			Examples: []Dims{{M: 1, N: 48, K: 128}, {M: 1, N: 1536, K: 1536}, {M: 3, N: 80, K: 256},
@@ -148,9 +148,9 @@ var Table = join(
 		},
 		Examples: []Dims{{M: 1, Groups: 16, TopK: 4}, {M: 9, Groups: 256, TopK: 8}},
 		Help:     "the experts of each token and their weights"}),
-	each("moe_up", []Format{F32, BF16, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
+	each("moe_up", []Format{F32, BF16, FP8B, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
 		w, pipe, diff := numbers(f)
-		return Kernel{Class: Class("gemm." + string(w) + ".moe"), Pipe: pipe, MaxDiff: diff,
+		return Kernel{Class: productClass(w) + ".moe", Pipe: pipe, MaxDiff: diff,
 			// The weight has Groups matrices [gate N | up N, K]; y has a row of N for each (token, choice).
 			Args: []Arg{weight, in("x", "f32", mk), in("experts", "i32", mTopK), out("y", func(d Dims) int64 { return i64(d.M) * i64(d.TopK) * i64(d.N) })}, Scalars: exact,
 			Cost: func(d Dims) Cost {
@@ -161,9 +161,9 @@ var Table = join(
 				{M: 1, N: 32, K: 6144, Groups: 16, TopK: 4}, {M: 17, N: 48, K: 6144, Groups: 16, TopK: 4}},
 			Help: "y = silu(x gateᵀ) · (x upᵀ) by expert, " + format(f) + " weights"}
 	}),
-	each("moe_down", []Format{F32, BF16, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
+	each("moe_down", []Format{F32, BF16, FP8B, FP4, "fp4a4", "fp4a8"}, func(f Format) Kernel {
 		w, pipe, diff := numbers(f)
-		return Kernel{Class: Class("gemm." + string(w) + ".moe"), Pipe: pipe, MaxDiff: diff,
+		return Kernel{Class: productClass(w) + ".moe", Pipe: pipe, MaxDiff: diff,
 			// y already holds what the experts' sum is added to; experts are added in ascending order.
 			Args: []Arg{weight, in("x", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.TopK) * i64(d.K) }),
 				in("experts", "i32", mTopK), in("weights", "f32", mTopK), inout("y", mn)}, Scalars: exact,

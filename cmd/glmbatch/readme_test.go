@@ -73,7 +73,7 @@ func kernelTable() string {
 		stem, format := string(k.Name), ""
 		if i := strings.LastIndexByte(stem, '_'); i > 0 {
 			switch f := stem[i+1:]; f {
-			case "f32", "bf16", "fp8", "fp4", "fp4a4", "fp4a8":
+			case "f32", "bf16", "fp8", "fp8b", "fp4", "fp4a4", "fp4a8":
 				stem, format = stem[:i], f
 			}
 		}

@@ -67,3 +67,21 @@ func half(h uint16) float32 {
 	}
 	return math.Float32frombits(sign | (exp+112)<<23 | man<<13)
 }
+
+// ToBF16 rounds values to BF16.
+func ToBF16(v []float32) []byte {
+	b := make([]byte, 2*len(v))
+	for i, x := range v {
+		binary.LittleEndian.PutUint16(b[2*i:], roundBF16(x))
+	}
+	return b
+}
+
+// roundBF16 rounds to nearest, ties to even. What is no number stays none.
+func roundBF16(x float32) uint16 {
+	b := math.Float32bits(x)
+	if b&0x7fffffff > 0x7f800000 {
+		return uint16(b>>16) | 0x40
+	}
+	return uint16((b + 0x7fff + b>>16&1) >> 16)
+}

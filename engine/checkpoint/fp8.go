@@ -23,7 +23,8 @@ type blocks struct {
 //
 // Slices of it are BF16: each value is rounded to BF16's 8 bits, as transformers
 // does for a model that it loads as BF16. Where scales are powers of two nothing is
-// lost. See [Linear.Wide] for all of a value, and [Linear.Codes].
+// lost. See [Linear.Wide] for all of a value, and [Linear.Codes] and [Linear.Blocks]
+// for what is stored.
 func (c *Checkpoint) fp8(module string, w *Tensor) (Linear, error) {
 	if len(w.Shape) != 2 {
 		return Linear{}, fmt.Errorf("it has shape %v, not two dimensions", w.Shape)
@@ -77,14 +78,54 @@ func (l *Linear) Codes() (Linear, bool) {
 	return out, true
 }
 
-// Wide returns an FP8 weight as a Linear whose slices are float32: nothing but the
-// product with the scale is rounded. Any other weight is returned as it is.
-func (l *Linear) Wide() Linear {
+// Blocks returns an FP8 weight as it is stored, as a Linear whose slices are codes with
+// a scale for each [kernels.ScaledColumns] of a row: their values are those of BF16
+// slices, and take half the bytes. share is how many columns slices have, which begin
+// at multiples of it. It is false for any other weight, and where scales change within
+// columns that would share one.
+func (l *Linear) Blocks(share int) (Linear, bool) {
+	if l.Stored != kernels.FP8 || share < 1 {
+		return Linear{}, false
+	}
+	for c := l.blocks.cols; c < l.Cols; c += l.blocks.cols {
+		if c%share%kernels.ScaledColumns != 0 {
+			return Linear{}, false
+		}
+	}
 	out := *l
-	if l.Stored == kernels.FP8 && l.Format == kernels.BF16 {
-		out.Format = kernels.F32
+	out.Format = kernels.FP8B
+	return out, true
+}
+
+// As returns an FP8 weight as a Linear whose slices are BF16, or float32: then nothing
+// but the product with the scale is rounded. Any other weight is returned as it is.
+func (l *Linear) As(f kernels.Format) Linear {
+	out := *l
+	if l.Stored == kernels.FP8 {
+		out.Format = f
 	}
 	return out
+}
+
+// Wide is As float32.
+func (l *Linear) Wide() Linear { return l.As(kernels.F32) }
+
+// rowScales are the scales of rows [rowLo, rowHi) and columns [colLo, colHi), of each
+// row one for each ScaledColumns.
+func (b *blocks) rowScales(a kernels.Alloc, rowLo, rowHi, colLo, colHi int) ([]byte, error) {
+	scales, err := b.values()
+	if err != nil {
+		return nil, err
+	}
+	out := a.Bytes(4 * (rowHi - rowLo) * kernels.ScaleColumns(colHi-colLo))
+	at := 0
+	for r := rowLo; r < rowHi; r++ {
+		for c := colLo; c < colHi; c += kernels.ScaledColumns {
+			binary.LittleEndian.PutUint32(out[at:], math.Float32bits(scales[r/b.rows*b.across+c/b.cols]))
+			at += 4
+		}
+	}
+	return out, nil
 }
 
 // values are the scales, in order.
@@ -150,13 +191,4 @@ func table8(t *[256]uint32, scale float32, wide bool) {
 			t[i] = uint32(roundBF16(x))
 		}
 	}
-}
-
-// roundBF16 rounds to nearest, ties to even. What is no number stays none.
-func roundBF16(x float32) uint16 {
-	b := math.Float32bits(x)
-	if b&0x7fffffff > 0x7f800000 {
-		return uint16(b>>16) | 0x40
-	}
-	return uint16((b + 0x7fff + b>>16&1) >> 16)
 }

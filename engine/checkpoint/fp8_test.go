@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -75,6 +76,7 @@ func TestFP8(t *testing.T) {
 					t.Fatalf("%s: wide value %d is %g, want %g", tt.name, c, v[c], want)
 				}
 			}
+			checkBlocks(t, tt.name, &l)
 			whole, ok := l.Codes()
 			if ok != (tt.name == "one") {
 				t.Errorf("%s: codes %v", tt.name, ok)
@@ -94,5 +96,49 @@ func TestFP8(t *testing.T) {
 	}
 	if _, err := l.Slice(0, 1, 0, 1); err == nil {
 		t.Error("an infinite scale was taken")
+	}
+}
+
+// checkBlocks: slices with codes and the scales of blocks have the values of BF16
+// slices, for all shares whose scales can be told so.
+func checkBlocks(t *testing.T, name string, l *Linear) {
+	t.Helper()
+	for _, c := range []struct {
+		share int
+		ok    map[string]bool
+	}{
+		{300, map[string]bool{"blocks": true, "powers of two": true, "rows": true, "one": true}}, // blocks of 100 columns are no multiple of 128
+		{128, map[string]bool{"blocks": true, "powers of two": true, "rows": true, "one": true}},
+		{50, map[string]bool{"blocks of another size": true, "rows": true, "one": true}},
+		{100, map[string]bool{"blocks of another size": true, "rows": true, "one": true}},
+	} {
+		b, ok := l.Blocks(c.share)
+		if ok != c.ok[name] {
+			t.Errorf("%s: shares of %d columns: %v", name, c.share, ok)
+		}
+		for lo := 0; ok && lo < l.Cols; lo += c.share {
+			hi := min(lo+c.share, l.Cols)
+			m, err := b.Slice(5, 129, lo, hi)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain, err := l.Slice(5, 129, lo, hi)
+			if err != nil {
+				t.Fatal(err)
+			}
+			width := hi - lo
+			scales := make([]float32, len(m.Scales)/4)
+			F32.decode(scales, m.Scales)
+			if len(m.Data) != 124*width || len(scales) != 124*kernels.ScaleColumns(width) {
+				t.Fatalf("%s: %d codes and %d scales for 124 rows of %d", name, len(m.Data), len(scales), width)
+			}
+			v := make([]float32, len(m.Data))
+			for i, code := range m.Data {
+				v[i] = nvfp4.E4M3[code] * scales[i/width*kernels.ScaleColumns(width)+i%width/kernels.ScaledColumns]
+			}
+			if !bytes.Equal(ToBF16(v), plain.Data) {
+				t.Errorf("%s: columns %d to %d differ from the BF16 slice", name, lo, hi)
+			}
+		}
 	}
 }

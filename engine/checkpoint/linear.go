@@ -13,7 +13,7 @@ import (
 type Linear struct {
 	Name       string         // of the module, without ".weight"
 	Format     kernels.Format // of its slices
-	Stored     kernels.Format // of the file: Format, but FP8 where slices are BF16
+	Stored     kernels.Format // of the file: Format, but FP8 where slices are BF16, F32 or FP8B
 	Rows, Cols int
 	Global     float32 // FP4, FP8: the tensor's scale, a factor
 	Input      float32 // FP4: the scale of 4-bit activations, a factor; 0: none stored, or none that can be used

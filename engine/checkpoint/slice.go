@@ -13,7 +13,7 @@ import (
 // Slice returns rows [rowLo, rowHi) and columns [colLo, colHi) in the weight's
 // format. Of the file only those rows are read. The bytes are a view where the file
 // is in memory and the part is contiguous there (whole rows of BF16, F32 or NVFP4).
-// Columns of NVFP4 are sliced at multiples of 16.
+// Columns of NVFP4 are sliced at multiples of 16, of FP8B as [Linear.Blocks] was told.
 func (l *Linear) Slice(rowLo, rowHi, colLo, colHi int) (kernels.Matrix, error) {
 	return l.SliceTo(nil, rowLo, rowHi, colLo, colHi)
 }
@@ -42,6 +42,11 @@ func (l *Linear) SliceTo(a kernels.Alloc, rowLo, rowHi, colLo, colHi int) (kerne
 		}
 	case l.Format == kernels.FP8:
 		m = kernels.Matrix{Data: part(l.data, a, l.Cols, colLo, colHi), Global: l.Global}
+	case l.Format == kernels.FP8B:
+		m.Data = part(l.data, a, l.Cols, colLo, colHi)
+		if failed == nil {
+			m.Scales, failed = l.blocks.rowScales(a, rowLo, rowHi, colLo, colHi)
+		}
 	case l.Stored == kernels.FP8:
 		codes := part(l.data, nil, l.Cols, colLo, colHi)
 		if failed == nil {
@@ -104,6 +109,10 @@ func (t *Tensor) part(a kernels.Alloc, rowLo, rowHi, perRow, lo, hi int) ([]byte
 
 // Float32 returns the values of rows [rowLo, rowHi).
 func (l *Linear) Float32(rowLo, rowHi int) ([]float32, error) {
+	if l.Format == kernels.FP8B {
+		plain := l.As(kernels.BF16)
+		return plain.Float32(rowLo, rowHi)
+	}
 	m, err := l.Slice(rowLo, rowHi, 0, l.Cols)
 	if err != nil {
 		return nil, err

@@ -99,7 +99,7 @@ func (v *Coverage) Check(o Options) error {
 }
 
 // loads fills in the formats that weights have on a device: one for all experts of
-// a layer that are multiplied together, float32 where they differ.
+// a layer that are multiplied together.
 func (v *Coverage) loads() {
 	type table struct {
 		layer int
@@ -113,14 +113,10 @@ func (v *Coverage) loads() {
 		switch {
 		case s.Cols == 0:
 			s.Loads = kernels.F32
-		case strings.HasSuffix(s.Name, ".kv_b_proj.weight") && s.Format != kernels.BF16:
+		case s.byHead() && s.Format != kernels.BF16:
 			s.Loads = kernels.F32
 		case s.Expert >= 0:
-			if f, ok := together[of(s)]; ok && f != s.Format {
-				together[of(s)] = kernels.F32
-			} else {
-				together[of(s)] = s.Format
-			}
+			together[of(s)] = common(together[of(s)], s.Format, false)
 		}
 	}
 	mixed := map[int]bool{}
@@ -129,18 +125,27 @@ func (v *Coverage) loads() {
 		if s.Expert < 0 {
 			continue
 		}
-		s.Loads = together[of(s)]
-		if s.Loads == kernels.F32 && s.Format != kernels.F32 && !mixed[s.Layer] {
+		if s.Loads = together[of(s)]; s.Loads != s.Format && !mixed[s.Layer] {
 			mixed[s.Layer] = true
-			v.Notes = append(v.Notes, fmt.Sprintf("the experts of layer %d are stored in different formats: all of a kind are loaded as float32, %.1f times the bytes of NVFP4", s.Layer, 4/(4.5/8)))
+			v.Notes = append(v.Notes, fmt.Sprintf("the experts of layer %d are stored in different formats: all of a kind are loaded as %s", s.Layer, formatNames[s.Loads]))
 		}
 	}
+}
+
+var formatNames = map[kernels.Format]string{
+	kernels.F32:  "float32, 7.1 times the bytes of NVFP4",
+	kernels.BF16: "BF16, 3.6 times the bytes of NVFP4",
 }
 
 // Loaded returns the bytes of one of n ranks' part on a device. dense is Options.Dense.
 func (s *Stored) Loaded(n int, dense kernels.Format) int64 {
 	rows, cols := s.Tensor.Share(n)
 	f := s.Loads
+	if f == kernels.FP8B {
+		if _, ok := s.linear.Blocks(cols); !ok {
+			f = kernels.BF16
+		}
+	}
 	if f == s.Format {
 		f = s.Runs(f, dense)
 	}

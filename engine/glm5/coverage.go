@@ -29,13 +29,14 @@ type Coverage struct {
 // Stored is a weight as the checkpoint has it.
 type Stored struct {
 	Tensor
-	Format kernels.Format // as it is computed with: FP8 is, but for a weight with one scale, BF16
+	Format kernels.Format // as it is computed with
 	Loads  kernels.Format // on a device, before Options.Dense
 	File   kernels.Format // in its file
 	Bytes  int64          // there, scales included
 	scaled bool           // it has an input scale
 	tied   bool           // it is the head's table too
 	parts  []string       // the tensors that it is read from
+	linear checkpoint.Linear
 }
 
 // suffixes of the tensors that make up a Linear, in all forms.
@@ -150,8 +151,9 @@ func (c *Config) stored(ck *checkpoint.Checkpoint, t Tensor) (Stored, error) {
 	if what := ck.Online(t.Module()); what != "" {
 		return s, fmt.Errorf("%s is right only after an operation at every step (%s), which glmbatch does not do: use a checkpoint without online transforms", t.Name, what)
 	}
-	l = t.asStored(l, false)
+	l = t.asStored(l, false, 1)
 	s.Format, s.File, s.Bytes, s.scaled = l.Format, l.Stored, l.Bytes(), l.Input > 0
+	s.linear = l
 	return s, nil
 }
 

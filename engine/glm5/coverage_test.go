@@ -206,11 +206,59 @@ func TestLoaded(t *testing.T) {
 	if stored, loaded, notes := sum(func(m map[string]entry) { all(m, "") }); stored-loaded != 6*4 || loaded != 6*(each/2+each/16) || len(notes) > 0 {
 		t.Errorf("NVFP4: %d stored, %d loaded, %q", stored, loaded, notes)
 	}
-	// One BF16 weight among the gates and ups makes all four of them float32.
-	stored, loaded, notes := sum(func(m map[string]entry) { all(m, ExpertPrefix(1, 1)+"up_proj") })
-	if stored != 5*(each/2+each/16+4)+2*each || loaded != 2*(each/2+each/16)+4*4*each || len(notes) != 1 || !strings.Contains(notes[0], "layer 1") {
-		t.Errorf("mixed: %d stored, %d loaded, %q", stored, loaded, notes)
+	// Weights in several formats among the gates and ups make all four of them BF16.
+	fp8 := func(m map[string]entry, name string) {
+		m[name+".weight"] = entry{"F8_E4M3", []int{128, 256}}
+		m[name+".weight_scale_inv"] = entry{"F32", []int{1, 2}}
 	}
+	for _, one := range []string{"BF16", "FP8"} {
+		stored, loaded, notes := sum(func(m map[string]entry) {
+			name := ExpertPrefix(1, 1) + "up_proj"
+			if all(m, name); one == "FP8" {
+				fp8(m, name)
+			}
+		})
+		bytes := int64(2 * each)
+		if one == "FP8" {
+			bytes = each + 2*4
+		}
+		if stored != 5*(each/2+each/16+4)+bytes || loaded != 2*(each/2+each/16)+4*2*each || len(notes) != 1 || !strings.Contains(notes[0], "layer 1") || !strings.Contains(notes[0], "BF16") {
+			t.Errorf("one %s: %d stored, %d loaded, %q", one, stored, loaded, notes)
+		}
+	}
+	// A float32 one makes them float32.
+	_, loaded, notes := sum(func(m map[string]entry) {
+		all(m, ExpertPrefix(1, 0)+"up_proj")
+		m[ExpertPrefix(1, 0)+"up_proj.weight"] = entry{"F32", []int{128, 256}}
+	})
+	if loaded != 2*(each/2+each/16)+4*4*each || len(notes) != 1 || !strings.Contains(notes[0], "float32") {
+		t.Errorf("one F32: %d loaded, %q", loaded, notes)
+	}
+}
+
+// FP8 weights stay what they are where a rank's share has whole scales.
+func TestLoadedFP8(t *testing.T) {
+	v, _ := cover(t, "", func(m map[string]entry) {
+		name := LayerPrefix(0) + "self_attn.o_proj"
+		s := m[name+".weight"].Shape
+		m[name+".weight"] = entry{"F8_E4M3", s}
+		m[name+".weight_scale_inv"] = entry{"F32", []int{(s[0] + 127) / 128, (s[1] + 127) / 128}}
+	})
+	for i := range v.Weights {
+		s := &v.Weights[i]
+		if s.File != kernels.FP8 {
+			continue
+		}
+		n := s.Params()
+		// Thirds of 256 columns begin in a block's middle: they are BF16.
+		for ranks, want := range map[int]int64{1: n + n/32, 2: n/2 + n/64, 3: 2 * int64(s.Rows) * int64(s.Cols/3)} {
+			if got := s.Loaded(ranks, kernels.BF16); got != want {
+				t.Errorf("%s on %d ranks: %d bytes, want %d", s.Name, ranks, got, want)
+			}
+		}
+		return
+	}
+	t.Error("no FP8 weight")
 }
 
 func TestCoverCounts(t *testing.T) {

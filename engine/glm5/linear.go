@@ -87,7 +87,7 @@ func (l *loader) source(module string) (source, error) {
 	if lin.Rows != t.Rows || lin.Cols != t.Cols {
 		return source{}, fmt.Errorf("%s is [%d, %d], config.json says [%d, %d]", module, lin.Rows, lin.Cols, t.Rows, t.Cols)
 	}
-	lin = t.asStored(lin, l.exact)
+	lin = t.asStored(lin, l.exact, l.shards)
 	return source{lin, t.Split, t.Part, t.Runs(lin.Format, l.dense)}, nil
 }
 
@@ -96,23 +96,30 @@ func (s *source) shape(n int) (rows, cols int) {
 	return (&Tensor{Rows: s.Rows, Cols: s.Cols, Split: s.split}).Share(n)
 }
 
-// share returns the rank's share in format f, the stored one or float32.
+// share returns the rank's share in format f, the stored one, or BF16 or float32.
 func (s *source) share(a kernels.Alloc, f kernels.Format, rank, n int) (kernels.Matrix, error) {
 	rows, cols := s.shape(n)
+	l := s.Linear
+	if l.Stored == kernels.FP8 && f != l.Format {
+		l = l.As(f)
+	}
+	if l.Format != f {
+		a = nil // it is decoded to memory of its own
+	}
 	var m kernels.Matrix
 	var err error
 	switch s.split {
 	case Rows:
-		m, err = s.SliceTo(a, rank*rows, (rank+1)*rows, 0, cols)
+		m, err = l.SliceTo(a, rank*rows, (rank+1)*rows, 0, cols)
 	case Cols:
-		m, err = s.SliceTo(a, 0, rows, rank*cols, (rank+1)*cols)
+		m, err = l.SliceTo(a, 0, rows, rank*cols, (rank+1)*cols)
 	default:
-		m, err = s.SliceTo(a, 0, rows, 0, cols)
+		m, err = l.SliceTo(a, 0, rows, 0, cols)
 	}
 	if err != nil {
 		return m, err
 	}
-	return decoded(m, s.Format, f, rows*cols), nil
+	return decoded(m, l.Format, f, rows*cols), nil
 }
 
 // sharing says whether the ranks' shares differ.
@@ -188,8 +195,8 @@ func (l *loader) part(name string, all []source) (part, error) {
 	return p, err
 }
 
-// stack puts a rank's shares one above the other, in a format that is theirs or
-// float32.
+// stack puts a rank's shares one above the other, in a format that is theirs, or BF16
+// or float32.
 func stack(a kernels.Alloc, all []source, f kernels.Format, rank, n int) (kernels.Matrix, error) {
 	if len(all) == 1 {
 		return all[0].share(a, f, rank, n)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"glmbatch/engine/checkpoint"
 	"glmbatch/kernels"
 	"glmbatch/kernels/nvfp4"
 )
@@ -72,7 +73,8 @@ func (s *source) as(f kernels.Format, from, to int) (kernels.Matrix, error) {
 	return decoded(m, s.Format, f, (to-from)*s.Cols), nil
 }
 
-// decoded returns m, of n values in format have, in format want: the same or float32.
+// decoded returns m, of n values in format have, in format want: the same, BF16, to
+// which values are rounded, or float32.
 func decoded(m kernels.Matrix, have, want kernels.Format, n int) kernels.Matrix {
 	if have == want {
 		return m
@@ -85,6 +87,9 @@ func decoded(m kernels.Matrix, have, want kernels.Format, n int) kernels.Matrix 
 		for i := range v {
 			v[i] = math.Float32frombits(uint32(binary.LittleEndian.Uint16(m.Data[2*i:])) << 16)
 		}
+	}
+	if want == kernels.BF16 {
+		return kernels.Matrix{Data: checkpoint.ToBF16(v)}
 	}
 	return kernels.Matrix{Data: bytesOf(v)}
 }
@@ -117,8 +122,7 @@ func width(f kernels.Format) int {
 }
 
 // expertsOf loads one matrix for each routed expert of layer i: the named
-// weights one above the other. They run in their format if it is one, else in
-// float32.
+// weights one above the other. They run in their common format.
 func (l *loader) expertsOf(i int, kernel kernels.Name, names ...string) (packed, error) {
 	n := l.shards
 	all := make([]source, 0, l.c.Experts*len(names))
@@ -131,11 +135,7 @@ func (l *loader) expertsOf(i int, kernel kernels.Name, names ...string) (packed,
 			if err != nil {
 				return packed{}, err
 			}
-			if format == "" {
-				format = s.Format
-			} else if format != s.Format {
-				format = kernels.F32
-			}
+			format = common(format, s.Format, l.exact)
 			r, c := s.shape(n)
 			rows, cols = rows+r, c
 			all = append(all, s)
@@ -156,4 +156,18 @@ func (l *loader) expertsOf(i int, kernel kernels.Name, names ...string) (packed,
 			}}
 	})
 	return packed{buf, kernels.With(kernel, suffix)}, err
+}
+
+// common is the format for weights that are multiplied together, of which those so far
+// have one ("": there are none) and the next another: what both are, else BF16, to which
+// values are rounded as they are for a model that is loaded as BF16, else float32, where
+// one of them is or nothing may be rounded.
+func common(sofar, next kernels.Format, exact bool) kernels.Format {
+	switch {
+	case sofar == "" || sofar == next:
+		return next
+	case sofar == kernels.F32 || next == kernels.F32 || exact:
+		return kernels.F32
+	}
+	return kernels.BF16
 }

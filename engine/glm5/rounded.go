@@ -21,22 +21,31 @@ type Rounding struct {
 	Error  float64 `json:"relative_error"` // of their Frobenius norm: |rounded - stored| / |stored|
 }
 
-// asStored is an FP8 weight with one scale in FP8, where products read that. Others
-// are BF16, or float32 where nothing may be rounded: see checkpoint.Linear.
-func (t *Tensor) asStored(l checkpoint.Linear, exact bool) checkpoint.Linear {
+// asStored is an FP8 weight as one of n ranks' products read it: as its codes, with one
+// scale or with those of blocks; BF16 where they do not; float32 where nothing may be
+// rounded, but for codes with one scale, which multiplies finished sums.
+func (t *Tensor) asStored(l checkpoint.Linear, exact bool, n int) checkpoint.Linear {
 	if codes, ok := l.Codes(); ok && t.Runs(kernels.BF16, kernels.FP8) == kernels.FP8 {
 		return codes
 	}
 	if exact {
 		return l.Wide()
 	}
+	if _, cols := t.Share(n); t.MayQuantize && !t.byHead() {
+		if blocks, ok := l.Blocks(cols); ok {
+			return blocks
+		}
+	}
 	return l
 }
+
+// byHead: the heads' parts of kv_b_proj, which products read as BF16 or float32.
+func (t *Tensor) byHead() bool { return strings.HasSuffix(t.Name, ".kv_b_proj.weight") }
 
 // Runs returns the format that a Linear stored in a format is multiplied in.
 // dense is Options.Dense. The heads' parts of kv_b_proj are never rounded.
 func (t *Tensor) Runs(stored, dense kernels.Format) kernels.Format {
-	if dense != kernels.FP8 || stored != kernels.BF16 || !t.MayQuantize || strings.HasSuffix(t.Name, ".kv_b_proj.weight") {
+	if dense != kernels.FP8 || stored != kernels.BF16 || !t.MayQuantize || t.byHead() {
 		return stored
 	}
 	switch t.Part {

@@ -41,10 +41,10 @@ var implementations = func() map[kernels.Name]*impl {
 		m[kernels.With("q_absorb", f)] = &impl{units: absorbUnits, run: absorb(f)}
 		m[kernels.With("v_up", f)] = &impl{units: absorbUnits, run: valueUp(f)}
 	}
-	for _, f := range []kernels.Format{kernels.FP4, "fp4a4", "fp4a8"} {
+	for _, f := range []kernels.Format{kernels.FP8B, kernels.FP4, "fp4a4", "fp4a8"} {
 		m[kernels.With("gemm", f)] = &impl{units: gemmUnits, run: gemm(f)}
 	}
-	for _, f := range []kernels.Format{kernels.F32, kernels.BF16, kernels.FP4, "fp4a4", "fp4a8"} {
+	for _, f := range []kernels.Format{kernels.F32, kernels.BF16, kernels.FP8B, kernels.FP4, "fp4a4", "fp4a8"} {
 		m[kernels.With("moe_up", f)] = &impl{units: moeUpUnits, run: moeUp(f)}
 		m[kernels.With("moe_down", f)] = &impl{units: moeDownUnits, run: moeDown(f)}
 	}

@@ -25,6 +25,9 @@
 //     src/held.cuh and, of few columns, src/brief.cuh, and of very many outputs
 //     src/broad.cu; more src/gemm.cu, on 9.0 by warpgroups: up to 256 rows src/team.cu
 //     and, of few columns, src/heads.cu; src/wide.cu
+//   - dense products with FP8 weights that have scales for blocks: at most 16 rows
+//     src/gemm.cu; more as BF16, which src/blocks.cu makes of them. All have the bits of
+//     products with BF16 weights
 //   - experts: src/experts_up.cu, for a K of 6,144 on 9.0 src/experts_ring.cu, and
 //     src/experts_down.cu for FP4, src/moe.cu for other formats; many rows of FP4 on 9.0:
 //     src/wide_moe.cu, src/wide_many.cu
@@ -64,7 +67,9 @@
 // Activations, sums and the residual are float32. Products run on the BF16 matrix
 // units: an input is the sum of two BF16 values, which leaves off at most 2^-17 of
 // it, and weights are exact: BF16 as they are, FP8 codes and the products of NVFP4
-// codes with their block scales as BF16 values; per-tensor scales multiply sums.
+// codes with their block scales as BF16 values; per-tensor scales multiply sums. FP8
+// codes with scales for blocks are multiplied with them and rounded to BF16, as they
+// would be by a program that loads such a checkpoint as BF16.
 // Where a call says exact, as programs with float32 caches do, products are float32
 // throughout, on plain kernels that are there for checks.
 //

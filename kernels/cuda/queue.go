@@ -46,7 +46,7 @@ func (q *queue) launch(l *plan.Launch) error {
 	if err != nil {
 		return err
 	}
-	d.Early, q.arriving = !q.arriving, false
+	d.Early, q.arriving = !q.arriving && !l.Late, false
 	q.stats.Launches++
 	if err := d.Do(q.stream); err != nil {
 		return fmt.Errorf("%w: launch %s: %w", kernels.ErrDevice, l.Entry, err)

@@ -41,7 +41,7 @@ func format(n kernels.Name) kernels.Format {
 	s := string(n)
 	f := kernels.Format(s[strings.LastIndexByte(s, '_')+1:])
 	switch f {
-	case kernels.F32, kernels.BF16, kernels.FP8, kernels.FP4, "fp4a4", "fp4a8":
+	case kernels.F32, kernels.BF16, kernels.FP8, kernels.FP8B, kernels.FP4, "fp4a4", "fp4a8":
 		return f
 	}
 	return ""

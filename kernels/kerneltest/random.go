@@ -73,6 +73,13 @@ func putBF16(b []byte, v float64) {
 	binary.LittleEndian.PutUint16(b, uint16((u+0x7fff+u>>16&1)>>16))
 }
 
+// roundBF16 rounds a value to float32 and that to BF16.
+func roundBF16(v float64) float64 {
+	var b [2]byte
+	putBF16(b[:], v)
+	return bf16(b[:])
+}
+
 // e4m3 are the values of all codes: sign, 4 bits of exponent with bias 7, 3 bits of
 // mantissa.
 var e4m3 = func() (values [256]float64) {
@@ -151,6 +158,15 @@ func (w *weights) matrix(i int) kernels.Matrix {
 		for j := range m.Data {
 			m.Data[j] = byte(r.Uint32()&0x80) | byte(r.IntN(0x40))
 		}
+	case kernels.FP8B:
+		scales := make([]float32, w.Rows*kernels.ScaleColumns(w.Cols))
+		for j := range scales {
+			scales[j] = float32(math.Ldexp(0.5+r.Float64(), -4-r.IntN(4)))
+		}
+		m.Data, m.Scales = m.Data[:n], putFloats(scales)
+		for j := range m.Data { // subnormal ones too
+			m.Data[j] = byte(r.Uint32()&0x80) | byte(r.IntN(0x40))
+		}
 	case kernels.FP4:
 		m.Data, m.Scales = m.Data[:n/2], make([]byte, n/16)
 		for j := range m.Data {
@@ -179,6 +195,9 @@ func (w *weights) values(i int) (v []float64, input float64) {
 			v[j] = bf16(m.Data[2*j:])
 		case kernels.FP8:
 			v[j] = e4m3[m.Data[j]] * float64(m.Global)
+		case kernels.FP8B:
+			at := j/w.Cols*kernels.ScaleColumns(w.Cols) + j%w.Cols/kernels.ScaledColumns
+			v[j] = roundBF16(e4m3[m.Data[j]] * float64(float32At(m.Scales, at)))
 		case kernels.FP4:
 			g := m.Global
 			if m.GlobalUp != 0 && j >= len(v)/2 {

@@ -26,6 +26,7 @@ func Run(t *testing.T, open Open) {
 		})
 	}
 	t.Run("index_topk of hard rows", func(t *testing.T) { testSelection(t, open) })
+	t.Run("FP8 with scales for blocks as BF16", func(t *testing.T) { testBlocks(t, open) })
 	t.Run("rank order", func(t *testing.T) { testRankOrder(t, open) })
 	t.Run("messages", func(t *testing.T) { Messages(t, open, 512<<10) })
 	t.Run("spans", func(t *testing.T) { testSpans(t, open) })

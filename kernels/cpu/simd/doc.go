@@ -17,6 +17,9 @@
 //   - F32: 16 values a column, column after column.
 //   - BF16: 16 dwords a pair of columns, the even column in the low half; an
 //     odd last column is paired with zeros.
+//   - FP8B: for 128 columns, or the rest, 16 float32 scales and then 16 E4M3 codes
+//     a column. A value is the product rounded to BF16, so that outputs have the
+//     bits of those with BF16 weights.
 //   - FP4: for 16 columns 144 bytes: 16 E4M3 scales, then 16 dwords of columns
 //     0..7 (byte i has column i in its low half and column 4+i in its high half)
 //     and 16 dwords of columns 8..15. Global and Input stand in 64 bytes before

@@ -96,6 +96,8 @@ func (l *level) block(f int, panel []byte, k, cols, slot int, s *Scratch) *float
 		at = k * 32
 	case fp4:
 		at = k / 16 * fp4Block
+	case fp8b:
+		at = k / fp8Columns * fp8Block
 	}
 	l.decode[f](b, &panel[at], cols)
 	return b

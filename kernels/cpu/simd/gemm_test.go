@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var weightFormats = []kernels.Format{kernels.F32, kernels.BF16, kernels.FP4}
+var weightFormats = []kernels.Format{kernels.F32, kernels.BF16, kernels.FP8B, kernels.FP4}
 
 // product is a drawn problem: rows of x, some of them in another order, and a
 // result with columns around it that must stay as they are.

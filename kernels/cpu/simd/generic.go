@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"unsafe"
+
+	"glmbatch/kernels"
 )
 
 // goLevel is the loops in plain Go, which any machine can run.
@@ -13,7 +15,7 @@ func goLevel() *level {
 		rows: maxTile,
 		dots: dotsGo,
 
-		decode:     [numFormats]func(*float32, *byte, int){decodeF32Go, decodePairsGo, decodeFP4Go},
+		decode:     [numFormats]func(*float32, *byte, int){decodeF32Go, decodePairsGo, decodeFP4Go, decodeFP8Go},
 		decodeF32:  copyF32,
 		decodeBF16: decodeBF16Go,
 		decodeE4M3: decodeE4M3Go,
@@ -94,6 +96,20 @@ func decodeFP4Go(dst *float32, w *byte, k int) {
 			out[j*Lanes+r] = e2m1[nibble(block, r, j%16)]
 			out[decodedScales+j/16*Lanes+r] = e4m3[block[r]]
 		}
+	}
+}
+
+// decodeFP8Go makes the values that BF16 would hold: a code times its scale, rounded.
+func decodeFP8Go(dst *float32, w *byte, k int) {
+	out, in := view[float32](dst, 0, k*Lanes), view[byte](w, 0, kernels.ScaleColumns(k)*fp8Codes+k*Lanes)
+	for at := 0; at < k; at += fp8Columns {
+		var scales [Lanes]float32
+		copyF32(scales[:], in)
+		codes := in[fp8Codes:][:min(fp8Columns, k-at)*Lanes]
+		for j, c := range codes {
+			out[at*Lanes+j] = fromBF16(toBF16(e4m3[c] * scales[j%Lanes]))
+		}
+		in = in[fp8Codes+len(codes):]
 	}
 }
 

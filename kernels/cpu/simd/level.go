@@ -17,6 +17,7 @@ const (
 	f32 = iota
 	bf16
 	fp4
+	fp8b
 	numFormats
 )
 
@@ -28,6 +29,8 @@ func formatIndex(f kernels.Format) int {
 		return bf16
 	case kernels.FP4:
 		return fp4
+	case kernels.FP8B:
+		return fp8b
 	}
 	panic("simd: weights of format " + string(f))
 }

@@ -23,8 +23,11 @@ func PackPanels(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix, 
 		return fmt.Errorf("pack %d x %d %s values: %d bytes for %d", rows, cols, f, len(dst), n)
 	}
 	want := kernels.WeightBytes(f, int64(rows), int64(cols))
-	if f == kernels.FP4 {
-		want -= int64(rows) * int64(cols) / 16 // scales are a slice of their own
+	switch f { // scales are a slice of their own
+	case kernels.FP4:
+		want -= int64(rows) * int64(cols) / 16
+	case kernels.FP8B:
+		want = int64(rows) * int64(cols)
 	}
 	if int64(len(m.Data)) != want {
 		return fmt.Errorf("pack %d x %d %s values: have %d bytes of values, want %d", rows, cols, f, len(m.Data), want)
@@ -32,6 +35,10 @@ func PackPanels(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix, 
 	off := 0
 	switch f {
 	case kernels.F32, kernels.BF16:
+	case kernels.FP8B:
+		if n := 4 * rows * kernels.ScaleColumns(cols); len(m.Scales) != n {
+			return fmt.Errorf("pack %d x %d fp8b values: have %d bytes of scales, want %d", rows, cols, len(m.Scales), n)
+		}
 	case kernels.FP4:
 		if cols%16 != 0 {
 			return fmt.Errorf("pack %d x %d fp4 values: columns come in multiples of 16", rows, cols)
@@ -45,7 +52,7 @@ func PackPanels(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix, 
 			binary.LittleEndian.PutUint32(dst[4:], math.Float32bits(m.Input))
 		}
 	default:
-		return fmt.Errorf("pack: format %q is not f32, bf16 or fp4", f)
+		return fmt.Errorf("pack: format %q is not f32, bf16, fp8b or fp4", f)
 	}
 	size, row := panelBytes(f, cols), len(m.Data)/rows
 	for p := lo; p < hi; p++ {
@@ -55,8 +62,12 @@ func PackPanels(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix, 
 			clear(out)
 		}
 		src := m.Data[first*row : (first+n)*row]
-		if f != kernels.FP4 {
+		switch f {
+		case kernels.F32, kernels.BF16:
 			packDwords(out, src, n)
+			continue
+		case kernels.FP8B:
+			packFP8(out, src, m.Scales[4*first*kernels.ScaleColumns(cols):], n, cols)
 			continue
 		}
 		scales := m.Scales[first*cols/16 : (first+n)*cols/16]
@@ -132,6 +143,23 @@ func packFP4(dst, src, scales []byte, rows, blocks int) {
 				out = out[min(fp4Block, len(out)):]
 			}
 		}
+	}
+}
+
+// packFP8 packs one panel of so many rows: of each block of columns the rows' scales,
+// then column by column the rows' codes.
+func packFP8(dst, src, scales []byte, rows, cols int) {
+	blocks := kernels.ScaleColumns(cols)
+	for b := range blocks {
+		n := min(fp8Columns, cols-b*fp8Columns)
+		for r := range rows {
+			copy(dst[4*r:4*r+4], scales[4*(r*blocks+b):])
+			out := dst[fp8Codes+r:]
+			for j, c := range src[r*cols+b*fp8Columns:][:n] {
+				out[j*Lanes] = c
+			}
+		}
+		dst = dst[fp8Codes+n*Lanes:]
 	}
 }
 

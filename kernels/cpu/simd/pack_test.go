@@ -17,6 +17,8 @@ func unpack(f kernels.Format, rows, cols int, packed []byte) kernels.Matrix {
 	switch f {
 	case kernels.BF16:
 		m.Data = m.Data[:rows*cols*2]
+	case kernels.FP8B:
+		m.Data, m.Scales = m.Data[:rows*cols], make([]byte, 4*rows*kernels.ScaleColumns(cols))
 	case kernels.FP4:
 		m.Data, m.Scales = m.Data[:rows*cols/2], make([]byte, rows*cols/16)
 	}
@@ -29,6 +31,10 @@ func unpack(f kernels.Format, rows, cols int, packed []byte) kernels.Matrix {
 				copy(m.Data[(r*cols+k)*4:], panel[k*64+lane*4:][:4])
 			case kernels.BF16:
 				copy(m.Data[(r*cols+k)*2:], panel[k/2*64+lane*4+k%2*2:][:2])
+			case kernels.FP8B:
+				block := panel[k/128*(64+128*16):]
+				copy(m.Scales[4*(r*kernels.ScaleColumns(cols)+k/128):], block[4*lane:][:4])
+				m.Data[r*cols+k] = block[64+k%128*16+lane]
 			case kernels.FP4:
 				block := panel[fp4Header+k/16*fp4Block:]
 				m.Scales[(r*cols+k)/16] = block[lane]
@@ -94,8 +100,11 @@ func BenchmarkPack(b *testing.B) {
 	for _, d := range [][2]int{{768, 1536}, {256, 4096}, {1536, 128}} {
 		for _, f := range weightFormats {
 			m := kernels.Matrix{Global: 1, Data: make([]byte, kernels.WeightBytes(f, int64(d[0]), int64(d[1])))}
-			if f == kernels.FP4 {
+			switch f {
+			case kernels.FP4:
 				m.Data, m.Scales = m.Data[:d[0]*d[1]/2], make([]byte, d[0]*d[1]/16)
+			case kernels.FP8B:
+				m.Data, m.Scales = m.Data[:d[0]*d[1]], make([]byte, 4*d[0]*kernels.ScaleColumns(d[1]))
 			}
 			for i := 0; i < len(m.Data); i += 8 {
 				binary.LittleEndian.PutUint64(m.Data[i:], rng.Uint64())

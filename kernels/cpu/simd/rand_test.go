@@ -25,6 +25,20 @@ func matrix(rng *rand.Rand, f kernels.Format, rows, cols int) (kernels.Matrix, [
 			m.Data = binary.LittleEndian.AppendUint16(m.Data, v)
 			values[i] = float64(fromBF16(v))
 		}
+	case kernels.FP8B:
+		m.Data = make([]byte, rows*cols)
+		scales := make([]float32, rows*kernels.ScaleColumns(cols))
+		for i := range scales {
+			scales[i] = float32(math.Exp(rng.NormFloat64()))
+			m.Scales = binary.LittleEndian.AppendUint32(m.Scales, math.Float32bits(scales[i]))
+		}
+		for i := range m.Data { // all codes but NaN
+			for m.Data[i] = byte(rng.Uint32()); m.Data[i]&0x7f == 0x7f; {
+				m.Data[i] = byte(rng.Uint32())
+			}
+			scale := scales[i/cols*kernels.ScaleColumns(cols)+i%cols/kernels.ScaledColumns]
+			values[i] = float64(fromBF16(toBF16(e4m3[m.Data[i]] * scale)))
+		}
 	case kernels.FP4:
 		m.Global, m.Input = float32(rng.Float64()+.5)/64, float32(rng.Float64()+.5)/32
 		m.Data, m.Scales = make([]byte, rows*cols/2), make([]byte, rows*cols/16)

@@ -15,6 +15,10 @@ const (
 	fp4Block  = 144 // bytes of 16 rows by 16 columns
 	fp4Codes  = 16  // where the codes begin in a block, after the scales
 
+	fp8Columns = kernels.ScaledColumns // of a block of FP8B
+	fp8Codes   = 4 * Lanes             // where its codes begin, after the rows' scales
+	fp8Block   = fp8Codes + fp8Columns*Lanes
+
 	maxSize = 1 << 28 // of rows and columns, so that no count of bytes overflows
 )
 
@@ -63,6 +67,8 @@ func panelBytes(f kernels.Format, cols int) int {
 		return cols * 64
 	case kernels.BF16:
 		return (cols + 1) / 2 * 64
+	case kernels.FP8B:
+		return kernels.ScaleColumns(cols)*fp8Codes + cols*Lanes
 	case kernels.FP4:
 		return cols / 16 * fp4Block
 	}

@@ -46,9 +46,11 @@ type builder struct {
 	t *Target
 	m *Memory
 
-	of   []int  // the calls that the next launch is for
-	by   string // the variant that makes it
-	turn int    // of the call that is being planned
+	of   []int                // the calls that the next launch is for
+	by   string               // the variant that makes it
+	turn int                  // of the call that is being planned
+	late bool                 // the next launch is Late
+	pick func(*call) *Variant // choose, for variants that hand a call on: the tables name them
 
 	// Of the launch that is being put together.
 	bundle      []segment
@@ -65,7 +67,11 @@ type builder struct {
 	grouped kernels.Buffer // the experts that ScratchLists has lists of
 }
 
-func newBuilder(t *Target, m *Memory) *builder { return &builder{t: t, m: m} }
+func newBuilder(t *Target, m *Memory) *builder {
+	b := &builder{t: t, m: m}
+	b.pick = b.choose
+	return b
+}
 
 // together plans calls that may share a launch.
 func (b *builder) together(calls []kernels.Call, which []int) error {
@@ -126,6 +132,7 @@ func (b *builder) add(l Launch) error {
 	own := reflect.New(reflect.TypeOf(l.Params).Elem())
 	own.Elem().Set(reflect.ValueOf(l.Params).Elem())
 	l.Params, l.Calls, l.By = own.Interface(), b.of, b.by
+	l.Late, b.late = b.late, false
 	b.Launches = append(b.Launches, l)
 	return nil
 }

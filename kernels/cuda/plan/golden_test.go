@@ -178,7 +178,7 @@ func (m *Memory) name(at uintptr) string {
 	}
 	for r, base := range m.Scratch {
 		if at >= base && at < base+1<<48 {
-			return fmt.Sprintf("%s+%d", [...]string{"lists", "work", "panels", "comm", "rows", "many"}[r], at-base)
+			return fmt.Sprintf("%s+%d", [...]string{"lists", "work", "panels", "comm", "rows", "many", "blocks"}[r], at-base)
 		}
 	}
 	for c, base := range m.Constants {

@@ -24,10 +24,11 @@ func BundleShared(limit int) int { return min(128<<10, limit-1024) }
 // Images are what the program embeds; a test compares them with the files.
 var Images = []Image{
 	{Name: "pack", Small: "pack_bf16 pack_fp8 pack_fp4"},
-	{Name: "gemm", Small: "gemm_bf16_2_1 gemm_bf16_2_2 gemm_bf16_2_4 gemm_bf16_2_8 gemm_bf16_4_1 gemm_bf16_4_2 gemm_bf16_4_4 gemm_bf16_4_8 gemm_bf16_8_1 gemm_bf16_8_2 gemm_bf16_8_4 gemm_bf16_8_8 gemm_fp8_2_1 gemm_fp8_2_2 gemm_fp8_2_4 gemm_fp8_2_8 gemm_fp8_8_1 gemm_fp8_8_2 gemm_fp8_8_4 gemm_fp8_8_8 gemm_fp4_8 gemm_fp4_64 gemm_f32"},
+	{Name: "blocks", Small: "pack_fp8b unpack_fp8b"},
+	{Name: "gemm", Small: "gemm_bf16_2_1 gemm_bf16_2_2 gemm_bf16_2_4 gemm_bf16_2_8 gemm_bf16_4_1 gemm_bf16_4_2 gemm_bf16_4_4 gemm_bf16_4_8 gemm_bf16_8_1 gemm_bf16_8_2 gemm_bf16_8_4 gemm_bf16_8_8 gemm_fp8_2_1 gemm_fp8_2_2 gemm_fp8_2_4 gemm_fp8_2_8 gemm_fp8_8_1 gemm_fp8_8_2 gemm_fp8_8_4 gemm_fp8_8_8 gemm_fp8b_1_1 gemm_fp8b_1_2 gemm_fp8b_1_4 gemm_fp8b_1_8 gemm_fp8b_2_1 gemm_fp8b_2_2 gemm_fp8b_2_4 gemm_fp8b_2_8 gemm_fp4_8 gemm_fp4_64 gemm_f32"},
 	{Name: "bundle", Small: "bundle_1 bundle_8 bundle_brief", Large: "bundle_held"},
 	{Name: "broad", Large: "broad_bf16 broad_fp8"},
-	{Name: "moe", Small: "moe_group moe_up_bf16_8 moe_up_bf16_32 moe_up_f32 moe_down_bf16 moe_down_f32 moe_down_bf16_8 moe_down_bf16_32 moe_combine"},
+	{Name: "moe", Small: "moe_group moe_up_bf16_8 moe_up_bf16_32 moe_up_fp8b_8 moe_up_fp8b_32 moe_up_f32 moe_down_fp8b moe_down_fp8b_8 moe_down_fp8b_32 moe_down_bf16 moe_down_f32 moe_down_bf16_8 moe_down_bf16_32 moe_combine"},
 	{Name: "experts_up", Large: "experts_up_fp4_1 experts_up_fp4_2"},
 	{Name: "experts_ring", Large: "experts_up_fp4_6144"},
 	{Name: "experts_down", Large: "experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_all"},
@@ -38,7 +39,7 @@ var Images = []Image{
 	{Name: "heads", Large: "heads_bf16 heads_gate_bf16"},
 	{Name: "wide_moe", Small: "moe_split_fp4", Large: "wide_up_fp4 wide_down_fp4"},
 	{Name: "wide_many", Large: "wide_many_fp4"},
-	{Name: "exact", Small: "exact_gemm_bf16 exact_gemm_fp8 exact_gemm_fp4 exact_up_bf16 exact_up_fp4 exact_down_bf16 exact_down_fp4"},
+	{Name: "exact", Small: "exact_gemm_bf16 exact_gemm_fp8 exact_gemm_fp8b exact_gemm_fp4 exact_up_bf16 exact_up_fp8b exact_up_fp4 exact_down_bf16 exact_down_fp8b exact_down_fp4"},
 	{Name: "rows", Small: "add_norm gather_rows embed quant_pairs"},
 	{Name: "route", Small: "moe_route moe_route_many"},
 	{Name: "attend", Small: "mla_combine kv_cast", Large: "mla_attend_f32 mla_attend_bf16 mla_attend_fp8"},

@@ -17,6 +17,7 @@ type Launch struct {
 	Threads uint32
 	Cluster uint32 // blocks of a cluster, where the kernel does not say; 0: 1
 	Shared  uint32 // dynamic shared memory, bytes
+	Late    bool   // it starts when the launch in front has ended, and reads early what that wrote
 	Params  any    // points to the kernel's one struct
 	Calls   []int  // that it is for: places in the list
 

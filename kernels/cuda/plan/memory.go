@@ -39,6 +39,7 @@ const (
 	ScratchComm                 // NCCL's messages
 	ScratchRows                 // panels, see panels.go
 	ScratchMany                 // those of more rows
+	ScratchBlocks               // a weight of FP8 with scales for blocks as BF16
 	Regions
 )
 

@@ -8,6 +8,11 @@ type packP struct {
 	rows, cols, tiles, kt int32
 }
 
+type blocksP struct {
+	data, scales, out, at uintptr
+	rows, cols, tiles, kt int32
+}
+
 type gemmP struct {
 	w, x, y, at         uintptr
 	m, n, k, ldx, ldy   int32

@@ -7,6 +7,8 @@ var (
 	bf16       = []kernels.Format{kernels.BF16}
 	fp4        = []kernels.Format{kernels.FP4}
 	bf16AndFP8 = []kernels.Format{kernels.BF16, kernels.FP8}
+	fp8b       = []kernels.Format{kernels.FP8B}
+	unscaled   = []kernels.Format{kernels.BF16, kernels.FP8B} // of sums
 	bf16AndFP4 = []kernels.Format{kernels.BF16, kernels.FP4}
 )
 
@@ -34,6 +36,8 @@ var portable = []Variant{
 	{Name: "q_absorb few rows", Op: "q_absorb", Formats: bf16, When: few, Build: planProduct, Why: "likewise"},
 	{Name: "v_up few rows", Op: "v_up", Formats: bf16, When: few, Build: planProduct, Why: "likewise"},
 	{Name: "gemm broad", Op: "gemm", Formats: bf16AndFP8, When: broad, Build: planBroad, Why: "more than 400 blocks of a tile each do not run at once: blocks of 6 tiles"},
+	{Name: "gemm blocks", Op: "gemm", Formats: fp8b, When: isFewBlocks, Build: planBlocks, Why: "up to 16 rows read FP8 weights with scales for blocks as they are"},
+	{Name: "gemm unpacked", Op: "gemm", Formats: fp8b, Build: planUnpacked, Why: "for more they are made BF16 in scratch memory"},
 	{Name: "gemm tiles", Op: "gemm", Formats: bf16AndFP8, Build: planTiles, Why: "all other rows, by mma.sync"},
 	{Name: "q_absorb tiles", Op: "q_absorb", Formats: bf16, Build: planTiles, Why: "likewise"},
 	{Name: "v_up tiles", Op: "v_up", Formats: bf16, Build: planTiles, Why: "likewise"},
@@ -41,13 +45,13 @@ var portable = []Variant{
 	{Name: "moe_up exact", Op: "moe_up", exact: exactly, Build: planExactUp, Why: "float32 throughout: for checks"},
 	{Name: "moe_up f32", Op: "moe_up", Formats: f32, Build: planUpF32, Why: "weights that never round"},
 	{Name: "moe_up fp4", Op: "moe_up", Formats: fp4, Build: planUpFP4, Why: "blocks make their lists of rows: up to 4 of an expert at a time"},
-	{Name: "moe_up direct", Op: "moe_up", Formats: bf16, When: isDirect, Build: planUpDirect, Why: "up to 64 pairs, a group each: making lists takes longer"},
-	{Name: "moe_up grouped", Op: "moe_up", Formats: bf16, Build: planUpGrouped, Why: "rows grouped by expert, 8 or 32 at a time"},
+	{Name: "moe_up direct", Op: "moe_up", Formats: unscaled, When: isDirect, Build: planUpDirect, Why: "up to 64 pairs, a group each: making lists takes longer"},
+	{Name: "moe_up grouped", Op: "moe_up", Formats: unscaled, Build: planUpGrouped, Why: "rows grouped by expert, 8 or 32 at a time"},
 	{Name: "moe_down exact", Op: "moe_down", exact: exactly, Build: planExactDown, Why: "float32 throughout: for checks"},
 	{Name: "moe_down f32", Op: "moe_down", Formats: f32, Build: planDownF32, Why: "weights that never round"},
 	{Name: "moe_down fp4", Op: "moe_down", Formats: fp4, Build: planDownFP4, Why: "of 3 to 96 rows one launch has all experts of its outputs; else blocks make their lists"},
-	{Name: "moe_down direct", Op: "moe_down", Formats: bf16, When: isDirect, Build: planDownDirect, Why: "up to 64 pairs: a block has all experts of its outputs"},
-	{Name: "moe_down grouped", Op: "moe_down", Formats: bf16, Build: planDownGrouped, Why: "rows grouped by expert, then added"},
+	{Name: "moe_down direct", Op: "moe_down", Formats: unscaled, When: isDirect, Build: planDownDirect, Why: "up to 64 pairs: a block has all experts of its outputs"},
+	{Name: "moe_down grouped", Op: "moe_down", Formats: unscaled, Build: planDownGrouped, Why: "rows grouped by expert, then added"},
 	{Name: "moe_route", Op: "moe_route", Build: planRoute, Why: "a warp a row; of up to 8 rows and 256 experts in a bundle"},
 
 	{Name: "mla_attend latent", Op: "mla_attend", When: isLatent, Build: planLatent, Why: "GLM-5's sizes: see latentFP8"},

@@ -106,8 +106,12 @@ func (l *Launch) line(calls []kernels.Call, needs []int) string {
 	for _, n := range needs {
 		after = append(after, fmt.Sprint(n))
 	}
+	late := ""
+	if l.Late {
+		late = " late"
+	}
 	return fmt.Sprintf("  %-24s %-22s %8s  %-8s %s [%s] %s", l.Entry,
-		fmt.Sprintf("%s%s x %d", dims(l.Grid), cluster, l.Threads), thousands(l.Shared), strings.Join(after, ","), l.sizes(), l.By, strings.Join(of, " + "))
+		fmt.Sprintf("%s%s x %d", dims(l.Grid), cluster, l.Threads), thousands(l.Shared), strings.Join(after, ","), l.sizes(), l.By+late, strings.Join(of, " + "))
 }
 
 func dims(g [3]uint32) string {

@@ -28,7 +28,7 @@ func resolveProduct(b *builder, c *call) error {
 		return fmt.Errorf("%w: %d heads of %dx%d with weights %dx%dx%d", kernels.ErrKernel, a.heads, x.N, x.K, w.Count, w.Rows, w.Cols)
 	}
 	c.slices = 1
-	if c.rotates() == 0 && (w.Format == kernels.BF16 || w.Format == kernels.FP8) {
+	if c.rotates() == 0 && (w.Format == kernels.BF16 || w.Format == kernels.FP8 || w.Format == kernels.FP8B) {
 		c.slices = sharesOf(int32(w.Tiles)*a.heads, int32(w.Steps))
 	}
 	return nil

@@ -32,6 +32,7 @@ var passed = []struct {
 	{"absorb.cuh", "AbsorbP", absorbP{}},
 	{"attend.cu", "CastP", castP{}},
 	{"attend.cuh", "AttendP", attendP{}},
+	{"blocks.cu", "BlocksP", blocksP{}},
 	{"broad.cu", "BroadP", broadP{}},
 	{"bundle.cu", "BundleP", bundleP{}},
 	{"comm.cu", "BarrierP", barrierP{}},

@@ -15,7 +15,7 @@ type Weight struct {
 	Count, Rows, Cols int
 	Units4            Units4 // FP4 is packed for these, and multiplied with 4-bit activations only
 
-	Tiles, Steps int   // of 16 outputs (tcgen05: 128); of 16 columns (FP8: 32, FP4: 64)
+	Tiles, Steps int   // of 16 outputs (tcgen05: 128); of 16 columns (FP8: 32, FP4: 64; FP8B: 16)
 	Each         int64 // bytes from one matrix to the next
 
 	Globals, Inputs  uintptr
@@ -43,6 +43,9 @@ func (w *Weight) Layout() (bytes int64, err error) {
 	case w.Format == kernels.FP8:
 		w.Steps = (w.Cols + 31) / 32
 		w.Each = int64(w.Tiles) * int64(w.Steps) * 512
+	case w.Format == kernels.FP8B:
+		w.Steps = (w.Cols + 15) / 16
+		w.Each = int64(w.Tiles) * int64((w.Steps+blockFrags-1)/blockFrags) * blockBytes
 	case w.Units4 == Tensor4:
 		w.Tiles, w.Steps = (w.Rows+127)/128, (w.Cols+63)/64
 		w.Each = int64(w.Tiles) * int64(w.Steps) * 4608
@@ -73,6 +76,9 @@ func (w *Weight) sums(inputs kernels.Format) uintptr {
 
 // Pack is the launch that packs a matrix, data and scales as the checkpoint has them.
 func (w *Weight) Pack(data, scales, out uintptr) Launch {
+	if w.Format == kernels.FP8B {
+		return w.packBlocks(data, scales, out)
+	}
 	entry := "pack_" + string(w.Format)
 	switch w.Units4 {
 	case MMA4:

@@ -41,6 +41,19 @@ struct Bf16Steps {
     v[0] = a.x, v[1] = a.y, v[2] = b.x, v[3] = b.y;
   }
 };
+struct BlockSteps : Bf16Steps {
+  const char* codes;
+  int tile, kt, lane;
+  __device__ BlockSteps(const char* w, int tile, int k, int lane) : Bf16Steps(w, tile, k, lane), codes(w), tile(tile), kt((k + 15) / 16), lane(lane) {}
+  __device__ __forceinline__ void weights(float (&v)[2][kCols], int step) const {
+    Fp8Block b;
+    uint32_t a[4];
+    b.load(codes, tile, kt, step, lane);
+    b.frag(a);
+    v[0][0] = lowf(a[0]), v[0][1] = highf(a[0]), v[1][0] = lowf(a[1]), v[1][1] = highf(a[1]);
+    v[0][2] = lowf(a[2]), v[0][3] = highf(a[2]), v[1][2] = lowf(a[3]), v[1][3] = highf(a[3]);
+  }
+};
 struct Fp8Steps {
   static constexpr int kStep = 32, kCols = 8;
   const uint4* w;
@@ -213,8 +226,11 @@ __device__ __forceinline__ void exact_down(const ExactP& p) {
 #define ENTRY(name, call) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ ExactP p) { call(p); }
 ENTRY(exact_gemm_bf16, exact_gemm<Bf16Steps>)
 ENTRY(exact_gemm_fp8, exact_gemm<Fp8Steps>)
+ENTRY(exact_gemm_fp8b, exact_gemm<BlockSteps>)
 ENTRY(exact_gemm_fp4, exact_gemm<Fp4Steps>)
 ENTRY(exact_up_bf16, exact_up<Bf16Steps>)
+ENTRY(exact_up_fp8b, exact_up<BlockSteps>)
 ENTRY(exact_up_fp4, exact_up<Fp4Steps>)
 ENTRY(exact_down_bf16, exact_down<Bf16Steps>)
+ENTRY(exact_down_fp8b, exact_down<BlockSteps>)
 ENTRY(exact_down_fp4, exact_down<Fp4Steps>)

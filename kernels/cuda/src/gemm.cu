@@ -61,7 +61,7 @@ __device__ __forceinline__ void reduce(float (&acc)[NT][4], float* smem, F f) {
 template <typename W, int NT, int C>
 __device__ __forceinline__ void gemm(const GemmP& p) {
   __shared__ float smem[kWarps * 16 * (NT * 8 + 1)];
-  constexpr int F = W::kFrags, U = 4 / F;
+  constexpr int F = W::kFrags, U = W::kAhead;
   begin();
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   int tile = blockIdx.x / C, kt = (p.k + 16 * F - 1) / (16 * F), lo, hi, m0 = blockIdx.y * 8 * NT, head = blockIdx.z;
@@ -71,14 +71,14 @@ __device__ __forceinline__ void gemm(const GemmP& p) {
     rotate(p, m0, 8 * NT);
     return finish(p.at);
   }
-  const uint4* w = reinterpret_cast<const uint4*>(static_cast<const char*>(p.w) + head * p.whead) + ((size_t)tile * kt + lo) * 32 + lane;
+  const char* w = static_cast<const char*>(p.w) + head * p.whead;
   const float* x = p.x + (size_t)head * p.xhead;
   float acc[NT][4] = {};
-  uint4 q[U];
+  typename W::Part q[U];
   int n = hi - lo;
 #pragma unroll
   for (int u = 0; u < U; u++)
-    if (u < n) q[u] = __ldcs(w + u * 32);
+    if (u < n) W::load(q[u], w, tile, kt, lo + u, lane);
   ready(p.at);
   const float* xr[NT];
 #pragma unroll
@@ -89,7 +89,7 @@ __device__ __forceinline__ void gemm(const GemmP& p) {
       if (i + u >= n) break;
       uint32_t a[F][4];
       W::frags(a, q[u]);
-      if (i + U + u < n) q[u] = __ldcs(w + (size_t)(i + U + u) * 32);
+      if (i + U + u < n) W::load(q[u], w, tile, kt, lo + i + U + u, lane);
 #pragma unroll
       for (int f = 0; f < F; f++)
 #pragma unroll
@@ -110,6 +110,8 @@ ENTRIES(bf16, Bf16Step, 4)
 ENTRIES(bf16, Bf16Step, 8)
 ENTRIES(fp8, Fp8Step, 2)
 ENTRIES(fp8, Fp8Step, 8)
+ENTRIES(fp8b, BlockStep, 1)
+ENTRIES(fp8b, BlockStep, 2)
 
 template <int NT>
 __device__ __forceinline__ void gemm_fp4(const GemmP& p) {

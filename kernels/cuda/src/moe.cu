@@ -1,6 +1,7 @@
-// The experts' products with BF16 and float32 weights. Rows are grouped by expert,
+// The experts' products with BF16, FP8 and float32 weights. Rows are grouped by expert,
 // or, for few rows, each (token, choice) is a group of its own: the sums and so the
 // bits are the same.
+#include "blocks.cuh"
 #include "moe.cuh"
 
 // Groups pairs by expert. A cluster, whose blocks have a part of the pairs each; the
@@ -67,26 +68,28 @@ extern "C" __global__ void __cluster_dims__(kGroupBlocks, 1, 1) __launch_bounds_
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");  // the others are done with count
 }
 
-// A weight format: how many columns a step covers and how a step adds to sums.
+// A weight format: how many columns a step covers, and a step's fragment. FP8 with
+// scales for blocks is Fp8Block.
 struct BF16 {
   static constexpr int kStep = 16;
   uint4 q;
   __device__ __forceinline__ void load(const char* w, int tile, int kt, int i, int lane) {
     q = __ldcs(reinterpret_cast<const uint4*>(w) + ((size_t)tile * kt + i) * 32 + lane);
   }
+  __device__ __forceinline__ void frag(uint32_t (&a)[4]) const { a[0] = q.x, a[1] = q.y, a[2] = q.z, a[3] = q.w; }
 };
 
 // add: the step's products of one or two tiles of the same columns.
-template <int T, int NT>
-__device__ __forceinline__ void add(float (&acc)[T][NT][4], const BF16 (&f)[T], const float* const (&xr)[NT], int i, int t, int kmax) {
+template <int T, int NT, typename W>
+__device__ __forceinline__ void add(float (&acc)[T][NT][4], const W (&f)[T], const float* const (&xr)[NT], int i, int t, int kmax) {
+  uint32_t frag[T][4];
+#pragma unroll
+  for (int a = 0; a < T; a++) f[a].frag(frag[a]);
 #pragma unroll
   for (int nt = 0; nt < NT; nt++) {
     Frag x = load_x(xr[nt], i * 16 + t * 2, kmax);
 #pragma unroll
-    for (int a = 0; a < T; a++) {
-      uint32_t frag[4] = {f[a].q.x, f[a].q.y, f[a].q.z, f[a].q.w};
-      mma_split(acc[a][nt], frag, x);
-    }
+    for (int a = 0; a < T; a++) mma_split(acc[a][nt], frag[a], x);
   }
 }
 
@@ -263,11 +266,16 @@ extern "C" __global__ void __launch_bounds__(256) moe_combine(const __grid_const
 #define UP(name, ...) extern "C" __global__ void __launch_bounds__(32 * kUpSlices, 1) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
 UP(moe_up_bf16_8, moe_up<BF16, 1>)
 UP(moe_up_bf16_32, moe_up<BF16, 4>)
+UP(moe_up_fp8b_8, moe_up<Fp8Block, 1>)
+UP(moe_up_fp8b_32, moe_up<Fp8Block, 4>)
 
 #define ENTRY(name, ...) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
 ENTRY(moe_down_bf16, moe_down<BF16>)
 ENTRY(moe_down_bf16_8, moe_down_grouped<BF16, 1>)
 ENTRY(moe_down_bf16_32, moe_down_grouped<BF16, 4>)
+ENTRY(moe_down_fp8b, moe_down<Fp8Block>)
+ENTRY(moe_down_fp8b_8, moe_down_grouped<Fp8Block, 1>)
+ENTRY(moe_down_fp8b_32, moe_down_grouped<Fp8Block, 4>)
 
 // float32 experts, as small reference checkpoints have them: a warp an output.
 extern "C" __global__ void __launch_bounds__(256) moe_up_f32(const __grid_constant__ MoeP p) {

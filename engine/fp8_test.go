@@ -100,7 +100,7 @@ func TestFP8Release(t *testing.T) {
 	for _, tp := range []int{1, 8} {
 		want, _ := answers(t, loadFrom(t, plain, tp, 2, o), engine.Options{}, rs)
 		ran := map[kernels.Name]int{}
-		traced := engine.Options{Trace: func(int64) bool { return true }, OnTrace: func(tr kernels.Trace) {
+		traced := engine.Options{Trace: func(int64, string) bool { return true }, OnTrace: func(tr kernels.Trace) {
 			for _, c := range tr.Calls {
 				if c.Layer >= 0 {
 					ran[c.Kernel]++

@@ -34,7 +34,7 @@ const (
 // experts NVFP4, all else BF16. It takes the memory of the largest weight, not
 // of the model; a device that copies weights has all of them.
 func syntheticCheckpoint(name string, config []byte, c *glm5.Config, seed uint64) (*checkpoint.Checkpoint, error) {
-	s := newSynth(c, seed, true)
+	s := newSynth(c, seed, "nvfp4")
 	blocks := s.blocks()
 	tensors := make([]checkpoint.Tensor, len(s.entries))
 	for i := range s.entries {

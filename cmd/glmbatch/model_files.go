@@ -45,6 +45,15 @@ func writeConfigs(w *checkpoint.Writer, m map[string]any, ignore []string, quant
 	return writeJSON(w, checkpoint.ConfigFile, m)
 }
 
+// writeFP8Config is writeConfigs for FP8 weights with scales for blocks.
+func writeFP8Config(w *checkpoint.Writer, m map[string]any, ignore []string) error {
+	m["quantization_config"] = map[string]any{
+		"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
+		"weight_block_size": []int{fp8Block, fp8Block}, "modules_to_not_convert": ignore,
+	}
+	return writeJSON(w, checkpoint.ConfigFile, m)
+}
+
 func writeJSON(w *checkpoint.Writer, name string, v any) error {
 	b, err := json.MarshalIndent(v, "", " ")
 	if err != nil {

@@ -39,8 +39,9 @@ func newModelSynthCommand() *cobra.Command {
 		Short: "Write a checkpoint of random weights, of any size",
 		Long: `synth writes a checkpoint with GLM-5's architecture and random weights, for tests
 of speed and of memory. Routed experts are NVFP4 in ModelOpt's form, the rest is
-BF16, as in NVIDIA's releases. Weights are scaled so that activations stay finite
-through all layers. The same options and seed give the same bytes for any shard size.
+BF16, as in NVIDIA's releases; --weights has other forms. Weights are scaled so that
+activations stay finite through all layers. The same options and seed give the same
+bytes for any shard size.
 
 The config is a built-in one, a config.json or a folder that has one; options
 change it, in the order --scale, --layers and the other sizes, --set. The folder
@@ -71,7 +72,7 @@ appears under its name when it is complete.`,
 	f.StringArrayVar(&o.Set, "set", nil, "key=value for any field of config.json; may be repeated")
 	f.Uint64Var(&o.Seed, "seed", 0, "of the random weights")
 	f.StringVar(&o.ShardSize, "shard-size", "5GB", "largest weight file: 500MB, 5GB, 2GiB")
-	f.StringVar(&o.Weights, "weights", "nvfp4", "format of the routed experts: nvfp4 or bf16")
+	f.StringVar(&o.Weights, "weights", "nvfp4", "nvfp4: the routed experts; fp8: the layers' Linears, as GLM-5-FP8 has\nthem; bf16: all")
 	f.BoolVar(&o.MTP, "mtp", true, "write the prediction layer, if the config has one")
 	f.StringVar(&o.Tokenizer, "tokenizer", "", "folder to copy tokenizer, chat template and generation settings from")
 	return c
@@ -89,13 +90,13 @@ func runModelSynth(ctx context.Context, stdout io.Writer, o synthOptions) error 
 	if err != nil {
 		return withCode(exitInput, fmt.Errorf("--shard-size: %w", err))
 	}
-	if err := oneOf("weights", o.Weights, "nvfp4", "bf16"); err != nil {
+	if err := oneOf("weights", o.Weights, "nvfp4", "fp8", "bf16"); err != nil {
 		return err
 	}
 	if o.Out == "" {
 		return withCode(exitInput, errors.New("--out is missing: give the folder to write"))
 	}
-	s := newSynth(&c, o.Seed, o.Weights == "nvfp4")
+	s := newSynth(&c, o.Seed, o.Weights)
 	w, err := checkpoint.NewWriter(o.Out, s.entries, shardSize)
 	if err != nil {
 		return withCode(exitInput, fmt.Errorf("writing a checkpoint: %w", err))
@@ -115,7 +116,12 @@ func runModelSynth(ctx context.Context, stdout io.Writer, o synthOptions) error 
 		return unwritten(o.Out, err)
 	}
 	quantized := func(t *glm5.Tensor) bool { return s.quantizes(t) }
-	if err := writeConfigs(w, m, ignored(&c, quantized), o.Weights == "nvfp4", true); err != nil {
+	if o.Weights == "fp8" {
+		err = writeFP8Config(w, m, ignored(&c, quantized))
+	} else {
+		err = writeConfigs(w, m, ignored(&c, quantized), o.Weights == "nvfp4", true)
+	}
+	if err != nil {
 		return err
 	}
 	if err := w.Commit(); err != nil {

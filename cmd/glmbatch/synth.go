@@ -24,7 +24,7 @@ import (
 type synth struct {
 	c       *glm5.Config
 	seed    uint64
-	fp4     bool // routed experts are NVFP4
+	weights string // nvfp4: of routed experts; fp8: of the layers' Linears; bf16
 	tensors []glm5.Tensor
 	entries []checkpoint.Entry
 	params  int64
@@ -45,8 +45,8 @@ const (
 // synthInput is the input scale for activations up to 6, as normed ones are.
 const synthInput = 6.0 / (nvfp4.MaxE2M1 * nvfp4.MaxE4M3)
 
-func newSynth(c *glm5.Config, seed uint64, fp4 bool) *synth {
-	s := &synth{c: c, seed: seed, fp4: fp4}
+func newSynth(c *glm5.Config, seed uint64, weights string) *synth {
+	s := &synth{c: c, seed: seed, weights: weights}
 	for i := range s.normal {
 		p := (float64(i) + .5) / normals
 		s.normal[i] = float32(math.Sqrt2 * math.Erfinv(2*p-1))
@@ -65,14 +65,20 @@ func newSynth(c *glm5.Config, seed uint64, fp4 bool) *synth {
 	return s
 }
 
-func (s *synth) quantizes(t *glm5.Tensor) bool { return s.fp4 && quantizedByDefault(t) }
+// quantizes reports whether a weight is stored as NVFP4 or FP8.
+func (s *synth) quantizes(t *glm5.Tensor) bool {
+	return s.weights == "nvfp4" && quantizedByDefault(t) || s.weights == "fp8" && fp8ByDefault(t)
+}
 
 // quantizedByDefault is what NVIDIA's releases store as NVFP4.
 func quantizedByDefault(t *glm5.Tensor) bool { return t.Part == glm5.Routed && !t.MTP }
 
 // stored lists the entries that a weight becomes.
 func (s *synth) stored(t *glm5.Tensor) []checkpoint.Entry {
-	if s.quantizes(t) {
+	switch {
+	case s.quantizes(t) && s.weights == "fp8":
+		return fp8Entries(t)
+	case s.quantizes(t):
 		return fp4Entries(t.Module(), t.Rows, t.Cols, true)
 	}
 	e := checkpoint.Entry{Name: t.Name, DType: checkpoint.BF16, Shape: []int{t.Rows}}
@@ -138,7 +144,10 @@ func eachIndex(ctx context.Context, n int, do func(ctx context.Context, i int, b
 
 func (s *synth) tensor(ctx context.Context, w *checkpoint.Writer, t *glm5.Tensor, buf []byte) error {
 	rng := s.random(t.Name)
-	if s.quantizes(t) {
+	switch {
+	case s.quantizes(t) && s.weights == "fp8":
+		return s.fp8(ctx, w, t, rng, buf)
+	case s.quantizes(t):
 		return s.expert(ctx, w, t, rng, buf)
 	}
 	if isRouterBias(t.Name) {

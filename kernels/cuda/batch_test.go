@@ -60,6 +60,8 @@ func TestBatchBits(t *testing.T) {
 		{"gemm_fp8", kernels.Dims{N: 2784, K: 6144}},
 		{"gemm_fp8", kernels.Dims{N: 6464, K: 2048}},  // of few rows for src/broad.cu
 		{"gemm_bf16", kernels.Dims{N: 7000, K: 1000}}, // likewise, nothing whole
+		{"gemm_fp8b", kernels.Dims{N: 2784, K: 6144}},
+		{"gemm_fp8b", kernels.Dims{N: 6144, K: 256}},
 		{"gemm_fp4", kernels.Dims{N: 512, K: 6144}},
 		{"q_absorb_bf16", kernels.Dims{Heads: 8, N: 512, K: 192, Rope: 64}},
 		{"v_up_bf16", kernels.Dims{Heads: 8, N: 256, K: 512}},
@@ -69,6 +71,8 @@ func TestBatchBits(t *testing.T) {
 		{"moe_down_fp4", kernels.Dims{N: 192, K: 256, Groups: 256, TopK: 8}}, // up to 95 rows for experts_down_fp4_all
 		{"moe_up_bf16", kernels.Dims{N: 256, K: 6144, Groups: 16, TopK: 8}},
 		{"moe_down_bf16", kernels.Dims{N: 6144, K: 256, Groups: 16, TopK: 8}},
+		{"moe_up_fp8b", kernels.Dims{N: 256, K: 6144, Groups: 16, TopK: 8}},
+		{"moe_down_fp8b", kernels.Dims{N: 6144, K: 256, Groups: 16, TopK: 8}},
 		{"mla_attend_fp8", kernels.Dims{Heads: 8, K: 512, Rope: 64, TopK: 2048}},
 		{"mla_attend_fp8", kernels.Dims{Heads: 8, K: 512, Rope: 64, Ctx: 530 * 2700}}, // more positions than 16 leaves have
 		{"mla_attend_bf16", kernels.Dims{Heads: 8, K: 512, Rope: 64, TopK: 2048}},

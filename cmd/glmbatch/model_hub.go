@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"glmbatch/engine/checkpoint"
 )
 
 // hubName is how Hugging Face's hub names a model.
@@ -25,6 +27,19 @@ func hubFolder(name string) (string, error) {
 		return "", fmt.Errorf("opening checkpoint: there is no folder %s, and no model of that name in Hugging Face's cache (%s): download it first ('hf download %s'), or give a folder: %w", name, cache, name, fs.ErrNotExist)
 	}
 	return dir, nil
+}
+
+// textFolder returns where the tokenizer of a model is: a folder, demo, or a name as
+// hubFolder has it.
+func textFolder(model string) (string, error) {
+	if isDemo(model) {
+		return model, nil
+	}
+	dir, err := hubFolder(model)
+	if err != nil {
+		return "", err
+	}
+	return checkpoint.Snapshot(dir)
 }
 
 // hubCache is where Hugging Face's client keeps models.

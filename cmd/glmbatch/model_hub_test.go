@@ -43,6 +43,13 @@ func TestHubCache(t *testing.T) {
 			if err := m.close(); err != nil {
 				t.Error(err)
 			}
+			lines := filepath.Join(t.TempDir(), "lines")
+			if err := os.WriteFile(lines, []byte(`{"text": "3 + 4"}`), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			if text, _ := command(t, exitOK, "model", "tokenize", name, lines); !strings.Contains(text, `"decoded":"3 + 4"`) {
+				t.Errorf("%s: %s", name, text)
+			}
 		}
 	}
 	if err := os.RemoveAll(at); err != nil {
@@ -53,6 +60,11 @@ func TestHubCache(t *testing.T) {
 		"owner/Tiny-1.0": "no snapshot is there: download it first",
 		"../owner/x":     "no such file",
 	} {
+		if name != "../owner/x" {
+			if code, _, stderr := glmbatch("model", "tokenize", name); code != exitInput || !strings.Contains(stderr, want) {
+				t.Errorf("tokenize %s: %d, %s", name, code, stderr)
+			}
+		}
 		if _, err := openCheckpoint(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

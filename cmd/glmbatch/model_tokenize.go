@@ -25,11 +25,12 @@ type tokenizeOptions struct {
 func newModelTokenizeCommand() *cobra.Command {
 	var o tokenizeOptions
 	c := &cobra.Command{
-		Use:   "tokenize DIR [FILE]",
+		Use:   "tokenize MODEL [FILE]",
 		Short: "Turn lines of JSON into token ids and back",
 		Long: `tokenize reads lines {"text": "…"} from FILE, or from standard input, and writes
-for each a line {"ids": […], "decoded": "…"}: the ids of the text by the
-tokenizer.json in DIR, and the text of those ids.
+for each a line {"ids": […], "decoded": "…"}: the ids of the text by MODEL's
+tokenizer.json, and the text of those ids. MODEL is a folder, demo, or a name on
+the hub whose files are in Hugging Face's local cache.
 
 With --chat, lines are {"messages": […]}, with "tools", "enable_thinking" and
 other arguments of the chat template if wanted; "text" in the output is what the
@@ -73,7 +74,11 @@ type tokenizeLine struct {
 }
 
 func runModelTokenize(ctx context.Context, w io.Writer, in io.Reader, name, dir string, o tokenizeOptions) error {
-	files, err := readTextFiles(dir)
+	var files map[string][]byte
+	at, err := textFolder(dir)
+	if err == nil {
+		files, err = readTextFiles(at)
+	}
 	if err == nil && files["tokenizer.json"] == nil {
 		err = fmt.Errorf("%s has no tokenizer.json", dir)
 	}

@@ -57,7 +57,7 @@ func Open(dir string, accept ...Accept) (*Checkpoint, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, notFolder(dir, err)
 	}
-	at, err := snapshot(dir)
+	at, err := Snapshot(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -134,9 +134,9 @@ func notFolder(path string, err error) error {
 	return fmt.Errorf("opening checkpoint: %s is a file; give the folder that has %s", path, ConfigFile)
 }
 
-// snapshot returns the folder of a model in Hugging Face's cache, whose folders are
+// Snapshot returns the folder of a model in Hugging Face's cache, whose folders are
 // named models--OWNER--NAME, and dir for any other.
-func snapshot(dir string) (string, error) {
+func Snapshot(dir string) (string, error) {
 	base := filepath.Join(dir, "snapshots")
 	if !strings.HasPrefix(filepath.Base(dir), "models--") {
 		return dir, nil

@@ -211,6 +211,14 @@ def variants(folder, scratch):
     qwen35 = splits(r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+")
     for name, change in (("deepseek", deepseek), ("o200k", o200k), ("words", words), ("qwen35", qwen35)):
         yield write(name, change)
+    for behavior in ("Isolated", "Removed", "Contiguous", "MergedWithPrevious", "MergedWithNext"):
+        for invert in (False, True):
+            yield write(f"{behavior}-{invert}", splits({"type": "Split", "pattern": {"Regex": r"\s|[ae.]|\p{N}"}, "behavior": behavior, "invert": invert}))
+        yield write(f"Punctuation-{behavior}", splits({"type": "Punctuation", "behavior": behavior}))
+    for scheme in ("always", "first", "never"):
+        for cut in (False, True):
+            yield write(f"Metaspace-{scheme}-{cut}", splits({"type": "Metaspace", "replacement": "▁", "prepend_scheme": scheme, "split": cut}))
+    yield write("known-MergedWithNext", splits({"type": "Split", "pattern": {"Regex": r"\p{N}"}, "behavior": "MergedWithNext", "invert": False}, {"type": "Digits", "individual_digits": False}))
     for change in (gpt2, both, whole, flags):
         yield write(change.__name__, change)
 

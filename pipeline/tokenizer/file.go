@@ -56,6 +56,9 @@ type part struct {
 	Behavior         string            `json:"behavior"`
 	Invert           bool              `json:"invert"`
 	IndividualDigits bool              `json:"individual_digits"`
+	Replacement      string            `json:"replacement"`
+	PrependScheme    string            `json:"prepend_scheme"`
+	Split            *bool             `json:"split"`
 	Pattern          struct {
 		Regex  *string
 		String *string
@@ -299,7 +302,7 @@ func (t *loader) loadPreTokenizer(f *file) error {
 	return nil
 }
 
-// stage is a Split, or Digits, which is one.
+// stage is a Split, or Digits or Punctuation, which are such, or Metaspace.
 func (p *part) stage(known map[string]func(string) int) (st stage, err error) {
 	switch {
 	case p.Type == "Digits":
@@ -309,25 +312,31 @@ func (p *part) stage(known map[string]func(string) int) (st stage, err error) {
 			source = `\p{N}`
 		}
 		p.Pattern.Regex = &source
+	case p.Type == "Punctuation":
+		if p.Behavior == "" {
+			p.Behavior = "Isolated"
+		}
+		st.pattern = &pattern{is: punctuation}
+		st.pattern.join, err = behaviorOf(p.Behavior)
+		return st, err
+	case p.Type == "Metaspace":
+		st.meta, err = newMetaspace(p)
+		return st, err
 	case p.Type != "Split":
-		return st, fmt.Errorf("type %q is not supported here; Split, Digits and a last ByteLevel are", p.Type)
+		return st, fmt.Errorf("type %q is not supported here; Split, Digits, Punctuation, Metaspace and a last ByteLevel are", p.Type)
 	case p.Pattern.String != nil:
 		source := regexp2.Escape(*p.Pattern.String)
 		p.Pattern.Regex = &source
 	case p.Pattern.Regex == nil:
 		return st, errors.New("a Split without a pattern")
 	}
-	next, ok := known[*p.Pattern.Regex]
-	if !ok {
-		st.pattern, err = newPattern(*p.Pattern.Regex, p.Behavior, p.Invert)
-		return st, err
-	}
-	// These patterns leave no text unmatched, so removing what does not match is
+	// The known patterns leave no text unmatched, so removing what does not match is
 	// the same as isolating what does.
-	if !(p.Behavior == "Isolated" && !p.Invert || p.Behavior == "Removed" && p.Invert) {
-		return st, fmt.Errorf("a Split of behavior %q with invert %v is not supported", p.Behavior, p.Invert)
+	if next, ok := known[*p.Pattern.Regex]; ok && (p.Behavior == "Isolated" || p.Behavior == "Removed" && p.Invert) {
+		return stage{next: next}, nil
 	}
-	return stage{next: next}, nil
+	st.pattern, err = newPattern(*p.Pattern.Regex, p.Behavior, p.Invert)
+	return st, err
 }
 
 func loadDecoder(data json.RawMessage, depth int) error {

@@ -7,6 +7,7 @@ import "unicode/utf8"
 type stage struct {
 	next    func(s string) int // length of the first piece of s, which is not empty
 	pattern *pattern           // instead of next, where no scanner does what it does
+	meta    *metaspace         // instead of both
 	prefix  bool               // put a space before s unless it starts with one
 }
 

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 	"unicode"
@@ -13,11 +14,16 @@ import (
 
 // Patterns that no scanner knows run in a backtracking engine. Its time is bounded
 // twice: a pattern with a repetition in a repetition, which may take exponential
-// time, is refused, and a text that takes longer than patternTime has no tokens.
+// time, is refused, and a text that takes longer than patternTime, and patternByte for
+// each of its bytes, has no tokens. Both are times of a processor, not of a clock on the
+// wall: a machine that is busy, or was suspended, refuses no text that it would take else.
 const (
 	maxPatternBytes = 1 << 14
 	patternTime     = 20 * time.Second
+	patternByte     = 100 * time.Microsecond
 )
+
+var started = time.Now()
 
 // ErrPattern is returned for a text that a pre-tokenizer's pattern does not get
 // through in time.
@@ -25,21 +31,20 @@ var ErrPattern = errors.New("the tokenizer's pattern takes too long for this tex
 
 // pattern is a Split of a pre-tokenizer.
 type pattern struct {
-	re      *regexp2.Regexp
-	removed bool // what matches is no piece
-	kept    bool // only what matches is one
+	re     *regexp2.Regexp
+	source string
+	is     func(c rune) bool // instead of both
+	join   behavior
+	invert bool // what does not match counts as what does
 }
 
-// newPattern makes the Split of one behavior: Isolated, or Removed.
-func newPattern(source, behavior string, invert bool) (*pattern, error) {
-	p := &pattern{}
-	switch behavior {
-	case "Isolated": // inverted or not, matches and what lies between are pieces
-	case "Removed":
-		p.removed, p.kept = !invert, invert
-	default:
-		return nil, fmt.Errorf("a Split of behavior %q is not supported; Isolated and Removed are", behavior)
+// newPattern makes the Split of one behavior.
+func newPattern(source, name string, invert bool) (*pattern, error) {
+	join, err := behaviorOf(name)
+	if err != nil {
+		return nil, err
 	}
+	p := &pattern{source: source, join: join, invert: invert}
 	if len(source) > maxPatternBytes {
 		return nil, fmt.Errorf("a pattern of %d bytes, more than %d", len(source), maxPatternBytes)
 	}
@@ -49,11 +54,9 @@ func newPattern(source, behavior string, invert bool) (*pattern, error) {
 	if c := foreign(source); c != "" {
 		return nil, fmt.Errorf("the pattern %.200s: %s is not supported", source, c)
 	}
-	var err error
-	if p.re, err = regexp2.Compile(source); err != nil {
-		return nil, fmt.Errorf("the pattern %.200s: %w", source, err)
+	if p.re, err = compiled(source, patternTime); err != nil {
+		return nil, err
 	}
-	p.re.MatchTimeout = patternTime
 	return p, nil
 }
 
@@ -192,31 +195,91 @@ func (p *pattern) cut(s string, emit func(piece string)) error {
 	runes := make([]rune, 0, len(s))
 	for rest := s; rest != ""; {
 		c, n := utf8.DecodeRuneInString(rest) // a byte that is not UTF-8 counts as U+FFFD
-		runes, rest = append(runes, asKnown(c)), rest[n:]
+		if p.is == nil {
+			c = asKnown(c)
+		}
+		runes, rest = append(runes, c), rest[n:]
+	}
+	parts, err := p.match(runes)
+	if err != nil {
+		return err
 	}
 	at := 0 // in runes
-	piece := func(to int, matched bool) {
+	for _, part := range p.join(parts) {
 		n := 0
-		for range to - at {
+		for ; at < part.to; at++ {
 			_, size := utf8.DecodeRuneInString(s[n:])
 			n += size
 		}
-		if n > 0 && !(matched && p.removed || !matched && p.kept) {
+		if !part.match {
 			emit(s[:n])
 		}
-		s, at = s[n:], to
+		s = s[n:]
 	}
-	err := p.re.FindRunesMatches(runes, -1, func(v regexp2.MatchView) bool {
-		from, n, _ := v.GroupRange(0)
-		if n > 0 {
-			piece(from, false)
-			piece(from+n, true)
-		}
-		return true
-	})
-	if err != nil {
-		return ErrPattern
-	}
-	piece(len(runes), false)
 	return nil
+}
+
+// match cuts runes into what matches and what does not, none of them empty.
+func (p *pattern) match(runes []rune) ([]split, error) {
+	if p.is != nil {
+		parts := make([]split, len(runes))
+		for i, c := range runes {
+			parts[i] = split{i + 1, p.is(c)}
+		}
+		return joined(parts), nil
+	}
+	var parts []split
+	err := patiently(patternTime+time.Duration(len(runes))*patternByte, threadTime, func(clock time.Duration) (err error) {
+		re := p.re
+		if clock > re.MatchTimeout {
+			if re, err = compiled(p.source, clock); err != nil {
+				return err
+			}
+		}
+		parts = parts[:0]
+		add := func(to int, match bool) {
+			if n := len(parts); n == 0 && to > 0 || n > 0 && to > parts[n-1].to {
+				parts = append(parts, split{to, match != p.invert})
+			}
+		}
+		err = re.FindRunesMatches(runes, -1, func(v regexp2.MatchView) bool {
+			if from, n, _ := v.GroupRange(0); n > 0 {
+				add(from, false)
+				add(from+n, true)
+			}
+			return true
+		})
+		add(len(runes), false)
+		return err
+	})
+	return parts, err
+}
+
+// maxClock bounds what a search may take by the clock on the wall.
+const maxClock = time.Hour
+
+// patiently calls search, which ends with an error when the clock on the wall says so,
+// until it ends without or has had its limit of a processor.
+func patiently(limit time.Duration, spent func() time.Duration, search func(clock time.Duration) error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for clock := patternTime; clock < maxClock; clock *= 2 {
+		start := spent()
+		if err := search(clock); err == nil {
+			return nil
+		}
+		if spent()-start >= limit {
+			break
+		}
+	}
+	return ErrPattern
+}
+
+func compiled(source string, limit time.Duration) (*regexp2.Regexp, error) {
+	re, err := regexp2.Compile(source)
+	if err != nil {
+		return nil, fmt.Errorf("the pattern %.200s: %w", source, err)
+	}
+	re.MatchTimeout = limit
+	return re, nil
 }

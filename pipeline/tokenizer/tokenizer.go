@@ -29,13 +29,14 @@ func (t *Tokenizer) Encode(dst []int32, text string) []int32 {
 // own ids, as in the library. The only error is ErrPattern.
 func (t *Tokenizer) TryEncode(dst []int32, text string) ([]int32, error) {
 	e := t.states.Get().(*encoder)
-	e.ids = dst
+	e.ids, e.first = dst, true
 	for at := (cursor{}); ; {
 		before, id := t.literal.next(text, &at)
 		e.normalized(before)
 		if id < 0 {
 			break
 		}
+		e.first = false
 		e.ids = append(e.ids, id)
 	}
 	return e.done()
@@ -50,7 +51,7 @@ func (t *Tokenizer) EncodePlain(dst []int32, text string) ([]int32, error) {
 		return dst, nil
 	}
 	e := t.states.Get().(*encoder)
-	e.ids = dst
+	e.ids, e.first = dst, true
 	e.split(text, 0)
 	return e.done()
 }
@@ -83,6 +84,7 @@ type encoder struct {
 	t     *Tokenizer
 	ids   []int32
 	err   error
+	first bool // nothing of the text was encoded yet
 	cache cache
 	m     merger
 }
@@ -100,6 +102,7 @@ func (e *encoder) normalized(text string) {
 		if id < 0 {
 			return
 		}
+		e.first = false
 		e.ids = append(e.ids, id)
 	}
 }
@@ -107,12 +110,17 @@ func (e *encoder) normalized(text string) {
 // split passes s, which is not empty, through the pre-tokenizer from stage i on.
 func (e *encoder) split(s string, i int) {
 	if i == len(e.t.stages) {
+		e.first = false
 		e.word(s)
 		return
 	}
 	st := &e.t.stages[i]
 	if st.prefix && s[0] != ' ' {
 		s = " " + s
+	}
+	if st.meta != nil {
+		st.meta.cut(s, e.first, func(piece string) { e.split(piece, i+1) })
+		return
 	}
 	if st.pattern != nil {
 		if err := st.pattern.cut(s, func(piece string) { e.split(piece, i+1) }); err != nil {

@@ -3,12 +3,14 @@ package tokenizer
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/text/unicode/norm"
 	"pgregory.net/rapid"
@@ -237,17 +239,16 @@ func TestLoadRefuses(t *testing.T) {
 		}},
 		{"the last part must be ByteLevel", func(f map[string]any) { f["pre_tokenizer"] = nil }},
 		{"the last part must be ByteLevel", func(f map[string]any) { f["pre_tokenizer"] = map[string]any{"type": "Metaspace"} }},
-		{`type "Punctuation" is not supported`, func(f map[string]any) { pre(f, 0)["type"] = "Punctuation" }},
+		{`type "BertPreTokenizer" is not supported`, func(f map[string]any) { pre(f, 0)["type"] = "BertPreTokenizer" }},
+		{`prepend_scheme "last" is not`, func(f map[string]any) { pre(f, 0)["type"], pre(f, 0)["prepend_scheme"] = "Metaspace", "last" }},
+		{`the replacement "ab" is not`, func(f map[string]any) { pre(f, 0)["type"], pre(f, 0)["replacement"] = "Metaspace", "ab" }},
 		{`the pattern (a+`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `(a+`} }},
 		{`the pattern [`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `[`} }},
 		{`\w is not supported`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `\w+`} }},
 		{`repeats what repeats`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `(a+)+b`} }},
 		{`a pattern of`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": strings.Repeat("a", 1<<15)} }},
-		{`a Split of behavior "MergedWithNext"`, func(f map[string]any) {
-			pre(f, 0)["pattern"], pre(f, 0)["behavior"] = map[string]any{"Regex": `a`}, "MergedWithNext"
-		}},
+		{`a Split of behavior "Merged"`, func(f map[string]any) { pre(f, 0)["behavior"] = "Merged" }},
 		{"a Split without a pattern", func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{} }},
-		{`behavior "Removed" with invert false`, func(f map[string]any) { pre(f, 0)["behavior"] = "Removed" }},
 		{`decoder: type ""`, func(f map[string]any) { f["decoder"] = nil }},
 		{`decoder: type "WordPiece"`, func(f map[string]any) { f["decoder"] = map[string]any{"type": "WordPiece"} }},
 		{"has no content", func(f map[string]any) { f["added_tokens"] = []any{map[string]any{"id": 5}} }},
@@ -475,6 +476,12 @@ func TestPatterns(t *testing.T) {
 		{`\p{N}`, "Isolated", false, "a |1|2| b\xff|3"},
 		{`\p{N}+`, "Removed", false, "a | b\xff"},
 		{`\p{N}+`, "Removed", true, "12|3"},
+		{`\p{N}`, "Contiguous", false, "a |12| b\xff|3"},
+		{`\p{N}`, "MergedWithPrevious", false, "a 1|2| b\xff3"},
+		{`\p{N}`, "MergedWithPrevious", true, "a |1|2 b\xff|3"},
+		{`\p{N}`, "MergedWithNext", false, "a |1|2 b\xff|3"},
+		{`\p{N}`, "MergedWithNext", true, "a 1|2| b\xff3"},
+		{`x`, "MergedWithNext", false, "a 12 b\xff3"},
 		{`x`, "Isolated", false, "a 12 b\xff3"},
 		{`x?`, "Isolated", false, "a 12 b\xff3"},
 	} {
@@ -555,4 +562,62 @@ func FuzzEncode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A search that the clock on the wall ends begins again until it had its time of a
+// processor: only then is the text refused.
+func TestPatternTime(t *testing.T) {
+	for _, c := range []struct {
+		uses, of time.Duration // of a processor, of each second of the clock; the search is over after so much of it
+		tries    int
+		ok       bool
+	}{
+		{time.Second, time.Second, 1, true},
+		{time.Second, time.Hour, 2, false}, // 20 s, then 40 s of at most 25
+		{time.Millisecond, 10 * time.Millisecond, 1, true},
+		{time.Millisecond, 100 * time.Millisecond, 4, true}, // a busy machine: 20, 40, 80 and 160 s
+		{0, time.Hour, 8, false},                            // it gets nothing at all
+	} {
+		tries, now := 0, time.Duration(0)
+		err := patiently(25*time.Second, func() time.Duration { return now }, func(clock time.Duration) error {
+			tries++
+			had := time.Duration(clock.Seconds() * float64(c.uses))
+			now += had
+			if had >= c.of {
+				return nil
+			}
+			return errors.New("the clock says so")
+		})
+		if tries != c.tries || (err == nil) != c.ok || err != nil && !errors.Is(err, ErrPattern) {
+			t.Errorf("%v a second of %v: %d tries, %v", c.uses, c.of, tries, err)
+		}
+	}
+}
+
+// Metaspace marks spaces and cuts before the marks.
+func TestMetaspace(t *testing.T) {
+	for _, c := range []struct {
+		part  string
+		first bool
+		want  string
+	}{
+		{`{}`, true, "▁a|▁|▁b"}, {`{}`, false, "▁a|▁|▁b"},
+		{`{"prepend_scheme": "first"}`, true, "▁a|▁|▁b"}, {`{"prepend_scheme": "first"}`, false, "a|▁|▁b"},
+		{`{"prepend_scheme": "never"}`, true, "a|▁|▁b"}, {`{"add_prefix_space": false}`, true, "a|▁|▁b"},
+		{`{"split": false, "replacement": "_"}`, true, "_a__b"},
+	} {
+		var p part
+		if err := json.Unmarshal([]byte(c.part), &p); err != nil {
+			t.Fatal(err)
+		}
+		m, err := newMetaspace(&p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		m.cut("a  b", c.first, func(s string) { got = append(got, s) })
+		if strings.Join(got, "|") != c.want {
+			t.Errorf("%s: %q, want %q", c.part, got, c.want)
+		}
+	}
 }

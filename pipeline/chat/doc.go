@@ -18,7 +18,8 @@
 //   - A name that is null is none.
 //   - Other keys that are null are dropped, in messages, parts of a content and
 //     tool calls: columnar files give every message every key. In a column of
-//     structs so are those inside of arguments and tools ([Input.Sparse]).
+//     structs so are those inside of arguments and tools ([Input.Sparse]), but for an
+//     argument that the schema of the function that is called lets be null.
 //   - Reasoning may be called reasoning_content, thinking or reasoning; a template
 //     finds it as reasoning_content and as thinking.
 //   - tools and documents are None where there are none. Messages, tools and tool

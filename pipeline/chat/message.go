@@ -18,7 +18,11 @@ func (in *Input) messages() (*jinja.List, error) {
 		return nil, fmt.Errorf("messages: %w", err)
 	}
 	if in.Sparse {
-		dropNulls(list)
+		tools, err := in.tools()
+		if err != nil {
+			return nil, err
+		}
+		sparse(list, nullable(tools))
 	}
 	for i, v := range list.Items {
 		m, ok := v.(*jinja.Dict)
@@ -72,7 +76,7 @@ func (in *Input) tools() (any, error) {
 		}
 	}
 	if in.SparseTools {
-		dropNulls(list)
+		dropNulls(list, nil)
 	}
 	for i, v := range list.Items {
 		if _, ok := v.(*jinja.Dict); !ok {
@@ -138,9 +142,12 @@ func aliasReasoning(m *jinja.Dict, reasoning any) *jinja.Dict {
 
 func isText(v any) bool { _, ok := v.(string); return ok }
 
-func get[T any](d *jinja.Dict, key string) (T, bool) {
+func get[T any](d *jinja.Dict, key string) (t T, ok bool) {
+	if d == nil {
+		return t, false
+	}
 	v, _ := d.Get(key)
-	t, ok := v.(T)
+	t, ok = v.(T)
 	return t, ok
 }
 
@@ -210,19 +217,3 @@ func cleanCall(call *jinja.Dict) error {
 
 // dropNullKeys removes the keys of d that are null.
 func dropNullKeys(d *jinja.Dict) { d.Keep(func(_ string, v any) bool { return v != nil }) }
-
-// dropNulls removes the keys that are null at any depth.
-func dropNulls(v any) {
-	switch v := v.(type) {
-	case *jinja.List:
-		for _, x := range v.Items {
-			dropNulls(x)
-		}
-	case *jinja.Dict:
-		for i := range v.Len() {
-			_, x := v.At(i)
-			dropNulls(x)
-		}
-		dropNullKeys(v)
-	}
-}

@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 
@@ -86,10 +87,13 @@ func (n *node) Encoding() encoding.Encoding {
 	if n.ours != nil && n.ours.Encoding() != nil {
 		return n.ours.Encoding()
 	}
-	if n.leaf {
-		return &parquet.Plain
+	switch {
+	case !n.leaf:
+		return nil
+	case n.typ.kind == pages.ByteArray:
+		return &parquet.RLEDictionary // the library's dictionaries of numbers have one place for 0 and -0
 	}
-	return nil
+	return &parquet.Plain
 }
 
 func (n *node) Compression() compress.Codec {
@@ -114,6 +118,9 @@ func (n *node) Type() parquet.Type {
 		parquet.ByteArrayType}[n.typ.kind]}
 }
 
+// endlessPage is a size of pages that none reaches.
+const endlessPage = math.MaxInt32
+
 // ownPages is a type whose pages end where [Part] says: the writer's own limit is
 // out of reach, and must not be taken for a page's size.
 type ownPages struct{ parquet.Type }
@@ -121,12 +128,31 @@ type ownPages struct{ parquet.Type }
 func (t ownPages) EstimateNumValues(int) int { return t.Type.EstimateNumValues(pageBytes) }
 
 func (t ownPages) NewDictionary(columnIndex, numValues int, data encoding.Values) parquet.Dictionary {
-	return ownPagesDictionary{t.Type.NewDictionary(columnIndex, numValues, data)}
+	return ownPagesDictionary{t.Type.NewDictionary(columnIndex, numValues, data), t}
 }
 
-type ownPagesDictionary struct{ parquet.Dictionary }
+type ownPagesDictionary struct {
+	parquet.Dictionary
+	plain ownPages
+}
 
-func (d ownPagesDictionary) Type() parquet.Type { return ownPages{d.Dictionary.Type()} }
+func (d ownPagesDictionary) Type() parquet.Type {
+	return positions{ownPages{d.Dictionary.Type()}, d.plain}
+}
+
+// positions is the type of a column of positions in a dictionary. The writer asks for a
+// buffer of the size of [endlessPage] when the dictionary is full: then it wants the values.
+type positions struct {
+	ownPages
+	plain ownPages
+}
+
+func (p positions) NewColumnBuffer(columnIndex, numValues int) parquet.ColumnBuffer {
+	if numValues > endlessPage/2 { // it leaves some room
+		return p.plain.NewColumnBuffer(columnIndex, 0)
+	}
+	return p.ownPages.NewColumnBuffer(columnIndex, numValues)
+}
 
 // Value is for rows that are Go values; ours never are.
 func (n *node) Value(base reflect.Value) reflect.Value { return base }

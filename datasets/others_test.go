@@ -1,6 +1,10 @@
 package datasets
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -109,6 +113,78 @@ func TestFieldIDs(t *testing.T) {
 	for i, want := range []thrift.Null[int32]{{}, thrift.New(int32(0)), thrift.New(int32(1)), {}, {}} {
 		if got := back.Schema[i].FieldID; got != want {
 			t.Errorf("%s has id %v, want %v", back.Schema[i].Name, got, want)
+		}
+	}
+}
+
+// TestDictionaries: texts that repeat are written as positions in a dictionary, and
+// more of them than a dictionary holds come back as they were, in every row group.
+func TestDictionaries(t *testing.T) {
+	type row struct {
+		Kind string   `parquet:"kind"`
+		Text *string  `parquet:"text"`
+		List []string `parquet:"list,list"`
+	}
+	rows := make([]row, 3000)
+	for i := range rows {
+		rows[i].Kind = fmt.Sprintf("kind %d", i%3)
+		if i%5 > 0 {
+			rows[i].Text = ptr(fmt.Sprintf("%d %s", i, strings.Repeat("x", 200)))
+			rows[i].List = []string{rows[i].Kind, *rows[i].Text, ""}
+		}
+	}
+	data := parquetOf(t, rows)
+	in, err := union(t, data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := rowsOf(t, in)
+	path := filepath.Join(t.TempDir(), "out.parquet")
+	o, err := NewOutput(in, Naming{}, Cut{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	part, err := o.Create(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range readAll(t, in.Reader(0, in.Rows)) {
+		if err := part.Write(r, Cut{}); err != nil {
+			t.Fatal(err)
+		}
+		if i == 2000 {
+			if err := part.push(); err != nil {
+				t.Fatal(err)
+			}
+			if err := part.endGroup(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := part.Close(); err != nil {
+		t.Fatal(err)
+	}
+	back, err := Open([]string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range rowsOf(t, back) {
+		if got := strings.Replace(row, `,"truncated_tokens":0`, "", 1); got != want[i] {
+			t.Fatalf("row %d comes back as %s, want %s", i, got, want[i])
+		}
+	}
+	out, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for g, group := range footerOf(t, out).RowGroups {
+		for i := range 3 {
+			if m := group.Columns[i].MetaData; m.DictionaryPageOffset == 0 {
+				t.Errorf("row group %d, column %d has no dictionary", g, i)
+			}
+		}
+		if size := group.Columns[0].MetaData.TotalUncompressedSize; size > 2000 {
+			t.Errorf("row group %d: three texts took %d bytes", g, size)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []parquet.WriterOption{o.schema, parquet.PageBufferSize(math.MaxInt32), createdBy, noPageBounds} // pages end where push says
+	options := []parquet.WriterOption{o.schema, parquet.PageBufferSize(endlessPage), createdBy, noPageBounds, parquet.DictionaryMaxBytes(dictionaryBytes)} // pages end where push says
 	if len(o.schema.Columns()) <= maxPageFiles {
 		options = append(options, parquet.ColumnPageBuffers(parquet.NewFileBufferPool(filepath.Dir(path), pageFiles(file))))
 	}
@@ -150,6 +150,10 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 	p.end.Go(p.work)
 	return p, nil
 }
+
+// dictionaryBytes of a column's texts may differ in a row group before the others are
+// written as they are.
+const dictionaryBytes = 256 << 10
 
 // Set adds to the file's metadata.
 func (p *Part) Set(key, value string) { p.set = append(p.set, [2]string{key, value}) }

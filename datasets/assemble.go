@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -23,6 +24,8 @@ type assembler struct {
 	base int     // leaf column of cols[0]
 	cols []cells // of this row
 	err  error   // the first
+
+	documents bool // texts that are marked as JSON stay lists and objects
 }
 
 // peek returns the first leaf column below n, whose value at hand tells of n.
@@ -220,6 +223,14 @@ func (a *assembler) scalar(n *node, v []byte) {
 	case pages.Half:
 		a.float(half(v), 32)
 		return
+	case pages.JSON:
+		if a.documents && utf8.Valid(v) {
+			b := bytes.NewBuffer(a.dst)
+			if json.Compact(b, v) == nil {
+				a.dst = b.Bytes()
+				return
+			}
+		}
 	}
 	switch t.kind {
 	case pages.Boolean:

@@ -117,7 +117,17 @@ func (f Field) Text(r Record) (s []byte, ok bool, err error) {
 // null are left out. ok is false for null, which appends nothing. Its error is
 // ErrUTF8, or says what is damaged.
 func (f Field) JSON(dst []byte, r Record) (json []byte, ok bool, err error) {
-	a := assembler{dst: dst, base: f.node.first}
+	return f.assemble(assembler{dst: dst}, r)
+}
+
+// document is the value as JSON, with what is marked as JSON not as text.
+func (f Field) document(dst []byte, r Record) (json []byte, ok bool, err error) {
+	return f.assemble(assembler{dst: dst, documents: true}, r)
+}
+
+func (f Field) assemble(a assembler, r Record) (json []byte, ok bool, err error) {
+	dst := a.dst
+	a.base = f.node.first
 	for _, leaf := range f.node.leafNodes() {
 		a.cols = append(a.cols, r.cells(leaf))
 	}

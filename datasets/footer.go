@@ -147,6 +147,9 @@ func (t leafType) annotate(e *schemaElement) {
 	case pages.String:
 		e.LogicalType.Value = &format.StringType{}
 		converted(deprecated.UTF8)
+	case pages.JSON:
+		e.LogicalType.Value = &format.JsonType{}
+		converted(deprecated.Json)
 	case pages.Date:
 		e.LogicalType.Value = &format.DateType{}
 		converted(deprecated.Date)

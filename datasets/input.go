@@ -33,7 +33,7 @@ type Input struct {
 	hive  []*node           // of root's fields, those that come from the files' paths
 	meta  map[string]string // of the first file
 	arrow *arrowSchema      // of the table; nil: none is known
-	temp  string            // folder that Close removes; "": none
+	temp  *Temporary        // what a stream had; nil: files are the input
 }
 
 // Open reads the footers of the files and makes one schema of theirs, as DuckDB's

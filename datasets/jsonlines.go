@@ -24,8 +24,8 @@ const (
 // JSONLines writes the objects of r, one a line, as the rows of a Parquet file. It
 // reads r twice: a column's type is known when all its values are. Keys are columns in
 // the order in which they first come; a key that a line lacks is null. Numbers are
-// int64, or double where one has a fraction, lists and objects are JSON text. Text is
-// also what a column is whose values are of several types, or numbers that none of the
+// int64, or double where one has a fraction, lists and objects are texts that are marked
+// as JSON. Text is also what a column is whose values are of several types, or numbers that none of the
 // two types holds as they are: text as it is, all else as JSON. name is for messages.
 func JSONLines(r io.ReadSeeker, name, path string) error {
 	t := &jsonTable{index: map[string]int{}}
@@ -143,6 +143,8 @@ func (c *jsonColumn) leafType() leafType {
 		return leafType{kind: pages.Int64}
 	case jsonFloat, jsonFloat | jsonInt:
 		return leafType{kind: pages.Double}
+	case jsonNested:
+		return jsonType
 	}
 	return textType
 }
@@ -261,29 +263,16 @@ func (c *jsonColumn) value(v json.RawMessage) ([]byte, error) {
 	return bytes.Clone(v), nil
 }
 
-// WriteJSONLines writes all rows to w as objects, one a line. Keys whose value is null
-// are left out.
-func (in *Input) WriteJSONLines(w io.Writer) error {
-	out := bufio.NewWriter(w)
-	r := in.Reader(0, in.Rows)
-	defer r.Close()
-	row := Field{node: in.root}
-	var line []byte
-	for {
-		records, err := r.Read()
-		if err == io.EOF {
-			return out.Flush()
-		}
-		if err != nil {
-			return err
-		}
-		for _, rec := range records {
-			if line, _, err = row.JSON(line[:0], rec); err != nil {
-				return badFile(in.Paths(), fmt.Errorf("row %d: %w", rec.Index, err))
-			}
-			if _, err := out.Write(append(line, '\n')); err != nil {
-				return err
-			}
-		}
+// WriteJSONLines writes all rows to w; see [Printer].
+func (in *Input) WriteJSONLines(w io.Writer) error { return in.print(w, Lines) }
+
+func (in *Input) print(w io.Writer, format string) error {
+	p, err := newPrinter(in.root, w, format)
+	if err != nil {
+		return badFile(in.Paths(), err)
 	}
+	if err := p.input(in); err != nil {
+		return err
+	}
+	return p.Close()
 }

@@ -37,7 +37,7 @@ func TestJSONLines(t *testing.T) {
 		{"types", `{"a":1,"b":0.5,"c":true,"d":"x"}` + "\n" + `{"a":2,"b":3,"c":false,"d":"é"}`, "INT64 DOUBLE BOOLEAN STRING",
 			`{"a":1,"b":0.5,"c":true,"d":"x"} {"a":2,"b":3,"c":false,"d":"é"}`},
 		{"order and gaps", "\xef\xbb\xbf" + `{"b":1}` + "\r\n\n" + `{"z":null,"a":"x","b":null}` + "\n", "INT64 NULL STRING", `{"b":1} {"a":"x"}`},
-		{"nested", `{"m":[{"role":"user","content":"hi"}],"p":{"n": 2}}`, "STRING STRING",
+		{"nested", `{"m":[{"role":"user","content":"hi"}],"p":{"n": 2}}`, "JSON JSON",
 			`{"m":"[{\"role\":\"user\",\"content\":\"hi\"}]","p":"{\"n\": 2}"}`},
 		{"mixed", `{"a":1}` + "\n" + `{"a":"1"}` + "\n" + `{"a":[1]}` + "\n" + `{"a":true}`, "STRING", `{"a":"1"} {"a":"1"} {"a":"[1]"} {"a":"true"}`},
 		{"long", `{"a":9223372036854775807}`, "INT64", `{"a":9223372036854775807}`},

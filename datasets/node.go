@@ -36,6 +36,9 @@ type leafType struct {
 // textType is the type of texts.
 var textType = leafType{kind: pages.ByteArray, logical: pages.Logical{Class: pages.String}}
 
+// jsonType is the type of texts that are JSON documents.
+var jsonType = leafType{kind: pages.ByteArray, logical: pages.Logical{Class: pages.JSON}}
+
 func (t leafType) width() int {
 	l := pages.Leaf{Element: &pages.Element{Kind: t.kind, Length: t.length}}
 	return l.Width()

@@ -14,15 +14,16 @@ import (
 // [JSONLines]) or Arrow IPC, as its first bytes say. The rows are kept as a Parquet
 // file in a folder of its own until Close. name stands for the path of the file.
 func OpenStream(r io.Reader, name string) (in *Input, err error) {
-	dir, err := os.MkdirTemp("", "glmbatch-")
+	temp, err := NewTemporary()
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			os.RemoveAll(dir)
+			_ = temp.Remove()
 		}
 	}()
+	dir := temp.Dir
 	raw, err := os.Create(filepath.Join(dir, "stream"))
 	if err != nil {
 		return nil, err
@@ -44,7 +45,7 @@ func OpenStream(r io.Reader, name string) (in *Input, err error) {
 	if in, err = open([]source{{path: table, bare: true}}); err != nil {
 		return nil, err
 	}
-	in.temp = dir
+	in.temp = temp
 	f := &in.Files[0]
 	f.Path, f.local, f.ModTime = name, table, 0 // the same bytes are the same input, whenever they come
 	return in, nil
@@ -74,10 +75,10 @@ func convert(raw *os.File, name, path string) error {
 
 // Close removes what the input keeps on disk.
 func (in *Input) Close() error {
-	if in.temp == "" {
+	if in.temp == nil {
 		return nil
 	}
-	return os.RemoveAll(in.temp)
+	return in.temp.Remove()
 }
 
 // tableOf is the schema of files whose rows are all ours to give.

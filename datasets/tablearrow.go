@@ -11,55 +11,13 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/decimal128"
 	"github.com/apache/arrow/go/v17/arrow/decimal256"
 	"github.com/apache/arrow/go/v17/arrow/float16"
-	"github.com/apache/arrow/go/v17/arrow/ipc"
-	"github.com/apache/arrow/go/v17/arrow/memory"
 
 	"glmbatch/datasets/pages"
 )
 
 // WriteArrow writes all rows to w as an Arrow IPC stream. Types are those that the
 // files' own types have in Arrow.
-func (in *Input) WriteArrow(w io.Writer) error {
-	fields := make([]arrow.Field, len(in.root.fields))
-	for i := range fields {
-		f, err := arrowField(in.root.child(i))
-		if err != nil {
-			return badFile(in.Paths(), fmt.Errorf("column %q: %w", in.root.child(i).name, err))
-		}
-		fields[i] = f
-	}
-	schema := arrow.NewSchema(fields, nil)
-	mem := memory.NewGoAllocator()
-	out := ipc.NewWriter(w, ipc.WithSchema(schema), ipc.WithAllocator(mem))
-	b := array.NewRecordBuilder(mem, schema)
-	r := in.Reader(0, in.Rows)
-	defer r.Close()
-	for {
-		records, err := r.Read()
-		if err == io.EOF {
-			return out.Close()
-		}
-		if err != nil {
-			return err
-		}
-		err = guard(func() error {
-			for _, rec := range records {
-				for i := range fields {
-					if err := buildArrow(b.Field(i), in.root.child(i), rec); err != nil {
-						return fmt.Errorf("column %q: %w", fields[i].Name, err)
-					}
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return badFile(in.Paths(), err)
-		}
-		if err := out.Write(b.NewRecord()); err != nil {
-			return err
-		}
-	}
-}
+func (in *Input) WriteArrow(w io.Writer) error { return in.print(w, Arrow) }
 
 // arrowField is a column as Arrow has it.
 func arrowField(n *node) (arrow.Field, error) {

@@ -315,7 +315,8 @@ def compare_statistics(before, out):
 
 
 def compare_filters(source, out):
-    """The same rows pass a filter on every column, before and after, for readers that trust statistics."""
+    """The rows that pass a filter on every column are those with the value, for readers that trust statistics. (Some
+    files' own statistics are wrong, and lose rows.)"""
     before = read(source)
     for name in before.column_names:
         column = before[name]
@@ -327,7 +328,7 @@ def compare_filters(source, out):
             continue
         for value in values:
             try:
-                a = ds.dataset(source).to_table(columns=[name], filter=ds.field(name) == value).num_rows
+                a = pc.sum(pc.equal(column, value)).as_py() or 0
             except (pa.ArrowException, NotImplementedError):
                 continue
             b = ds.dataset(out).to_table(columns=[name], filter=ds.field(name) == value).num_rows

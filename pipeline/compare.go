@@ -28,6 +28,8 @@ type Comparison struct {
 	Reasons map[string]Compared `json:"by_finish_reason"` // "stop", or "stop, then length" where they differ
 	Groups  map[string]Compared `json:"by_group,omitempty"`
 	First   *Difference         `json:"first_difference"` // null: there is none
+
+	OtherInput string `json:"other_input,omitempty"` // in what the jobs' inputs differ, where that is known
 }
 
 // Compared counts rows that both have.
@@ -92,6 +94,23 @@ func Compare(a, b *datasets.Input, o CompareOptions) (*Comparison, error) {
 		}
 	}
 	return c, errors.Join(left.err, right.err)
+}
+
+// OtherInput says in what the inputs of the jobs of two folders differ; "": they do not,
+// or it is not known, as of folders that are no job's.
+func OtherInput(a, b string) string {
+	x, _ := readManifest(a) // what cannot be read says nothing
+	y, _ := readManifest(b)
+	if x == nil || y == nil {
+		return ""
+	}
+	if len(x.Input) != len(y.Input) {
+		return fmt.Sprintf("%d files and %d", len(x.Input), len(y.Input))
+	}
+	if f := otherFile(x.Input, y.Input); f != nil {
+		return fmt.Sprintf("%s has other rows in B", f.Path)
+	}
+	return ""
 }
 
 // comparer is the checker of A's rows; without a column of answers it only groups.

@@ -42,6 +42,15 @@ func TestCompare(t *testing.T) {
 	if c.Equal() || c.All.Rows != 2 || c.All.Equal != 1 || c.OnlyA != 3 || c.OnlyB != 0 || c.Groups != nil || c.First == nil || c.First.Row != 0 || c.First.A == c.First.B {
 		t.Errorf("%+v, %+v", c, c.First)
 	}
+	dirs := [2]string{t.TempDir(), t.TempDir()}
+	for i, dir := range dirs {
+		if err := newJob(t, linesOf(t, lines[i:]...), two, &stub{vocab: 2000, length: 4}, dir).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if same, other := OtherInput(dirs[0], dirs[0]), OtherInput(dirs[0], dirs[1]); same != "" || !strings.Contains(other, "other rows") {
+		t.Errorf("inputs: %q, %q", same, other)
+	}
 	if _, err := Compare(linesOf(t, lines...), a, CompareOptions{}); err == nil || !strings.Contains(err.Error(), "name the output of a job") {
 		t.Errorf("prompts: %v", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"time"
+
+	"glmbatch/datasets"
 )
 
 // Job is everything that a run needs.
@@ -15,8 +17,9 @@ type Job struct {
 	Engine   Engine
 	Recorder *Recorder // nil: steps are not recorded. Run closes it
 	Folder   *Folder
-	Counts   *Counts // updated while the job runs
-	Stop     Stop    // what happens when the context ends
+	Counts   *Counts           // updated while the job runs
+	Print    *datasets.Printer // prints all rows in their order, as they are written; nil: they are not printed
+	Stop     Stop              // what happens when the context ends
 }
 
 // ErrInterrupted: the context ended before the job did. What was finished is saved in
@@ -120,7 +123,7 @@ func (j *Job) run(ctx context.Context) error {
 func (j *Job) keeper(prep *preparer, clock *hostClock) *keeper {
 	p := j.Plan
 	s := &sink{o: &p.Options, schema: p.schema, text: j.Text, cols: p.cols, dir: filepath.Join(j.Folder.Dir, outputsDir),
-		runID: j.Folder.manifest.RunID, count: j.Counts, next: j.Folder.NextPart, at: j.Folder.NextRow}
+		runID: j.Folder.manifest.RunID, count: j.Counts, next: j.Folder.NextPart, at: j.Folder.NextRow, print: j.Print}
 	return &keeper{o: &p.Options, text: j.Text, prep: prep, in: p.in, to: p.To, sink: s, journal: j.Folder.saved.journal, saved: j.Folder.saved,
 		count: j.Counts, clock: clock, ring: make([]*row, p.Options.Window)}
 }

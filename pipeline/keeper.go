@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -359,6 +360,9 @@ func (k *keeper) writing(done <-chan finished, dead chan<- struct{}, tick func()
 	}()
 	ticker := time.NewTicker(syncEvery(k.o.SyncInterval))
 	defer ticker.Stop()
+	if err := k.sink.reprint(); err != nil {
+		return err
+	}
 	always := make(chan struct{})
 	close(always)
 	for open := true; open || k.whole.Load() && k.behind(); {
@@ -376,7 +380,7 @@ func (k *keeper) writing(done <-chan finished, dead chan<- struct{}, tick func()
 		case <-more:
 			err = k.catchUp(256)
 		case <-ticker.C:
-			if err = k.journal.Sync(); err == nil {
+			if err = errors.Join(k.journal.Sync(), k.sink.flush()); err == nil {
 				err = tick()
 			}
 		}

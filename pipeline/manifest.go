@@ -117,6 +117,17 @@ func runID(m *Manifest) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
+// otherFile is the first of as many files that has not the same bytes; nil: all have.
+func otherFile(files, old []datasets.File) *datasets.File {
+	for i := range files {
+		f, o := &files[i], &old[i]
+		if f.Size != o.Size || f.Rows != o.Rows || f.Footer != o.Footer || f.Content != o.Content {
+			return f
+		}
+	}
+	return nil
+}
+
 // differs says in what another job's manifest is not this one's; "": in nothing.
 func (m *Manifest) differs(old *Manifest) string {
 	for _, k := range slices.Sorted(maps.Keys(m.Settings)) {
@@ -127,11 +138,8 @@ func (m *Manifest) differs(old *Manifest) string {
 	if len(old.Input) != len(m.Input) {
 		return fmt.Sprintf("it had %d input files and has %d", len(old.Input), len(m.Input))
 	}
-	for i, f := range m.Input {
-		o := old.Input[i]
-		if f.Size != o.Size || f.Rows != o.Rows || f.Footer != o.Footer || f.Content != o.Content {
-			return fmt.Sprintf("input file %s has changed", f.Path)
-		}
+	if f := otherFile(m.Input, old.Input); f != nil {
+		return fmt.Sprintf("input file %s has changed", f.Path)
 	}
 	was, is := old.Model, m.Model // whatever their folders are called
 	switch {

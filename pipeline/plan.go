@@ -70,6 +70,11 @@ func (p *Plan) Check(t Text) error {
 	return nil
 }
 
+// Printer prints a job's rows as they are written; see [Job].
+func (p *Plan) Printer(w io.Writer, format string) (*datasets.Printer, error) {
+	return p.schema.Printer(w, format)
+}
+
 // Settings are all that decides the rows, for the manifest and for telling one
 // job from another.
 func (p *Plan) Settings() map[string]string {

@@ -30,10 +30,11 @@ type sink struct {
 	runID  string
 	count  *Counts
 
-	next int   // number of the next file
-	at   int64 // input row after the last written
-	open *datasets.Part
-	part tally // of the open file
+	next  int   // number of the next file
+	at    int64 // input row after the last written
+	open  *datasets.Part
+	print *datasets.Printer // nil: rows are only written
+	part  tally             // of the open file
 
 	rows []any // the structs of one output row, as schema has them
 	res  datasets.Result
@@ -94,8 +95,14 @@ func (s *sink) finish() error {
 	return p.Close()
 }
 
-// close finishes the open file. A job without rows has one file without rows.
+// close finishes the open file, and what is printed. A job without rows has one file
+// without rows.
 func (s *sink) close() error {
+	if s.print != nil {
+		if err := printed(s.print.Close()); err != nil {
+			return err
+		}
+	}
 	if s.open == nil && s.next == 0 {
 		if err := s.begin(); err != nil {
 			return err
@@ -110,6 +117,9 @@ func (s *sink) close() error {
 // closeEarly finishes the open file with the rows it has, for who wants to look: when
 // the job goes on, a whole file takes its place.
 func (s *sink) closeEarly() error {
+	if err := s.flush(); err != nil {
+		return err
+	}
 	if s.open == nil {
 		return nil
 	}
@@ -238,5 +248,36 @@ func (s *sink) put(r *row) error {
 	if s.o.Logprobs {
 		s.rows = append(s.rows, &s.logs)
 	}
-	return s.open.Write(r.record, s.rows...)
+	if err := s.open.Write(r.record, s.rows...); err != nil || s.print == nil {
+		return err
+	}
+	return printed(s.print.Write(r.record, s.rows...))
+}
+
+// reprint prints the files that earlier runs wrote.
+func (s *sink) reprint() error {
+	if s.print == nil {
+		return nil
+	}
+	for n := range s.next {
+		if err := s.print.File(filepath.Join(s.dir, datasets.PartName(n, datasets.Parquet))); err != nil {
+			return printed(err)
+		}
+	}
+	return printed(s.print.Flush())
+}
+
+// flush prints what is held.
+func (s *sink) flush() error {
+	if s.print == nil {
+		return nil
+	}
+	return printed(s.print.Flush())
+}
+
+func printed(err error) error {
+	if err != nil {
+		err = fmt.Errorf("printing rows: %w", err)
+	}
+	return err
 }

@@ -33,7 +33,7 @@ values of a column. With --check it says how many are right on each side.
   glmbatch compare out again --equal --format json`,
 		Args: exactArgs(2, "two output folders"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return runCompare(c.OutOrStdout(), args, o, format, equal)
+			return runCompare(c.OutOrStdout(), c.ErrOrStderr(), args, o, format, equal)
 		},
 	}
 	f := c.Flags()
@@ -44,7 +44,7 @@ values of a column. With --check it says how many are right on each side.
 	return c
 }
 
-func runCompare(w io.Writer, args []string, o pipeline.CompareOptions, format string, equal bool) error {
+func runCompare(w, stderr io.Writer, args []string, o pipeline.CompareOptions, format string, equal bool) error {
 	if err := oneOf("format", format, "text", "json"); err != nil {
 		return err
 	}
@@ -57,6 +57,10 @@ func runCompare(w io.Writer, args []string, o pipeline.CompareOptions, format st
 		defer in.Close()
 		sides[i] = in
 	}
+	other := pipeline.OtherInput(args[0], args[1])
+	if other != "" {
+		newSpeaker(stderr, false).line("note: the jobs had other inputs, so rows of one number may be of other prompts: %s", oneLine(other))
+	}
 	if f, ok := sides[0].Lookup("task"); ok && o.By == "" && f.Shape == datasets.Text {
 		o.By = "task"
 	}
@@ -64,6 +68,7 @@ func runCompare(w io.Writer, args []string, o pipeline.CompareOptions, format st
 	if err != nil {
 		return withCode(exitInput, err)
 	}
+	c.OtherInput = other
 	if format == "json" {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")

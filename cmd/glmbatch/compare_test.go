@@ -31,6 +31,13 @@ func TestCompareJobs(t *testing.T) {
 	if code, _, errs := glmbatch("compare", a, filepath.Join(a, "outputs"), "--equal"); code != 0 {
 		t.Errorf("a folder and its outputs: exit code %d, %s", code, errs)
 	}
+	other := filepath.Join(t.TempDir(), "other")
+	if code, _, errs := glmbatch("run", filepath.Join(a, "outputs"), "--out", other, "--limit", "1", "--max-tokens", "1", "--timeline", "off", "--quiet"); code != 0 {
+		t.Fatal(errs)
+	}
+	if code, _, errs := glmbatch("compare", a, other); code != 0 || !strings.Contains(errs, "note: the jobs had other inputs") {
+		t.Errorf("other inputs: exit code %d, %s", code, errs)
+	}
 	var c pipeline.Comparison
 	if code, text, errs := glmbatch("compare", a, b, "--format", "json"); code != 0 || json.Unmarshal([]byte(text), &c) != nil || c.All.Rows != 6 || c.First == nil {
 		t.Errorf("exit code %d, %s%s", code, text, errs)

@@ -70,7 +70,7 @@ func runExport(path, out, viewer, steps string, stdout io.Writer) error {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(stdout, "%s spans written to %s: open it at ui.perfetto.dev\n", digits(int64(n)), out)
+	_, err = fmt.Fprintf(stdout, "%s spans written to %s: open it at ui.perfetto.dev\n", digits(int64(n)), oneLine(out))
 	return err
 }
 

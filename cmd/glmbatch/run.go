@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -92,6 +91,9 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 	if err := r.setParams(f, &r.rows.Params); err != nil {
 		return withCode(exitInput, err)
 	}
+	if i := slices.IndexFunc(r.stopTokens, func(id int32) bool { return id < 0 || int(id) >= m.config.Vocab }); i >= 0 {
+		return withCode(exitInput, fmt.Errorf("--stop-token-ids: the vocabulary has no token %d: ids are 0 to %d", r.stopTokens[i], m.config.Vocab-1))
+	}
 	r.rows.Logprobs = r.rows.Params.Logprobs > 0
 	r.rows.Context = m.context(r)
 	r.rows.InFlight = 2 * max(r.maxSeqs, defaultSeqs)
@@ -119,23 +121,25 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 	}
 	outlivePipes()
 	if r.out == "" { // the rows go to standard output alone
-		if r.out, err = os.MkdirTemp("", "glmbatch-"); err != nil {
+		temp, err := datasets.NewTemporary()
+		if err != nil {
 			return err
 		}
-		defer os.RemoveAll(r.out)
+		defer temp.Remove()
+		r.out = filepath.Join(temp.Dir, "job")
 	}
 	remote, err := r.openRemote(ctx)
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	err = r.run(ctx, args, plan, m, say, remote)
-	if code := codeOf(err); r.stdout != "" && (code == exitOK || code == exitRowErrors) {
+	err = r.run(ctx, args, plan, m, say, stdout, remote)
+	if code := codeOf(err); r.stdout != "" && !r.printed && (code == exitOK || code == exitRowErrors) {
 		err = errors.Join(err, printRows(stdout, r.stdout, filepath.Join(r.jobDir(), "outputs")))
 	}
 	return errors.Join(err, remote.finish(ctx))
 }
 
-// printRows writes the rows of a job to standard output.
+// printRows writes the rows of a job that is complete to standard output.
 func printRows(w io.Writer, format, dir string) error {
 	paths, err := datasets.Expand([]string{dir})
 	if err != nil {
@@ -145,7 +149,7 @@ func printRows(w io.Writer, format, dir string) error {
 	if err != nil {
 		return err
 	}
-	if format == "jsonl" {
+	if format == datasets.Lines {
 		return in.WriteJSONLines(w)
 	}
 	return in.WriteArrow(w)
@@ -181,7 +185,7 @@ func (r *runFlags) openInput(args []string, stdin io.Reader) (*datasets.Input, e
 	return datasets.OpenLines(paths)
 }
 
-func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, m *openedModel, say *speaker, remote *remoteOut) (err error) {
+func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, m *openedModel, say *speaker, stdout io.Writer, remote *remoteOut) (err error) {
 	manifest, err := m.manifest(r, plan, args)
 	if err != nil {
 		return err
@@ -223,6 +227,12 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	end := endingOf(ctx)
 	job := &pipeline.Job{Plan: plan, Text: m.text, Recorder: recorder, Folder: folder, Counts: &pipeline.Counts{},
 		Stop: pipeline.Stop{Grace: r.grace, Hurry: end.hurry}}
+	if r.stdout != "" {
+		if job.Print, err = plan.Printer(stdout, r.stdout); err != nil {
+			return withCode(exitInput, job.End(err))
+		}
+		r.printed = true
+	}
 	var tokens atomic.Int64
 	if job.Engine, err = m.load(ctx, r, recorder, folder, manifest, &tokens); err != nil {
 		return r.outcome(job.Counts, job.End(err))

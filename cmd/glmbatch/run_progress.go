@@ -181,9 +181,9 @@ func (p *progress) summary(r *runFlags, err error) {
 	}
 	p.groups(r.rows.CheckBy)
 	if r.remoteDir != "" {
-		p.say.line("written to %s", r.out)
+		p.say.line("written to %s", oneLine(r.out))
 	} else {
-		p.say.line("written to %s", r.jobDir())
+		p.say.line("written to %s", oneLine(r.jobDir()))
 	}
 	if r.rows.Shards > 1 && err == nil {
 		p.say.line("next, when all %d shards are complete: %s merge %s", r.rows.Shards, callName(), r.out)

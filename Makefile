@@ -81,6 +81,10 @@ slurm-test: build ## run deploy/slurm on a Slurm of one node, a task killed (roo
 conformance: ## pass every kind of Parquet column, and damaged files, through (SPARK=1, MUTANTS=1000)
 	bash interop/conformance.sh
 
+.PHONY: hostile
+hostile: ## give damaged files of every format to the program, with 1 GiB and 20 s each (COUNT=1000)
+	bash interop/hostile.sh
+
 .PHONY: kernels
 kernels: ## compile the CUDA kernels for all architectures (nvcc from the PATH or PyPI)
 	bash kernels/cuda/build.sh

@@ -25,11 +25,20 @@ const (
 // reads r twice: a column's type is known when all its values are. Keys are columns in
 // the order in which they first come; a key that a line lacks is null. Numbers are
 // int64, or double where one has a fraction, lists and objects are texts that are marked
-// as JSON. Text is also what a column is whose values are of several types, or numbers that none of the
-// two types holds as they are: text as it is, all else as JSON. name is for messages.
+// as JSON. Text is also what a column is whose values are of several types, or numbers
+// that none of the two types holds as they are: text as it is, all else as JSON. name is
+// for messages.
 func JSONLines(r io.ReadSeeker, name, path string) error {
-	t := &jsonTable{index: map[string]int{}}
-	if err := eachLine(r, t.look); err != nil {
+	t := &jsonTable{index: map[string]int{}, values: map[string][]byte{}}
+	size, err := r.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = r.Seek(0, io.SeekStart)
+	}
+	lines := lineReader{size: size}
+	if err == nil {
+		err = lines.each(r, t.look)
+	}
+	if err != nil {
 		return badFile(name, err)
 	}
 	if len(t.columns) == 0 {
@@ -42,7 +51,7 @@ func JSONLines(r io.ReadSeeker, name, path string) error {
 	if err != nil {
 		return err
 	}
-	err = eachLine(r, func(line []byte) error {
+	err = lines.each(r, func(line []byte) error {
 		row, err := t.row(line)
 		if err != nil {
 			return err
@@ -56,35 +65,60 @@ func JSONLines(r io.ReadSeeker, name, path string) error {
 	return part.Close()
 }
 
-// eachLine calls f with every line that has something, and puts its number into errors.
-func eachLine(r io.Reader, f func(line []byte) error) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
-	n := 0
-	for lines.Scan() {
-		n++
-		line := lines.Bytes()
+// lineReader reads lines into one buffer.
+type lineReader struct {
+	size int64 // of all lines: what a buffer never has to be greater than
+	line []byte
+}
+
+// each calls f with every line that has something, and puts its number into errors.
+func (l *lineReader) each(r io.Reader, f func(line []byte) error) error {
+	in := bufio.NewReaderSize(r, 64<<10)
+	for n := 1; ; n++ {
+		err := l.next(in)
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+		line := l.line
 		if n == 1 {
 			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
 		}
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			if ferr := f(line); ferr != nil {
+				return fmt.Errorf("line %d: %w", n, ferr)
+			}
 		}
-		if err := f(line); err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
+		if err == io.EOF {
+			return nil
 		}
 	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return fmt.Errorf("line %d is longer than %d bytes", n+1, maxLine)
+}
+
+// next reads a line to its end, or to the reader's, which is io.EOF.
+func (l *lineReader) next(in *bufio.Reader) error {
+	l.line = l.line[:0]
+	for {
+		part, err := in.ReadSlice('\n')
+		if len(l.line)+len(part) > maxLine {
+			return fmt.Errorf("it is longer than %d bytes", maxLine)
+		}
+		if need := len(l.line) + len(part); need > cap(l.line) {
+			most := max(int64(need), min(2*int64(need), l.size))
+			l.line = append(make([]byte, 0, most), l.line...)
+		}
+		l.line = append(l.line, part...)
+		if err != bufio.ErrBufferFull {
+			return err
+		}
 	}
-	return lines.Err()
 }
 
 // jsonTable is the schema of JSON lines as far as they were looked at.
 type jsonTable struct {
 	columns []jsonColumn
 	index   map[string]int
-	values  map[string]json.RawMessage // of the line at hand; the memory is kept
+	keys    []string          // of the line at hand
+	values  map[string][]byte // of them
 	root    *node
 }
 
@@ -106,7 +140,7 @@ const (
 	jsonBeyond // a number of none of these types
 )
 
-func kindOf(v json.RawMessage) jsonKind {
+func kindOf(v []byte) jsonKind {
 	switch v[0] {
 	case 'n':
 		return 0
@@ -159,7 +193,7 @@ func (t *jsonTable) schema() *node {
 	return t.root
 }
 
-// parse reads the line at hand.
+// parse reads the line at hand. Values stay parts of it: a line may be long.
 func (t *jsonTable) parse(line []byte) error {
 	if !utf8.Valid(line) {
 		return ErrUTF8
@@ -167,47 +201,29 @@ func (t *jsonTable) parse(line []byte) error {
 	if line[0] != '{' {
 		return fmt.Errorf("it begins with %q: JSON lines are objects, one a line", line[:1])
 	}
-	clear(t.values)
-	if err := json.Unmarshal(line, &t.values); err != nil {
-		return fmt.Errorf("not a JSON object: %w", err)
+	if !json.Valid(line) {
+		return fmt.Errorf("not a JSON object: %w", json.Unmarshal(line, &json.RawMessage{}))
 	}
-	return nil
+	t.keys = t.keys[:0]
+	clear(t.values)
+	return eachMember(line, func(key, value []byte) error {
+		name := string(unquoted(key))
+		if _, twice := t.values[name]; !twice {
+			t.keys = append(t.keys, name)
+		}
+		t.values[name] = value
+		return nil
+	})
 }
 
+// look takes the line's types into account, and its new keys in their order.
 func (t *jsonTable) look(line []byte) error {
 	if err := t.parse(line); err != nil {
 		return err
 	}
-	known := 0
-	for key, v := range t.values {
-		if i, ok := t.index[key]; ok {
-			t.columns[i].kind |= kindOf(v)
-			known++
-		}
-	}
-	if known == len(t.values) {
-		return nil
-	}
-	return t.newKeys(line)
-}
-
-// newKeys adds the keys that are new, in the order of the line.
-func (t *jsonTable) newKeys(line []byte) error {
-	d := json.NewDecoder(bytes.NewReader(line))
-	if _, err := d.Token(); err != nil {
-		return err
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return err
-		}
-		var v json.RawMessage
-		if err := d.Decode(&v); err != nil {
-			return err
-		}
-		name, _ := key.(string)
-		if _, ok := t.index[name]; ok {
+	for _, name := range t.keys {
+		if i, ok := t.index[name]; ok {
+			t.columns[i].kind |= kindOf(t.values[name])
 			continue
 		}
 		if name == "" || len(t.columns) == maxJSONColumns {
@@ -224,7 +240,7 @@ func (t *jsonTable) row(line []byte) (Record, error) {
 	if err := t.parse(line); err != nil {
 		return Record{}, err
 	}
-	var b batch
+	b := batch{data: make([]byte, 0, len(line)+16*len(t.columns))} // so much at most
 	b.begin(0)
 	for i := range t.columns {
 		v, err := t.columns[i].value(t.values[t.columns[i].name])
@@ -237,8 +253,8 @@ func (t *jsonTable) row(line []byte) (Record, error) {
 	return b.finish()[0], nil
 }
 
-// value is packed as in a [Record]; nil is null.
-func (c *jsonColumn) value(v json.RawMessage) ([]byte, error) {
+// value is packed as in a [Record]; nil is null. It may be a part of v.
+func (c *jsonColumn) value(v []byte) ([]byte, error) {
 	if len(v) == 0 || v[0] == 'n' {
 		return nil, nil
 	}
@@ -256,11 +272,9 @@ func (c *jsonColumn) value(v json.RawMessage) ([]byte, error) {
 		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(f)), err
 	}
 	if v[0] == '"' {
-		var s string
-		err := json.Unmarshal(v, &s)
-		return []byte(s), err
+		return unquoted(v), nil
 	}
-	return bytes.Clone(v), nil
+	return v, nil
 }
 
 // WriteJSONLines writes all rows to w; see [Printer].

@@ -71,6 +71,7 @@ type node struct {
 	ours    parquet.Node    // of a struct of ours
 	nulls   bool            // a leaf that has nulls alone in its file
 	fields  []parquet.Field // all *node
+	brief   bool            // is not read often: see [tableOf]
 
 	first, leaves  int // leaf columns below: [first, first+leaves)
 	maxRep, maxDef uint8
@@ -93,7 +94,7 @@ func (n *node) Encoding() encoding.Encoding {
 	switch {
 	case !n.leaf:
 		return nil
-	case n.typ.kind == pages.ByteArray:
+	case n.typ.kind == pages.ByteArray && !n.brief:
 		return &parquet.RLEDictionary // the library's dictionaries of numbers have one place for 0 and -0
 	}
 	return &parquet.Plain

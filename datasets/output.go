@@ -127,6 +127,11 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 	if len(o.schema.Columns()) <= maxPageFiles {
 		options = append(options, parquet.ColumnPageBuffers(parquet.NewFileBufferPool(filepath.Dir(path), pageFiles(file))))
 	}
+	for i, leaf := range o.root.leafNodes() {
+		if leaf.brief {
+			options = append(options, parquet.SkipPageBounds(o.schema.Columns()[i]...))
+		}
+	}
 	for _, m := range []map[string]string{o.meta, meta} {
 		for k, v := range m {
 			options = append(options, parquet.KeyValueMetadata(k, v))

@@ -64,6 +64,9 @@ func (b *bounds) add(v []byte) {
 			return
 		}
 	}
+	if b.typ.kind == pages.ByteArray && b.typ.logical.Class != pages.Decimal {
+		v = v[:min(len(v), maxBound+1)] // two that are equal so far are both too long to be written
+	}
 	if !b.seen {
 		b.seen = true
 		b.min, b.max = append(b.min[:0], v...), append(b.max[:0], v...)

@@ -81,7 +81,11 @@ func (in *Input) Close() error {
 	return in.temp.Remove()
 }
 
-// tableOf is the schema of files whose rows are all ours to give.
+// tableOf is the schema of files whose rows are all ours to give, and which only this
+// process reads: their texts take less memory without dictionaries and bounds of pages.
 func tableOf(root *node, meta map[string]string) *Output {
+	for _, leaf := range root.leafNodes() {
+		leaf.brief = true
+	}
 	return &Output{root: root, inputs: root.leaves, schema: parquet.NewSchema("schema", root), meta: meta}
 }

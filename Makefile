@@ -78,7 +78,7 @@ slurm-test: build ## run deploy/slurm on a Slurm of one node, a task killed (roo
 	bash deploy/slurm/test.sh
 
 .PHONY: conformance
-conformance: ## pass every kind of Parquet column, and damaged files, through (SPARK=1, MUTANTS=1000)
+conformance: ## pass every kind of Parquet column, and damaged files, through (SPARK=1, JOBS=all, MUTANTS=1000)
 	bash interop/conformance.sh
 
 .PHONY: hostile

@@ -1,7 +1,8 @@
 """Writes Parquet files with every codec, encoding, page version, type and nesting that five writers have, passes them
 through glmbatch's reader and writer, and compares value by value, type by type and statistic by statistic with pyarrow.
-Run: interop/conformance.py FOLDER PASS, where PASS is the datasets package's test program. With GLMBATCH_PARQUET_FILES
-naming a folder, every .parquet file below it is tried too. Prints cells tried, equal, and refused with reasons."""
+Run: interop/conformance.py FOLDER PASS PROGRAM, where PASS is the datasets package's test program. One file of each
+writer goes through a job of PROGRAM too (JOBS=all: all of them). With GLMBATCH_PARQUET_FILES naming a folder, every
+.parquet file below it is tried too. Prints cells tried, equal, and refused with reasons."""
 
 import collections
 import datetime as dt
@@ -23,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-WORK, PASS = sys.argv[1], sys.argv[2]
+WORK, PASS, PROGRAM = sys.argv[1:4]
 IN, OUT = os.path.join(WORK, "in"), os.path.join(WORK, "out")
 D = decimal.Decimal
 ROWS = 70
@@ -116,16 +117,18 @@ def pyarrow_files(write):
     for version in ("1.0", "2.0"):
         write(f"pyarrow required pages {version}", lambda p: pq.write_table(REQUIRED, p, data_page_version=version))
         for encoding, names in ENCODINGS.items():
-            part = TABLE.select(names)
-            write(f"pyarrow {encoding} pages {version}", lambda p: pq.write_table(part, p, use_dictionary=False, column_encoding=encoding, data_page_version=version, data_page_size=100))
-            part = REQUIRED.select([n for n in names if n in REQUIRED.column_names])
-            write(f"pyarrow {encoding} required {version}", lambda p: pq.write_table(part, p, use_dictionary=False, column_encoding=encoding, data_page_version=version))
+            part = TABLE.select(sorted({"text", *names}))  # the jobs' prompts
+            chosen = {n: encoding for n in names}
+            write(f"pyarrow {encoding} pages {version}", lambda p: pq.write_table(part, p, use_dictionary=False, column_encoding=chosen, data_page_version=version, data_page_size=100))
+            part = REQUIRED.select([n for n in part.column_names if n in REQUIRED.column_names])
+            chosen = {n: encoding for n in part.column_names if n in names}
+            write(f"pyarrow {encoding} required {version}", lambda p: pq.write_table(part, p, use_dictionary=False, column_encoding=chosen, data_page_version=version))
         write(f"pyarrow tiny dictionary pages {version}", lambda p: pq.write_table(TABLE, p, dictionary_pagesize_limit=64, write_batch_size=8, data_page_size=32, data_page_version=version))
         write(f"pyarrow no rows {version}", lambda p: pq.write_table(TABLE.slice(0, 0), p, data_page_version=version))
     write("pyarrow old lists", lambda p: pq.write_table(TABLE, p, use_compliant_nested_type=False, version="1.0"))
-    write("pyarrow int96", lambda p: pq.write_table(TABLE.select(["ts_us", "ts_ms", "i32"]), p, use_deprecated_int96_timestamps=True))
+    write("pyarrow int96", lambda p: pq.write_table(TABLE.select(["text", "ts_us", "ts_ms", "i32"]), p, use_deprecated_int96_timestamps=True))
     write("pyarrow no schema", lambda p: pq.write_table(TABLE, p, store_schema=False))
-    write("pyarrow decimals as integers", lambda p: pq.write_table(TABLE.select(["dec5", "dec15", "dec38"]), p, store_decimal_as_integer=True))
+    write("pyarrow decimals as integers", lambda p: pq.write_table(TABLE.select(["text", "dec5", "dec15", "dec38"]), p, store_decimal_as_integer=True))
 
     def empty_groups(p):
         with pq.ParquetWriter(p, TABLE.schema) as w:
@@ -166,7 +169,7 @@ def fastparquet_files(write):
     for codec in ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD", "BROTLI", "LZ4", "LZ4_RAW"):
         write(f"fastparquet {codec}", lambda p: fastparquet.write(p, frame, compression=codec, row_group_offsets=30, write_index=False))
     for way in ("int96",):
-        write(f"fastparquet {way}", lambda p: fastparquet.write(p, frame[["i32", "when"]], times=way, write_index=False))
+        write(f"fastparquet {way}", lambda p: fastparquet.write(p, frame[["text", "i32", "when"]], times=way, write_index=False))
 
 
 def spark_files(write):
@@ -275,7 +278,7 @@ def bounds(table):
 def compare(source, out, table):
     before = duckdb_union(source) if table else read(source)
     after = read(out)
-    if list(after.column_names[:-1]) != list(before.column_names):
+    if [n for n in after.column_names if n not in ADDED] != list(before.column_names):
         return f"columns {after.column_names}, want {before.column_names}"
     for name in before.column_names:
         a, b = before[name], after[name]
@@ -342,7 +345,8 @@ def duckdb_union(folder):
 
 
 SPARK = []
-ADDED = "truncated_tokens"  # what the pass adds
+# What the pass adds, and what a job adds.
+ADDED = ["truncated_tokens", "response", "reasoning", "finish_reason", "prompt_tokens", "completion_tokens", "error_code", "error", "row_index", "sample_index", "seed", "run_id"]
 JUDGES = {
     "pyarrow": read,
     "duckdb": lambda p: duckdb.sql(f"FROM '{p}'").fetchall(),
@@ -353,13 +357,13 @@ READERS = {
     "polars": lambda p: str(pl.read_parquet(p).drop(ADDED, strict=False).to_dicts()),
     "pandas": lambda p: str(pd.read_parquet(p).drop(columns=ADDED, errors="ignore").to_dict("records")),
     "fastparquet": lambda p: str(fastparquet.ParquetFile(p).to_pandas().drop(columns=ADDED, errors="ignore").to_dict("records")),
-    "spark": lambda p: str(SPARK[0].read.parquet(p).drop(ADDED).collect()),
+    "spark": lambda p: str(SPARK[0].read.parquet(p).drop(*ADDED).collect()),
 }
 opened = collections.Counter()
 
 
 def duckdb_rows(rows):
-    return str(rows.project(", ".join(f'"{c}"' for c in rows.columns if c != ADDED)).fetchall())
+    return str(rows.project(", ".join(f'"{c}"' for c in rows.columns if c not in ADDED)).fetchall())
 
 
 
@@ -381,6 +385,22 @@ def others(source, out):
             return f"{name} reads other values"
         opened[name, "equal"] += 1
     return ""
+
+
+def job(path):
+    """Runs a file's rows as prompts and returns what it wrote."""
+    out = os.path.join(WORK, "job")
+    shutil.rmtree(out, ignore_errors=True)
+    done = subprocess.run([PROGRAM, "run", path, "--out", out, "--prompt-column", "text", "--tp", "1", "--max-tokens", "1", "--timeline", "off", "--ignore-row-params", "--max-errors", "99", "--quiet"], capture_output=True, text=True)
+    if done.returncode:
+        raise OSError(f"exit code {done.returncode}: {done.stderr.strip()}")
+    return os.path.join(out, "outputs", "part-00000.parquet")
+
+
+def through_job(path):
+    """What a job makes of a file is what the file has, to every library and every filter."""
+    out = job(path)
+    return compare(path, out, False) or compare_filters(path, out) or others(path, out)
 
 
 def quiet(f, *args):
@@ -450,6 +470,17 @@ def main():
             problems.append(f"OTHER {name}: {problem}")
         else:
             count[writer, "equal"] += 1
+    seen = set()
+    for path in sorted(glob.glob(IN + "/*.parquet")):
+        name = os.path.basename(path)
+        writer = name.split(" ")[0]
+        if name in refused or writer == "given" or (os.environ.get("JOBS") != "all" and (writer in seen or "text" not in pq.read_schema(path).names)):
+            continue
+        seen.add(writer)
+        problem = quiet(through_job, path)
+        count[writer, "jobs that are not" if problem else "jobs equal"] += 1
+        if problem:
+            problems.append(f"JOB {name}: {problem}")
     for writer in sorted({w for w, _ in count}):
         print(f"{writer:12}" + ", ".join(f"{n} {what}" for (w, what), n in count.items() if w == writer))
     for name in READERS:

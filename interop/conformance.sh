@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Passes files of every kind of column by five writers, and damaged ones, through
 # the reader and the writer, and compares what comes back with pyarrow. SPARK=1 adds
-# Spark, which needs Java; MUTANTS is the number of damaged files; see
-# conformance.py for a folder of files by others.
+# Spark, which needs Java, and JOBS=all jobs of all files instead of one of each writer;
+# MUTANTS is the number of damaged files; see conformance.py for a folder of files by others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! .venv/bin/python -c 'import duckdb, fastparquet, pandas, polars, pyarrow' 2>/dev/null; then
@@ -15,6 +15,7 @@ fi
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 go test -c -o "$work/pass" ./datasets
+CGO_ENABLED=0 go build -o "$work/glmbatch" ./cmd/glmbatch
 mkdir "$work/conformance" "$work/mutants"
 .venv/bin/python interop/mutants.py "$work/mutants" "$work/pass" "${MUTANTS:-1000}"
-.venv/bin/python interop/conformance.py "$work/conformance" "$work/pass"
+.venv/bin/python interop/conformance.py "$work/conformance" "$work/pass" "$work/glmbatch"

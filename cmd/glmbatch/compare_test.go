@@ -52,3 +52,34 @@ func TestCompareJobs(t *testing.T) {
 		t.Errorf("bench lines: exit code %d, %s", code, errs)
 	}
 }
+
+// TestThroughputBesideTimelines: the JSON of reports and differences has tokens per second
+// where the jobs recorded timelines too.
+func TestThroughputBesideTimelines(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a model")
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	if code, _, errs := glmbatch("run", "--demo", "--limit", "3", "--max-tokens", "2", "--tp", "1", "--out", out, "--timeline", "all", "--quiet"); code != 0 {
+		t.Fatal(errs)
+	}
+	var r struct {
+		Throughput []struct {
+			Kind string
+			PerS float64 `json:"tokens_per_s"`
+		}
+	}
+	if code, text, errs := glmbatch("report", out, "--format", "json"); code != 0 || json.Unmarshal([]byte(text), &r) != nil || len(r.Throughput) == 0 || r.Throughput[0].PerS <= 0 {
+		t.Errorf("report: exit code %d, %v, %s", code, r, errs)
+	}
+	var d struct {
+		Throughput []struct {
+			A, B *struct {
+				PerS float64 `json:"tokens_per_s"`
+			}
+		}
+	}
+	if code, text, errs := glmbatch("diff", out, out, "--format", "json"); code != 0 || json.Unmarshal([]byte(text), &d) != nil || len(d.Throughput) == 0 || d.Throughput[0].A == nil || d.Throughput[0].A.PerS <= 0 {
+		t.Errorf("diff: exit code %d, %v, %s", code, d, errs)
+	}
+}

@@ -62,6 +62,9 @@ func runDiff(pathA, pathB, kind, format string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if steps != nil {
+		d.Throughput = steps.Kinds
+	}
 	if err := d.Write(stdout, format, styleOf(stdout)); err != nil || steps == nil || format == "json" {
 		return err
 	}

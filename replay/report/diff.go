@@ -18,6 +18,8 @@ type Diff struct {
 	B        string     `json:"b"`
 	Findings []string   `json:"findings"`
 	Kinds    []KindDiff `json:"kinds"`
+
+	Throughput []ThroughputKinds `json:"throughput,omitempty"` // of all steps of two jobs
 }
 
 // DiffSchema names the JSON form of a [Diff].

@@ -53,6 +53,9 @@
 //	                and cold_ns (the same calls each alone), marginal_ns (how much
 //	                shorter the step is without the class), marginal_lo_ns,
 //	                marginal_hi_ns, bound_ns}; 0: not measured
+//	throughput[]    of a job: all its steps by kind, recorded or not, and all: kind, steps,
+//	                sequences, tokens, sampled, wall_ns, median_ns, max_ns, max_step,
+//	                tokens_per_s, sampled_per_s
 //
 // # The JSON form of a difference
 //
@@ -65,6 +68,7 @@
 //	                name), class, calls [A, B], a_ns, b_ns, change_ns (means over steps
 //	                and ranks), a and b {median_ns, lo_ns, hi_ns, n}, verdict: faster,
 //	                slower, same, cannot tell, only in A, only in B}
+//	throughput[]    of two jobs: kind, a and b as in a report; null: none
 //
 // # Letters
 //

@@ -29,6 +29,7 @@ type jsonReport struct {
 	Kinds      []jsonKind        `json:"kinds"`
 	Again      *Again            `json:"again,omitempty"`
 	Isolated   []Isolation       `json:"isolated,omitempty"`
+	Throughput []StepKind        `json:"throughput,omitempty"`
 }
 
 type jsonOutside struct {
@@ -131,7 +132,7 @@ func (r *Report) document() jsonReport {
 	d := jsonReport{Schema: Schema, Source: r.Source, Rows: r.Rows, By: r.By, Machine: r.Machine,
 		GPU: r.allGPUTime(), Outside: jsonOutside{r.Outside.Calls, r.Outside.NS, append([]attribute.OutsideClass{}, r.Outside.Classes...)},
 		Host:     append([]HostPhase{}, r.Host...),
-		Findings: append([]Finding{}, r.Findings...), Warnings: append([]string{}, r.Warnings...), Kinds: []jsonKind{}, Again: r.Again, Isolated: r.Isolated}
+		Findings: append([]Finding{}, r.Findings...), Warnings: append([]string{}, r.Warnings...), Kinds: []jsonKind{}, Again: r.Again, Isolated: r.Isolated, Throughput: r.Throughput}
 	total := r.total()
 	d.Shared = total.Shared
 	d.jsonTotals = totals(&total, false)

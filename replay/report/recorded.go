@@ -67,6 +67,7 @@ func (r *Report) Beside(t *Throughput) {
 	if t == nil {
 		return
 	}
+	r.Throughput = t.Kinds
 	for i := range r.Recorded {
 		k, all := &r.Recorded[i], t.of(r.Recorded[i].Kind)
 		if all == nil || all.Steps < k.Steps {

@@ -50,6 +50,8 @@ type Report struct {
 	Warnings []string
 	Again    *Again      // of a replay; nil: the step was recorded without spans
 	Isolated []Isolation // of a replay; nil: nothing was run alone
+
+	Throughput []StepKind // of all steps of a job, for programs that read the report
 }
 
 // Finding is something that stands out, in plain words.

@@ -8,10 +8,11 @@ import (
 	"syscall"
 )
 
-// foreign reports whether another user made a file.
+// foreign reports whether another user made a file, who is not root: root needs no
+// tricks.
 func foreign(i fs.FileInfo) bool {
 	s, ok := i.Sys().(*syscall.Stat_t)
-	return !ok || int(s.Uid) != os.Geteuid()
+	return !ok || s.Uid != 0 && int(s.Uid) != os.Geteuid()
 }
 
 // ForeignLink reports whether path is a link that another user made.

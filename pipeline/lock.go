@@ -65,9 +65,10 @@ func (l *lock) release() error {
 	return l.file.Unlock()
 }
 
-// checkLinks refuses a folder in which another user has put links where a job writes.
+// checkLinks refuses a folder in which another user has put links where a job writes,
+// and one that is such a link itself.
 func checkLinks(dir string) error {
-	for _, name := range []string{manifestFile, successFile, lockFile, outputsDir, stepsDir, timelineDir, capturesDir, JournalDir} {
+	for _, name := range []string{".", manifestFile, successFile, lockFile, outputsDir, stepsDir, timelineDir, capturesDir, JournalDir} {
 		path := filepath.Join(dir, name)
 		if datasets.ForeignLink(path) {
 			return fmt.Errorf("%s: %w: it is a link that this user did not make; remove it, or choose another --out", path, ErrFolder)

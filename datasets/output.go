@@ -123,7 +123,8 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []parquet.WriterOption{o.schema, parquet.PageBufferSize(endlessPage), createdBy, noPageBounds, parquet.DictionaryMaxBytes(dictionaryBytes)} // pages end where push says
+	options := []parquet.WriterOption{o.schema, createdBy, noPageBounds, parquet.PageBufferSize(endlessPage), // pages end where push says
+		parquet.DictionaryMaxBytes(dictionaryBytes), parquet.DataPageVersion(1)} // of version 2 fastparquet fails on categories with nulls
 	if len(o.schema.Columns()) <= maxPageFiles {
 		options = append(options, parquet.ColumnPageBuffers(parquet.NewFileBufferPool(filepath.Dir(path), pageFiles(file))))
 	}

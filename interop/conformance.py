@@ -356,10 +356,16 @@ READERS = {
     "duckdb": lambda p: duckdb_rows(duckdb.sql(f"FROM '{p}'")),
     "polars": lambda p: str(pl.read_parquet(p).drop(ADDED, strict=False).to_dicts()),
     "pandas": lambda p: str(pd.read_parquet(p).drop(columns=ADDED, errors="ignore").to_dict("records")),
-    "fastparquet": lambda p: str(fastparquet.ParquetFile(p).to_pandas().drop(columns=ADDED, errors="ignore").to_dict("records")),
+    "fastparquet": lambda p: nulls(fastparquet.ParquetFile(p).to_pandas().drop(columns=ADDED, errors="ignore")),
     "spark": lambda p: str(SPARK[0].read.parquet(p).drop(*ADDED).collect()),
 }
 opened = collections.Counter()
+
+
+def nulls(frame):
+    """Rows, with None for nulls: fastparquet has NaN or None, as pages are encoded."""
+    frame = frame.astype(object)
+    return str(frame.where(frame.notna(), None).to_dict("records"))
 
 
 def duckdb_rows(rows):

@@ -13,6 +13,7 @@ import (
 
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
+	"glmbatch/kernels/cuda/plan"
 	"glmbatch/replay"
 	"glmbatch/replay/attribute"
 )
@@ -42,6 +43,7 @@ type benchFlags struct {
 	format     string
 	timeline   string
 	capture    string
+	plan       string // a GPU whose launches are printed; "": steps run
 	stamps     bool   // check them against CUPTI
 	cupti      string // the library; "": where it usually is
 }
@@ -83,6 +85,8 @@ once. --machine takes another: this, or
   glmbatch bench --collectives --ranks 8 --device cuda
   # are the kernels' own stamps right? NVIDIA's CUPTI times the same steps
   glmbatch bench --config glm-5 --layers 8 --tp 8 --batch 1,8 --check-stamps
+  # which kernels a GPU would launch, in which grids, and why: no GPU is needed
+  glmbatch bench --config glm-5 --layers 5 --tp 8 --kv-cache fp8 --batch 8 --plan h200
   # keep the spans, for report, diff and export, and a step for replay
   glmbatch bench --config glm-5 --tp 8 --timeline bench.parquet --capture steps --format json > bench.json`,
 		Args: exactArgs(0, "no arguments"),
@@ -119,6 +123,7 @@ once. --machine takes another: this, or
 	s.StringVar(&f.timeline, "timeline", "", "write the recorded steps' spans to this file, .parquet or .arrow")
 	s.BoolVar(&f.stamps, "check-stamps", false, "on a GPU: run more steps with NVIDIA's CUPTI on and compare its times of each kernel with ours")
 	s.StringVar(&f.cupti, "cupti", "", "CUPTI's `library` (default: libcupti.so of the system or the CUDA toolkit)")
+	s.StringVar(&f.plan, "plan", "", "run nothing: print the kernels that a `GPU` would launch ("+strings.Join(plan.GPUs(), ", ")+"), which need not be here")
 	s.StringVar(&f.capture, "capture", "", "write a decode step of each batch and context to this folder, for glmbatch replay")
 	return c
 }
@@ -146,6 +151,8 @@ func (f *benchFlags) validate() error {
 	fault(f.whatIf == castPool && f.kvCache != "fp8", "--what-if %s copies FP8 caches: add --kv-cache fp8", f.whatIf)
 	fault(f.kvSlots < 0 || f.kvSlots > 1<<31, "--kv-slots %d: it must be from 0 to %d", f.kvSlots, 1<<31)
 	fault(!attribute.By(f.by).Known(), "--by %q: there are %s", f.by, attribute.Groupings())
+	fault(f.plan != "" && plan.GPU(f.plan) == nil, "--plan %q: there are %s", f.plan, strings.Join(plan.GPUs(), ", "))
+	fault(f.plan != "" && (f.stamps || f.capture != "" || f.timeline != "" || f.whatIf != ""), "--plan runs nothing: leave out --check-stamps, --capture, --timeline and --what-if")
 	fault(f.stamps && f.ranks != 1, "--check-stamps compares one rank: leave out --ranks %d", f.ranks)
 	fault(f.cupti != "" && !f.stamps, "--cupti is for --check-stamps")
 	fault(f.timeline != "" && !strings.HasSuffix(f.timeline, ".parquet") && !strings.HasSuffix(f.timeline, ".arrow"), "--timeline %s: its name must end in .parquet or .arrow", f.timeline)
@@ -255,6 +262,9 @@ func runBench(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (err
 		return err
 	}
 	defer func() { err = errors.Join(err, b.close()) }()
+	if f.plan != "" {
+		return b.printPlan(stdout)
+	}
 	for i := range b.results {
 		if err := b.measure(ctx, &b.results[i]); err != nil {
 			return err

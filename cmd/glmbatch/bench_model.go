@@ -17,6 +17,7 @@ import (
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda"
+	"glmbatch/kernels/cuda/plan"
 	"glmbatch/kernels/ranks"
 	"glmbatch/kernels/roofline"
 	"glmbatch/replay"
@@ -29,14 +30,15 @@ type bench struct {
 	recipe string // that random weights follow from
 	hash   string
 	rankMemory
-	loaded  time.Duration
-	machine *roofline.Machine // nil: unknown
-	group   *ranks.Group
-	model   *glm5.Model
-	pool    cachePool
-	copied  kernels.Buffer // of a layer's pool, for casts; none without
-	rng     *rand.PCG
-	results []benchResult
+	loaded   time.Duration
+	machine  *roofline.Machine // nil: unknown
+	group    *ranks.Group
+	model    *glm5.Model
+	recorder *plan.Recorder // of the last rank, where nothing runs
+	pool     cachePool
+	copied   kernels.Buffer // of a layer's pool, for casts; none without
+	rng      *rand.PCG
+	results  []benchResult
 
 	spans  *datasets.Writer[datasets.Span]
 	path   string // of the spans
@@ -68,7 +70,9 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 	for _, c := range cases {
 		b.results = append(b.results, benchResult{of: c, Kind: c.kind(), Batch: c.batch, Context: c.context, WhatIf: c.whatIf()})
 	}
-	f.device.say(log)
+	if f.plan == "" {
+		f.device.say(log)
+	}
 	if f.stamps {
 		if f.device.resolved() != "cuda" {
 			return nil, withCode(exitInput, errors.New("--check-stamps needs a GPU: kernels on the CPU have no stamps"))
@@ -77,7 +81,7 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 			return nil, withCode(exitDevice, err)
 		}
 	}
-	if b.group, err = f.device.open(f.ranks); err != nil {
+	if b.group, err = b.openDevices(); err != nil {
 		return nil, err
 	}
 	info := b.group.Info()
@@ -90,7 +94,7 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 	}
 	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", config.Layers, bytesText(b.weights), bytesText(int64(b.pool.pages)*kernels.PageTokens*b.pool.perToken))
 	start := time.Now()
-	if b.model, err = glm5.Load(ctx, ck, b.group, o); err == nil {
+	if b.model, err = glm5.Load(ctx, ck, b.group, o); err == nil && f.plan == "" {
 		err = b.pool.fill(b.model, b.rng)
 	}
 	if err == nil && f.whatIf != "" {

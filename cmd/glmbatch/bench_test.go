@@ -300,3 +300,19 @@ func TestRandomEntries(t *testing.T) {
 		}
 	}
 }
+
+// TestBenchPlan: the launches of a GPU that need not be here, on its last rank.
+func TestBenchPlan(t *testing.T) {
+	code, out, errs := glmbatch("bench", "--config", "tiny", "--tp", "2", "--ranks", "2", "--batch", "1,4", "--context", "100", "--prefill", "90", "--plan", "h200")
+	if code != 0 {
+		t.Fatalf("exit %d: %s", code, errs)
+	}
+	for _, want := range []string{"batch 4 at context 100, step 0 on h200 (sm90, 132 multiprocessors)", "prefill of 90 tokens", "reduce_norm", "[moe_up", "behind them:\n  gather_rows"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if code, _, errs := glmbatch("bench", "--config", "tiny", "--plan", "h9000"); code != exitInput || !strings.Contains(errs, "rtx-pro-6000") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+}

@@ -15,6 +15,10 @@
 // ends after [Options.StepTimeout], or at once when another rank has failed; the
 // group is over then. [Options.Fault] makes a rank fail, to try it.
 //
+// Which kernels a list launches, in which grids and with which parameters, is decided
+// by package plan, without a GPU; a device here owns memory, streams and clocks, and
+// emits the launches.
+//
 // # Kernels
 //
 // There is code for compute capability 9.0, 10.0 and 12.0, and PTX of 9.0 for later

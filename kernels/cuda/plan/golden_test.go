@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"glmbatch/engine/glm5"
@@ -40,13 +42,8 @@ func golden(t *testing.T, name string, got []byte) {
 	t.Fatalf("%s has %d lines, want %d: run with -update if that is meant", path, len(b), len(a))
 }
 
-// targets are a GPU of each architecture, alone.
-var targets = []*Target{
-	{Architecture: &sm90, SMs: 132, Shared: 232448, Ranks: 1, PerGPU: 1},
-	{Architecture: &sm100, SMs: 148, Shared: 232448, Ranks: 1, PerGPU: 1},
-	{Architecture: &sm120, SMs: 188, Shared: 101376, Ranks: 1, PerGPU: 1},
-	{Architecture: ArchitectureOf(10, 3), SMs: 160, Shared: 232448, Ranks: 1, PerGPU: 1},
-}
+// targets are a GPU of each architecture, and one that only has the portable kernels.
+var targets = []*Target{GPU("h200"), GPU("b200"), GPU("rtx-pro-6000"), {Architecture: ArchitectureOf(10, 3), SMs: 160, Shared: 232448, Ranks: 1, PerGPU: 1}}
 
 // made plans calls with memory for all that they take, and checks what every plan has.
 func made(t *testing.T, how func([]kernels.Call, *Target, *Memory) (*Plan, error), calls []kernels.Call, g *Target, m *Memory) *Plan {
@@ -151,7 +148,7 @@ func TestExamples(t *testing.T) {
 				text := ""
 				for i := range p.Launches {
 					l := &p.Launches[i]
-					text += fmt.Sprintf("  %s\n      %s\n", l.line(calls, nil)[2:], l.Describe(m.name))
+					text += fmt.Sprintf("  %s\n      %s\n", l.line(calls, nil)[2:], l.describe(m.name))
 				}
 				if text != before {
 					fmt.Fprintf(&out, "%s %s %s\n%s", k.Name, sizesOf(d), g.Name, text)
@@ -163,10 +160,25 @@ func TestExamples(t *testing.T) {
 	golden(t, "examples.txt", out.Bytes())
 }
 
+// describe writes all parameters of a launch; addresses by the name that of gives them.
+func (l *Launch) describe(of func(uintptr) string) string {
+	var words []string
+	for _, f := range l.fields() {
+		switch {
+		case f.value.IsZero():
+		case f.value.Kind() == reflect.Uintptr:
+			words = append(words, f.name+"="+of(uintptr(f.value.Uint())))
+		default:
+			words = append(words, fmt.Sprintf("%s=%v", f.name, f.value))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // sizesOf are the dimensions that are not 0.
 func sizesOf(d kernels.Dims) string {
 	l := Launch{Params: &d}
-	return l.Describe(nil)
+	return l.describe(nil)
 }
 
 // name is where an address lies.
@@ -195,7 +207,7 @@ func (m *Memory) name(at uintptr) string {
 // example is a call of an example shape with memory of its own.
 func example(t *testing.T, k *kernels.Kernel, d kernels.Dims, units Units4) ([]kernels.Call, *Memory) {
 	t.Helper()
-	r := &recorder{units4: units}
+	r := &Recorder{Units4: units}
 	c := kernels.Call{Kernel: k.Name, Dims: d}
 	for i, s := range k.Scalars {
 		c.Scalars[i] = map[string]float32{"eps": 1e-5, "scale": .125, "n_group": 1, "topk_group": 1, "norm": 1}[s]
@@ -222,7 +234,7 @@ func example(t *testing.T, k *kernels.Kernel, d kernels.Dims, units Units4) ([]k
 		}
 		c.Args = append(c.Args, b)
 	}
-	return []kernels.Call{c}, r.memory()
+	return []kernels.Call{c}, r.Memory()
 }
 
 func weightsOf(k *kernels.Kernel, d kernels.Dims) kernels.Weights {

@@ -34,7 +34,7 @@ func TestMadeUpFusion(t *testing.T) {
 	fusing := *plain
 	fusing.Architecture = &arch
 	for _, m := range []int32{1, 8, 9} {
-		r := &recorder{}
+		r := &Recorder{}
 		const n, k = 512, 2048
 		buffer := func(bytes int64) kernels.Buffer { b, _ := r.Alloc(bytes, kernels.Sharded); return b }
 		w, err := r.Load(kernels.Weights{Format: kernels.BF16, Count: 1, Rows: n, Cols: k}, kernels.Sharded)
@@ -46,11 +46,11 @@ func TestMadeUpFusion(t *testing.T) {
 			{Kernel: "rms_norm", Dims: kernels.Dims{M: m, K: k}, Args: []kernels.Buffer{x, scale, h}},
 			{Kernel: "gemm_bf16", Dims: kernels.Dims{M: m, N: n, K: k}, Args: []kernels.Buffer{w, h, y}},
 		}
-		want, err := Together(calls, plain, r.memory())
+		want, err := Together(calls, plain, r.Memory())
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Together(calls, &fusing, r.memory())
+		got, err := Together(calls, &fusing, r.Memory())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,8 @@ import (
 
 // Print writes the launches of a list for people, a line each: the kernel, blocks (of a
 // cluster) x threads, bytes of shared memory, which of the launches in front it reads from
-// (-1: the one before; ^: some of what it reads it may read before it waits), sizes, the
-// variant that made it and the calls that it is for. What lies further back than the layer
+// (-1: the one before; ^: some of what it reads it may read before it waits), sizes (+panels:
+// it leaves its rows as panels too), the variant that made it and the calls that it is for. What lies further back than the layer
 // before is left out. Layers that launch the same are one block.
 func (p *Plan) Print(w io.Writer, calls []kernels.Call) {
 	needs := p.needs(calls)
@@ -161,20 +161,8 @@ func (l *Launch) sizes() string {
 			words = append(words, fmt.Sprintf("%s=%v", name, f.value))
 		}
 	}
-	return strings.Join(words, " ")
-}
-
-// Describe writes all parameters of a launch; addresses by the name that of gives them.
-func (l *Launch) Describe(of func(uintptr) string) string {
-	var words []string
-	for _, f := range l.fields() {
-		switch {
-		case f.value.IsZero():
-		case f.value.Kind() == reflect.Uintptr:
-			words = append(words, f.name+"="+of(uintptr(f.value.Uint())))
-		default:
-			words = append(words, fmt.Sprintf("%s=%v", f.name, f.value))
-		}
+	if l.Panels() != 0 {
+		words = append(words, "+panels")
 	}
 	return strings.Join(words, " ")
 }

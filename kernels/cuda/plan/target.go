@@ -50,6 +50,35 @@ type Target struct {
 	NCCL        bool       // it is loaded, and the ranks have joined
 }
 
+// GPU returns a known GPU, alone, to plan for where there is none; nil: it is not known.
+func GPU(name string) *Target {
+	for _, g := range gpus {
+		if g.name == name {
+			t := g.Target
+			t.Ranks, t.PerGPU = 1, 1
+			return &t
+		}
+	}
+	return nil
+}
+
+// GPUs are the names of those.
+func GPUs() (names []string) {
+	for _, g := range gpus {
+		names = append(names, g.name)
+	}
+	return names
+}
+
+var gpus = []struct {
+	name string
+	Target
+}{
+	{"h200", Target{Architecture: &sm90, SMs: 132, Shared: 232448}},
+	{"b200", Target{Architecture: &sm100, SMs: 148, Shared: 232448}},
+	{"rtx-pro-6000", Target{Architecture: &sm120, SMs: 188, Shared: 101376}},
+}
+
 // crowded reports whether ranks share the GPU: their kernels must not wait for each other
 // in more than few blocks, nor ask for multiprocessors that are near each other.
 func (t *Target) crowded() bool { return t.PerGPU > 1 }

@@ -14,58 +14,6 @@ import (
 	"glmbatch/kernels/ranks"
 )
 
-// recorder is a device that runs nothing: it keeps what is asked for. Its addresses are
-// those of no memory.
-type recorder struct {
-	Buffers []Buffer
-	units4  Units4
-}
-
-// address is where a recorder has buffer i: far from all others.
-func address(i int) uintptr { return uintptr(i+1) << 40 }
-
-func (r *recorder) add(bytes int64, w *Weight) kernels.Buffer {
-	b := Buffer{Ptr: address(len(r.Buffers)), Bytes: bytes, Weight: w}
-	if w != nil {
-		w.Place(b.Ptr)
-	}
-	r.Buffers = append(r.Buffers, b)
-	return kernels.Buffer{Index: uint32(len(r.Buffers)), Len: bytes}
-}
-
-func (r *recorder) Alloc(bytes int64, _ kernels.Sharing) (kernels.Buffer, error) {
-	return r.add(bytes, nil), nil
-}
-
-func (r *recorder) Load(ws kernels.Weights, _ kernels.Sharing) (kernels.Buffer, error) {
-	w := &Weight{Format: ws.Format, Use: ws.Use, Count: ws.Count, Rows: ws.Rows, Cols: ws.Cols, Global: 1}
-	if ws.Format == kernels.FP4 {
-		w.Global, w.GlobalUp, w.Input = 2, 3, 0.5
-		if ws.Use == kernels.Multiply4 {
-			w.Units4 = r.units4
-		}
-	}
-	bytes, err := w.Layout()
-	return r.add(bytes, w), err
-}
-
-func (r *recorder) Upload(kernels.Buffer, []byte) error                       { return nil }
-func (r *recorder) Download([]byte, kernels.Buffer) error                     { return nil }
-func (r *recorder) Start([]kernels.Call, []kernels.Span, kernels.Fetch) error { return nil }
-func (r *recorder) Wait() error                                               { return nil }
-func (r *recorder) Info() kernels.Info                                        { return kernels.Info{Kind: "recorder"} }
-func (r *recorder) Close() error                                              { return nil }
-
-// memory is where a rank has what the recorder was asked for.
-func (r *recorder) memory() *Memory {
-	m := &Memory{Buffers: r.Buffers, Constants: map[Constant]uintptr{}, Stamps: 7 << 57,
-		Group: Group{Arrived: 8 << 57, Epoch: 9 << 57, Failed: 10 << 57, Stop: 11 << 57, Limit: 1e9}}
-	for i := range m.Group.Inbox {
-		m.Group.Inbox[i] = uintptr(16+i) << 57
-	}
-	return m
-}
-
 // step is a step of a model on one rank.
 type step struct {
 	layers, ranks, shards int
@@ -107,7 +55,7 @@ func glm5Step(t testing.TB, s step, units Units4) ([]kernels.Call, *Memory) {
 	}
 	ds := make([]kernels.Device, s.ranks)
 	for i := range ds {
-		ds[i] = &recorder{units4: units}
+		ds[i] = &Recorder{Units4: units}
 	}
 	g, err := ranks.New(ds, ranks.Options{})
 	if err != nil {
@@ -144,7 +92,7 @@ func glm5Step(t testing.TB, s step, units Units4) ([]kernels.Call, *Memory) {
 		}
 	}
 	calls := slices.Clone(model.Program(&b))
-	return calls, ds[0].(*recorder).memory()
+	return calls, ds[0].(*Recorder).Memory()
 }
 
 // nothing is so many zeros, of which only those that are read take memory.

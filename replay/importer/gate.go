@@ -188,7 +188,7 @@ func (t *trace) noGPU() string {
 	case other == 0 && !t.byDevice:
 		return "the trace has no events at all; " + remedy
 	case !t.byDevice:
-		return fmt.Sprintf("the capture has no GPU activity, only %d events of the CPU (%s)", other, remedy)
+		return fmt.Sprintf("the capture has no GPU activity, nothing but events of the CPU: %d (%s)", other, remedy)
 	}
 	return "the capture has no GPU activity (" + remedy + ")"
 }

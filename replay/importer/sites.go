@@ -33,22 +33,36 @@ const maxCalls = 1 << 24
 // callers are the calls of the file that is read, by process and thread. What
 // launches fall into is known when all are read; then they are forgotten.
 type callers struct {
-	of   map[[2]int64][]call
+	of   map[callThread]*[]call
+	last callThread // and its calls: most calls are of the thread of the one before
+	list *[]call
 	n    int
 	lost int64
 }
 
+// callThread is a thread of a process, as the file writes that.
+type callThread struct {
+	pid string
+	tid int64
+}
+
 // add keeps a call.
-func (c *callers) add(pid int32, tid int64, v call) {
+func (c *callers) add(pid []byte, tid int64, v call) {
 	if c.n >= maxCalls {
 		c.lost++
 		return
 	}
-	if c.of == nil {
-		c.of = map[[2]int64][]call{}
+	if c.list == nil || c.last.tid != tid || c.last.pid != string(pid) {
+		c.last = callThread{string(pid), tid}
+		if c.of == nil {
+			c.of = map[callThread]*[]call{}
+		}
+		if c.list = c.of[c.last]; c.list == nil {
+			c.list = new([]call)
+			c.of[c.last] = c.list
+		}
 	}
-	k := [2]int64{int64(pid), tid}
-	c.of[k] = append(c.of[k], v)
+	*c.list = append(*c.list, v)
 	c.n++
 }
 
@@ -66,7 +80,7 @@ func kindOfCall(name string) callKind {
 }
 
 // addCall keeps an operator or a call of Python.
-func (t *trace) addCall(pid int32, e *event) {
+func (t *trace) addCall(e *event) {
 	if e.badTime || !e.hasTS || outOfRange(e.ts) || outOfRange(e.dur) || e.dur < 0 {
 		return
 	}
@@ -78,7 +92,7 @@ func (t *trace) addCall(pid int32, e *event) {
 			return
 		}
 	}
-	t.callers.add(pid, e.tid, call{e.ts, e.ts + e.dur, id, kind})
+	t.callers.add(e.pidText, e.tid, call{e.ts, e.ts + e.dur, id, kind})
 }
 
 // findSites gives the launches from first on their sites, and forgets the calls.
@@ -92,16 +106,18 @@ func (t *trace) findSites(first int) {
 		return
 	}
 	t.hasSites = true
-	launches := map[[2]int64][]*record{}
+	launches := map[callThread][]*record{}
 	for k := first; k < t.n; k++ {
 		if r := t.at(int32(k)); r.kind == isAPI && r.correlation > 0 {
-			thread := [2]int64{int64(r.proc), t.lanes[r.lane].id}
+			thread := callThread{t.pids.list[r.proc].text, t.lanes[r.lane].id}
 			launches[thread] = append(launches[thread], r)
 		}
 	}
 	paths := modulePaths{t: t, of: map[[2]uint32]uint32{}}
 	for thread, list := range launches {
-		t.nest(c.of[thread], list, &paths)
+		if calls := c.of[thread]; calls != nil {
+			t.nest(*calls, list, &paths)
+		}
 	}
 }
 
@@ -167,7 +183,7 @@ type modulePaths struct {
 	of map[[2]uint32]uint32
 }
 
-// longestPath bounds a path of modules.
+// longestPath bounds a path of modules; those further in count for the last in it.
 const longestPath = 1 << 10
 
 func (p *modulePaths) inside(outer, module uint32) uint32 {
@@ -178,10 +194,12 @@ func (p *modulePaths) inside(outer, module uint32) uint32 {
 		if i := strings.LastIndexByte(name, '_'); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
 			name = name[:i]
 		}
-		if outer != 0 && len(p.t.names.list[outer].text) < longestPath {
+		if outer != 0 {
 			name = p.t.names.list[outer].text + "/" + name
 		}
-		id = p.t.names.intern([]byte(name), func([]byte) string { return name })
+		if id = outer; outer == 0 || len(name) <= longestPath {
+			id = p.t.names.intern([]byte(name), func([]byte) string { return name })
+		}
 		p.of[k] = id
 	}
 	return id

@@ -107,6 +107,9 @@ func TestSites(t *testing.T) {
 	call("python_function", "nn.Module: Block_3", 9, 100, 100)
 	call("python_function", "<built-in method linear of type object at 0x7f>", 9, 106, 48)
 	call("cpu_op", "aten::other", 8, 0, 1000) // of another thread
+	for pid := range 20_000 {                 // more than a trace may have processes: these are none
+		tt.raw(fmt.Sprintf(`{"ph": "X", "cat": "cpu_op", "name": "aten::far", "pid": "p%d", "tid": 9, "ts": 1.000, "dur": 900.000, "args": {}}`, pid))
+	}
 	pair(10, 1)
 	pair(125, 2)
 	pair(145, 3)

@@ -390,17 +390,14 @@ func (t *trace) keep(p int32, e *event, at int64) error {
 				t.procs[p].parts.legacy++
 			}
 		}
-		if e.kind == isNothing {
-			return nil
+		if e.kind != isNothing && e.phase == 'X' {
+			t.addCall(e)
 		}
+		return nil
 	}
 	local, err := t.pids.number(e.pidText)
 	if err != nil {
 		return err
-	}
-	if e.kind == isOp || e.kind == isPython {
-		t.addCall(local, e)
-		return nil
 	}
 	who := &t.pids.list[local]
 	if e.kind == isMeta {

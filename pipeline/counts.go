@@ -22,6 +22,10 @@ type Counts struct {
 	// Of this run alone.
 	RunRows, RunPrompt, RunCompletion atomic.Int64
 
+	// Of the journal of this run: all that was finished by SyncedTo, as Unix time in ns,
+	// is on the disk; 0: nothing was synced yet.
+	SyncedTo, JournalBytes atomic.Int64
+
 	mu     sync.Mutex
 	codes  map[string]int64 // errors by code
 	groups groups           // responses compared, by the value of --check-by

@@ -53,6 +53,9 @@ type keeper struct {
 	batch []datasets.Record
 	rec   saved
 	buf   []byte
+
+	began int64   // the journal's end when this run began
+	asked []asked // of syncs that are not done
 }
 
 // take saves what is finished and writes what is due.
@@ -349,6 +352,27 @@ func (k *keeper) close() error {
 	return k.sink.closeEarly()
 }
 
+// asked is how far the journal was when a sync was asked for.
+type asked struct {
+	end int64
+	at  int64 // Unix time in ns
+}
+
+// synced brings the counts up to date with what the disk has by now.
+func (k *keeper) synced(now time.Time) {
+	done := k.journal.Synced()
+	for len(k.asked) > 0 && k.asked[0].end <= done {
+		k.count.SyncedTo.Store(k.asked[0].at)
+		k.asked = k.asked[1:]
+	}
+	if k.asked = append(k.asked, asked{k.journal.End(), now.UnixNano()}); len(k.asked) > maxAsked {
+		k.asked = k.asked[:maxAsked] // the disk is far behind: the oldest says how far
+	}
+	k.count.JournalBytes.Store(k.journal.End() - k.began)
+}
+
+const maxAsked = 64
+
 // writing keeps what is finished until there is no more. On an error it says so by
 // closing dead, and takes no more.
 func (k *keeper) writing(done <-chan finished, dead chan<- struct{}, tick func() error) (err error) {
@@ -381,6 +405,7 @@ func (k *keeper) writing(done <-chan finished, dead chan<- struct{}, tick func()
 			err = k.catchUp(256)
 		case <-ticker.C:
 			if err = errors.Join(k.journal.Sync(), k.sink.flush()); err == nil {
+				k.synced(time.Now())
 				err = tick()
 			}
 		}

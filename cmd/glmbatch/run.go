@@ -244,6 +244,10 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	if manifest.Rounding = m.rounding(); len(manifest.Rounding) > 0 {
 		say.line("weights rounded to FP8: %s", roundingText(m.rounded))
 	}
+	if err := r.metrics.start(say, r, manifest, m.pages, job.Counts); err != nil {
+		return withCode(exitOutput, job.End(err))
+	}
+	defer func() { r.metrics.stop(say, codeOf(err)) }()
 	progress := say.start(job.Counts, &tokens, plan.To-plan.From, folder.Done())
 	ctx, cancel := r.until(ctx)
 	defer cancel()

@@ -55,6 +55,7 @@ type runFlags struct {
 	deadline       string
 	stopAt         time.Time // by deadline; the zero time: never
 	noLock         bool
+	metrics        metricsFlags
 	stop           []string
 	stopTokens     []int32
 	rows           pipeline.Options
@@ -77,6 +78,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&r.deadline, "deadline", "", "stop at a `time` of day, 06:00 say, or after a while, 4h say, as by a signal")
 	f.DurationVar(&o.SyncInterval, "sync-interval", 2*time.Second, "the most finished work that a crash may cost")
 	f.BoolVar(&r.noLock, "no-lock", false, "the file system of --out has no locks: you see to it that no other run has the folder")
+	r.metrics.add(f)
 	heading(f, "Job")
 
 	f.StringVar(&o.PromptColumn, "prompt-column", "", "column of prompts")
@@ -222,6 +224,7 @@ func (r *runFlags) check(args []string) error {
 	if r.stopAt, err = deadline(r.deadline, time.Now()); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, r.metrics.check())
 	if _, err := r.policy(); err != nil {
 		errs = append(errs, err)
 	}

@@ -56,6 +56,7 @@ type openedModel struct {
 	generation pipeline.Generation
 	group      *ranks.Group // once loaded
 	rounded    []glm5.Rounding
+	pages      int // of its caches, once loaded
 }
 
 // The small files of a checkpoint that the pipeline reads.
@@ -191,7 +192,7 @@ func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recor
 	default:
 		return nil, withCode(exitInput, err)
 	}
-	m.rounded = model.Rounding()
+	m.rounded, m.pages = model.Rounding(), model.Options().Pages
 	onTrace := func(t kernels.Trace) {
 		if c := g.Info().Clock; c > 0 {
 			manifest.SetDevice("clock_ns", fmt.Sprint(c)) // it grows
@@ -200,6 +201,7 @@ func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recor
 	}
 	o := engine.Options{Trace: rec.Trace(), OnTrace: onTrace, OnLaunch: folder.Aboard().OnLaunch, OnStep: func(i engine.StepInfo) {
 		done.Add(int64(i.Tokens))
+		r.metrics.onStep(i)
 		rec.OnStep(i)
 	}}
 	if err := r.capture.attach(folder.Dir, folder.Recorder.FirstStep, manifest, &o, model); err != nil {

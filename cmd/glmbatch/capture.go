@@ -117,9 +117,9 @@ func (c *captureFlags) close(say *speaker) {
 	}
 	say.line("%s %s, %s; the longest kept the job for %.1f ms", digits(int64(n.Written)), noun, bytesText(n.Bytes), float64(n.Stall)/1e6)
 	if n.Skipped > 0 {
-		say.line("%s steps were not captured: those before them were not written yet", digits(int64(n.Skipped)))
+		say.note("%s steps were not captured: those before them were not written yet", digits(int64(n.Skipped)))
 	}
 	if n.Failed > 0 {
-		say.line("%s captures failed: %v", digits(int64(n.Failed)), n.Last)
+		say.note("%s captures failed: %v", digits(int64(n.Failed)), n.Last)
 	}
 }

@@ -26,13 +26,14 @@ func main() {
 
 // run is main without the process: it returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	ctx, end := withEnding(ctx)
 	root := newRootCommand()
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		fmt.Fprintln(stderr, "glmbatch: "+oneLine(err.Error()))
+		end.speaker(stderr).fail(err.Error(), codeOf(err))
 	}
 	return codeOf(err)
 }

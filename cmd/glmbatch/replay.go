@@ -170,7 +170,7 @@ func runReplay(ctx context.Context, f *replayFlags, args []string, stdout, stder
 		}
 	}
 	o.Versions, o.Stop = versions(), ctx.Err
-	say := newSpeaker(stderr, false)
+	say := newSpeaker(stderr)
 	var results []*replay.Result // of a format that is one table of all captures
 	for i, file := range files {
 		if err := ctx.Err(); err != nil {

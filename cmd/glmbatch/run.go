@@ -78,7 +78,8 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		return withCode(exitInput, err)
 	}
 	defer in.Close()
-	say := newSpeaker(stderr, r.quiet)
+	say := newLog(stderr, r.quiet, r.logFormat)
+	endingOf(ctx).speaks(say)
 	if err := r.localModel(ctx, say); err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		return withCode(exitInput, err)
 	}
 	for _, note := range plan.Notes {
-		say.line("note: %s", note)
+		say.note("note: %s", note)
 	}
 	if m.isDemo {
 		say.line("the demo checkpoint in this program answers; it knows only the demo's tasks")

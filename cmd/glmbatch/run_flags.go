@@ -50,6 +50,7 @@ type runFlags struct {
 	retryErrors    bool
 	dryRun         bool
 	quiet          bool
+	logFormat      string
 	maxErrors      int64
 	grace          time.Duration
 	deadline       string
@@ -72,7 +73,8 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&r.overwrite, "overwrite", false, "start anew if the folder has a job's output")
 	f.BoolVar(&r.retryErrors, "retry-errors", false, "run again the rows whose error may pass (docs/output.md says which), also those of a complete job")
 	f.BoolVar(&r.dryRun, "dry-run", false, "count rows and tokens, check model and memory, estimate steps; run nothing")
-	f.BoolVarP(&r.quiet, "quiet", "q", false, "no progress and no summary")
+	f.BoolVarP(&r.quiet, "quiet", "q", false, "no progress and no summary; notes on columns and errors are said")
+	f.StringVar(&r.logFormat, "log-format", logText, "what is said on standard error as text (with the time, if that is no terminal) or json, a record a line")
 	f.Int64Var(&r.maxErrors, "max-errors", 0, "rows with errors that still end with exit code 0")
 	f.DurationVar(&r.grace, "grace", 20*time.Second, "when told to stop (SIGTERM, SIGINT, SIGUSR1, --deadline): how long rows that have begun may go on")
 	f.StringVar(&r.deadline, "deadline", "", "stop at a `time` of day, 06:00 say, or after a while, 4h say, as by a signal")
@@ -212,7 +214,7 @@ func (r *runFlags) check(args []string) error {
 		usage("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default", r.kvTokens, leastContext)
 	}
 	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", r.dense, "bf16", "fp8"), checkLatentEps(r.latentEps),
-		oneOf("timeline-format", r.timelineFormat, datasets.Parquet, datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"))
+		oneOf("log-format", r.logFormat, logText, logJSON), oneOf("timeline-format", r.timelineFormat, datasets.Parquet, datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"))
 	if err := r.checkTemplate(); err != nil {
 		errs = append(errs, err)
 	}

@@ -88,7 +88,7 @@ func (f *metricsFlags) stop(say *speaker, code int) {
 	}
 	if f.out != nil {
 		if err := f.out.Close(); err != nil {
-			say.line("the metrics' last state is not in %s: %v", f.file, err)
+			say.note("the metrics' last state is not in %s: %v", f.file, err)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,28 +12,9 @@ import (
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
-	"golang.org/x/term"
 
 	"glmbatch/pipeline"
 )
-
-// speaker prints what a person wants to know while a job runs; nothing when quiet.
-type speaker struct {
-	w     io.Writer
-	quiet bool
-	tty   bool
-}
-
-func newSpeaker(w io.Writer, quiet bool) *speaker {
-	f, ok := w.(*os.File)
-	return &speaker{w: w, quiet: quiet, tty: ok && term.IsTerminal(int(f.Fd()))}
-}
-
-func (s *speaker) line(format string, args ...any) {
-	if !s.quiet {
-		fmt.Fprintf(s.w, format+"\n", args...)
-	}
-}
 
 // progress shows a running job: a bar on a terminal, a line every few seconds
 // elsewhere.
@@ -83,11 +63,17 @@ func (p *progress) lines() {
 	for {
 		select {
 		case <-tick.C:
-			p.say.line("%s, %s", p.counted(), p.figures())
+			p.report()
 		case <-p.quit:
 			return
 		}
 	}
+}
+
+// report says how far the job is.
+func (p *progress) report() {
+	text := p.counted() + ", " + p.figures()
+	p.say.record("progress", text, "rows", p.count.Rows.Load(), "of", p.rows, "tokens_per_second", int64(p.last), "seconds_left", int64(p.left().Seconds()), "errors", p.count.Errors.Load())
 }
 
 func (p *progress) bar() {
@@ -168,7 +154,9 @@ func (p *progress) summary(r *runFlags, err error) {
 	c, took := p.count, time.Since(p.began)
 	in, out := c.RunPrompt.Load(), c.RunCompletion.Load()
 	each := func(n int64) string { return digits(int64(float64(n) / took.Seconds())) }
-	p.say.line("%s rows in %.1f s", digits(c.RunRows.Load()), took.Seconds())
+	p.say.record("summary", fmt.Sprintf("%s rows in %.1f s", digits(c.RunRows.Load()), took.Seconds()), "rows", c.Rows.Load(), "run_rows", c.RunRows.Load(),
+		"seconds", took.Seconds(), "prompt_tokens", in, "completion_tokens", out, "errors", c.Errors.Load(), "truncated", c.Truncated.Load(),
+		"checked", c.Checked.Load(), "correct", c.Correct.Load(), "out", r.out)
 	p.say.line("%s prompt tokens (%s/s), %s completion tokens (%s/s)", digits(in), each(in), digits(out), each(out))
 	if n := c.Errors.Load(); n > 0 {
 		p.say.line("%s rows have errors: see error_code and error", digits(n))

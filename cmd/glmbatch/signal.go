@@ -27,6 +27,7 @@ const (
 type ending struct {
 	allowed atomic.Int64  // ns
 	hurry   chan struct{} // closed by the second signal
+	say     atomic.Pointer[speaker]
 }
 
 type endingKey struct{}
@@ -38,6 +39,23 @@ func endingOf(ctx context.Context) *ending {
 		return e
 	}
 	return &ending{}
+}
+
+// withEnding returns a context that has an ending.
+func withEnding(ctx context.Context) (context.Context, *ending) {
+	e := endingOf(ctx)
+	return context.WithValue(ctx, endingKey{}, e), e
+}
+
+// speaks says with what the command speaks: the process's last words go the same way.
+func (e *ending) speaks(say *speaker) { e.say.Store(say) }
+
+// speaker is that, or one that has no log.
+func (e *ending) speaker(stderr io.Writer) *speaker {
+	if say := e.say.Load(); say != nil {
+		return say
+	}
+	return newSpeaker(stderr)
 }
 
 // allow says how long the command may take to end from now on.
@@ -64,7 +82,7 @@ func signalContext(stderr io.Writer) (context.Context, func()) {
 				return
 			}
 			datasets.RemoveUnfinished()
-			fmt.Fprintf(stderr, "glmbatch: interrupted (%v)\n", s)
+			e.speaker(stderr).fail(fmt.Sprintf("interrupted (%v)", s), exitInterrupted)
 			os.Exit(exitInterrupted)
 		case <-done:
 		}

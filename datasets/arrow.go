@@ -31,14 +31,18 @@ func arrowColumns(t reflect.Type) ([]arrowColumn, error) {
 			continue
 		}
 		c := arrowColumn{index: i, dict: slices.Contains(tag[1:], "dict")}
-		typ, err := arrowType(f.Type)
+		of := f.Type
+		if of.Kind() == reflect.Pointer { // null where nil
+			of = of.Elem()
+		}
+		typ, err := arrowType(of)
 		if err != nil {
 			return nil, fmt.Errorf("field %s: %w", f.Name, err)
 		}
 		if c.dict {
 			typ = &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int32, ValueType: typ}
 		}
-		c.field = arrow.Field{Name: tag[0], Type: typ}
+		c.field = arrow.Field{Name: tag[0], Type: typ, Nullable: f.Type.Kind() == reflect.Pointer}
 		cols = append(cols, c)
 	}
 	return cols, nil
@@ -208,6 +212,13 @@ func (a *arrowWriter[T]) close() error {
 }
 
 func appendArrow(b array.Builder, v reflect.Value) error {
+	if v.Kind() == reflect.Pointer {
+		if v.IsNil() {
+			b.AppendNull()
+			return nil
+		}
+		v = v.Elem()
+	}
 	switch b := b.(type) {
 	case *array.BooleanBuilder:
 		b.Append(v.Bool())

@@ -113,6 +113,10 @@ func fromArrow(v reflect.Value, a arrow.Array, i int) error {
 		return fromArrow(v, d.Dictionary(), d.GetValueIndex(i))
 	}
 	switch k := v.Kind(); {
+	case k == reflect.Pointer:
+		to := reflect.New(v.Type().Elem())
+		v.Set(to)
+		return fromArrow(to.Elem(), a, i)
 	case v.CanInt():
 		n, ok := arrowInt(a, i)
 		if !ok || v.OverflowInt(n) {

@@ -62,4 +62,14 @@ type Step struct {
 	DeviceNS   int64 `parquet:"device_ns" arrow:"device_ns"`
 	SampleNS   int64 `parquet:"sample_ns" arrow:"sample_ns"` // fetching tokens, stop rules
 	Recorded   bool  `parquet:"recorded" arrow:"recorded"`   // it was timed call by call
+
+	// The job's GPUs together, as they were a moment before the step ended (they are asked
+	// every quarter of a second); null without GPUs, or where they do not tell.
+	GPUWatts       *float64 `parquet:"gpu_watts,optional" arrow:"gpu_watts"`
+	GPUJoules      *float64 `parquet:"gpu_joules,optional" arrow:"gpu_joules"`       // since the run began
+	GPUClock       *int32   `parquet:"gpu_clock_mhz,optional" arrow:"gpu_clock_mhz"` // of the slowest
+	GPUMemoryClock *int32   `parquet:"gpu_memory_clock_mhz,optional" arrow:"gpu_memory_clock_mhz"`
+	GPUCelsius     *int32   `parquet:"gpu_celsius,optional" arrow:"gpu_celsius"` // of the hottest
+	GPUMemory      *int64   `parquet:"gpu_memory_bytes,optional" arrow:"gpu_memory_bytes"`
+	GPUThrottle    *string  `parquet:"gpu_throttle,optional,dict" arrow:"gpu_throttle"` // why clocks are lowered, with + between; empty: they are not
 }

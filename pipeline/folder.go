@@ -137,7 +137,7 @@ func (f *Folder) open() (err error) {
 	has.add(&f.tally)
 	has.add(&f.saved.tally)
 	f.manifest.Counts = has.counts(f.manifest.ToRow - f.first)
-	f.manifest.Engine = ManifestEngine{f.Recorder.FirstStep, f.Recorder.Preempted}
+	f.manifest.Engine = ManifestEngine{Steps: f.Recorder.FirstStep, Preemptions: f.Recorder.Preempted}
 	return errorsOf(ErrOutput, f.manifest.write(f.Dir))
 }
 
@@ -429,6 +429,7 @@ func (f *Folder) records() error {
 				f.Recorder.FirstStep = max(f.Recorder.FirstStep, s.Step+1)
 				f.Recorder.Preempted += int64(s.Preempted)
 				f.Recorder.Sampled.Choose(s.Step, s.Kind)
+				f.Recorder.Energy.add(s.GPUJoules)
 			}
 			return nil
 		})

@@ -70,11 +70,14 @@ func (j *Job) End(err error) error {
 
 // totals are how far the job is.
 func (j *Job) totals() (ManifestCounts, ManifestEngine) {
-	e := ManifestEngine{j.Folder.Recorder.FirstStep, j.Folder.Recorder.Preempted}
+	e, joules := ManifestEngine{Steps: j.Folder.Recorder.FirstStep, Preemptions: j.Folder.Recorder.Preempted}, j.Folder.Recorder.Energy.total()
 	if j.Recorder != nil {
 		e.Steps, e.Preemptions = j.Recorder.totals()
+		joules = j.Recorder.joules()
 	}
-	return j.Counts.snapshot(j.Plan.To - j.Plan.From), e
+	c := j.Counts.snapshot(j.Plan.To - j.Plan.From)
+	e.setEnergy(joules, &c)
+	return c, e
 }
 
 // run is the job: records are read and tokenized, the engine answers them, what is

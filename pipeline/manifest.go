@@ -93,6 +93,11 @@ type ManifestCounts struct {
 type ManifestEngine struct {
 	Steps       int64 `json:"steps"`
 	Preemptions int64 `json:"preemptions"`
+
+	// What the GPUs used, by their meters while steps ran, and for each token of output
+	// rows, prompts' too; null: not measured, as without a GPU.
+	Joules   *float64 `json:"joules"`
+	PerToken *float64 `json:"joules_per_token"`
 }
 
 func (c *Counts) snapshot(inputRows int64) ManifestCounts {

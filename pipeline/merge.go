@@ -282,6 +282,7 @@ func mergeManifests(shards []*Manifest) *Manifest {
 	m.ToRow = shards[len(shards)-1].ToRow
 	m.Status, m.Error, m.Runs, m.Counts = StatusComplete, "", 0, ManifestCounts{}
 	m.Engine = ManifestEngine{}
+	joules, all := 0.0, true
 	for _, s := range shards {
 		if s.Started.Before(m.Started) {
 			m.Started = s.Started
@@ -290,6 +291,12 @@ func mergeManifests(shards []*Manifest) *Manifest {
 		m.Counts.add(&s.Counts)
 		m.Engine.Steps += s.Engine.Steps
 		m.Engine.Preemptions += s.Engine.Preemptions
+		if all = all && s.Engine.Joules != nil; all {
+			joules += *s.Engine.Joules
+		}
+	}
+	if all {
+		m.Engine.setEnergy(&joules, &m.Counts)
 	}
 	return &m
 }

@@ -11,6 +11,7 @@ import (
 	"glmbatch/engine"
 	"glmbatch/kernels"
 	"glmbatch/replay/timeline"
+	"glmbatch/telemetry"
 )
 
 // Recorder writes the steps table and, for the steps that the engine timed, the
@@ -19,6 +20,9 @@ import (
 // only if the disk is far behind.
 type Recorder struct {
 	policy  Policy
+	gpu     func() *telemetry.GPU
+	meter   float64 // joules of the GPUs at the first step
+	metered bool    // meter is known
 	sampled timeline.Sampler
 	origin  int64 // ns of kernels.Now at which the run began
 	base    int64 // number of the first step: those of earlier runs come before
@@ -31,6 +35,8 @@ type Recorder struct {
 	err       error
 	counted   atomic.Int64 // steps
 	preempted atomic.Int64
+	energyMu  sync.Mutex
+	energy    energy
 
 	steps    *datasets.Parts[datasets.Step]
 	timeline *datasets.Parts[datasets.Span] // nil: no timeline
@@ -43,6 +49,7 @@ type recordedStep struct {
 	info  engine.StepInfo
 	trace kernels.Trace
 	host  []timeline.HostSpan // of the goroutines outside the step
+	gpu   *telemetry.GPU
 	timed bool
 }
 
@@ -56,8 +63,9 @@ const (
 
 // RecorderOptions say where and what.
 type RecorderOptions struct {
-	Dir    string // the job's folder
-	Format string // datasets.Parquet or datasets.Arrow; "": Parquet
+	Dir    string                // the job's folder
+	Format string                // datasets.Parquet or datasets.Arrow; "": Parquet
+	GPU    func() *telemetry.GPU // how the GPUs are; nil, or a nil one: there are none
 	Policy Policy
 	Origin int64 // ns of kernels.Now; negative after a resume
 	// Where a resumed job goes on, as [OpenFolder] found it.
@@ -65,6 +73,7 @@ type RecorderOptions struct {
 	Preempted               int64 // sequences, in the steps before
 	StepsPart, TimelinePart int
 	Sampled                 timeline.Sampler // what it chose
+	Energy                  energy           // of the steps before
 }
 
 // NewRecorder starts to record.
@@ -72,7 +81,7 @@ func NewRecorder(o RecorderOptions) *Recorder {
 	if o.Format == "" {
 		o.Format = datasets.Parquet
 	}
-	r := &Recorder{policy: o.Policy, sampled: o.Sampled, origin: o.Origin, base: o.FirstStep, queue: make(chan *recordedStep, queuedTraces), free: make(chan *recordedStep, queuedTraces),
+	r := &Recorder{policy: o.Policy, gpu: o.GPU, energy: o.Energy, sampled: o.Sampled, origin: o.Origin, base: o.FirstStep, queue: make(chan *recordedStep, queuedTraces), free: make(chan *recordedStep, queuedTraces),
 		steps: &datasets.Parts[datasets.Step]{Dir: filepath.Join(o.Dir, stepsDir), Format: o.Format, MaxRows: stepRows, Next: o.StepsPart}}
 	r.counted.Store(o.FirstStep)
 	r.preempted.Store(o.Preempted)
@@ -150,6 +159,9 @@ func (r *Recorder) OnStep(i engine.StepInfo) {
 	r.counted.Store(s.info.Step + 1)
 	r.preempted.Add(int64(i.Preempted))
 	s.host = r.clock.take(s.host)
+	if s.gpu = nil; r.gpu != nil {
+		s.gpu = r.gpu()
+	}
 	r.queue <- s
 }
 
@@ -164,6 +176,19 @@ func (r *Recorder) take() *recordedStep {
 
 // totals are those of all runs of the job.
 func (r *Recorder) totals() (steps, preempted int64) { return r.counted.Load(), r.preempted.Load() }
+
+func (r *Recorder) count(joules *float64) {
+	r.energyMu.Lock()
+	defer r.energyMu.Unlock()
+	r.energy.add(joules)
+}
+
+// joules are what the GPUs used in all runs of the job so far; nil: nobody knows.
+func (r *Recorder) joules() *float64 {
+	r.energyMu.Lock()
+	defer r.energyMu.Unlock()
+	return r.energy.total()
+}
 
 // close writes what is left, or drops it where nothing is to be written. The error is
 // the first of all.
@@ -211,11 +236,17 @@ func (r *Recorder) work() {
 
 func (r *Recorder) write(rows []datasets.Span, s *recordedStep) ([]datasets.Span, error) {
 	i := &s.info
-	err := r.steps.Write([]datasets.Step{{
+	row := datasets.Step{
 		Step: i.Step, Kind: i.Kind, Sequences: int32(i.Sequences), Tokens: int32(i.Tokens), Sampled: int32(i.Sampled), Waiting: int32(i.Waiting),
 		Pages: int32(i.Pages), Preempted: int32(i.Preempted), StartNS: i.StartNS - r.origin, WallNS: i.WallNS,
 		ScheduleNS: i.ScheduleNS, UploadNS: i.UploadNS, LaunchNS: i.LaunchNS, DeviceNS: i.DeviceNS, SampleNS: i.SampleNS, Recorded: s.timed,
-	}})
+	}
+	if s.gpu != nil && !r.metered {
+		r.meter, r.metered = s.gpu.Joules, true
+	}
+	onGPU(&row, s.gpu, r.meter)
+	r.count(row.GPUJoules)
+	err := r.steps.Write([]datasets.Step{row})
 	if err != nil || r.timeline == nil {
 		return rows, err
 	}

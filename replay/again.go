@@ -41,6 +41,9 @@ func (r *Result) again() *report.Again {
 	repeats := reportOf("again", r.Rows, report.Options{})
 	d := &beside{now: &repeats.Sections[0], a: report.AgainOf(&was.Sections[0], &repeats.Sections[0]), calls: callTimes(rows, r.Rows)}
 	d.a.Cause, d.a.Text = d.explain()
+	if evidence := conditions(r.Capture.Conditions, r.Conditions, d.a.Cause); evidence != "" {
+		d.a.Text += "; " + evidence
+	}
 	return d.a
 }
 
@@ -94,7 +97,7 @@ func (d *beside) explain() (cause, text string) {
 		return CauseSpread, text + ": " + d.widest(1)
 	}
 	if alike >= int64(mostOfIt*float64(all)) {
-		return CauseSlow, fmt.Sprintf("%s: half of the time ran %.2f times as long or more, %s: the whole step ran slower, as with other load on the machine or a lower clock; no call stalled", text, typical, d.factors())
+		return CauseSlow, fmt.Sprintf("%s: half of the time ran %.2f times as long or more, %s: the whole step ran slower, no call stalled", text, typical, d.factors())
 	}
 	if few, part := d.few(typical, all); few != nil {
 		return CauseStall, fmt.Sprintf("%s: a stall: %s, which is %s of the difference; the other calls took %.2f times as long as again", text, strings.Join(few, " and "), percent(part), typical)

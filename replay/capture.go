@@ -5,6 +5,7 @@ import (
 
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
+	"glmbatch/telemetry"
 )
 
 // Capture is one step with all that it takes to run it again but the weights.
@@ -49,6 +50,9 @@ type Header struct {
 	SampleNS   int64 `json:"sample_ns"`
 	LaunchNS   int64 `json:"launch_ns,omitempty"`
 	Ahead      bool  `json:"ahead,omitempty"` // launched before the step before it had landed
+
+	// What the machine was like while the step ran; nil: nobody knows.
+	Conditions *telemetry.Conditions `json:"conditions,omitempty"`
 }
 
 // What a capture has of the caches.

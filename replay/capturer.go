@@ -7,10 +7,12 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 
 	"glmbatch/datasets"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
+	"glmbatch/telemetry"
 )
 
 // CaptureOptions say what to capture and where to.
@@ -24,6 +26,7 @@ type CaptureOptions struct {
 	Model     string // folder, or "demo"
 	Hash      string // of the model
 	Versions  map[string]string
+	Since     func(time.Time) telemetry.Conditions // what the time since a moment was like; nil: nobody knows
 }
 
 // DefaultMaxBytes bounds a capture.

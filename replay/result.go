@@ -12,6 +12,7 @@ import (
 	"glmbatch/kernels"
 	"glmbatch/replay/attribute"
 	"glmbatch/replay/report"
+	"glmbatch/telemetry"
 )
 
 // Schema names the JSON form of a result.
@@ -19,11 +20,12 @@ const Schema = "glmbatch.replay/1"
 
 // Result is what a step run again gave.
 type Result struct {
-	Capture *Capture
-	Device  kernels.Info
-	Verdict Verdict
-	Figures // of the step as captured
-	WhatIf  []Change
+	Capture    *Capture
+	Device     kernels.Info
+	Verdict    Verdict
+	Figures                          // of the step as captured
+	Conditions *telemetry.Conditions // while the repeats ran; nil: nobody knows
+	WhatIf     []Change
 }
 
 // Figures are the measurements of one variant of a step.

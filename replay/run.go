@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"glmbatch/datasets"
 	"glmbatch/engine/glm5"
@@ -12,6 +13,7 @@ import (
 	"glmbatch/kernels/roofline"
 	"glmbatch/replay/attribute"
 	"glmbatch/replay/report"
+	"glmbatch/telemetry"
 )
 
 // Loader loads the captured model with some options on so many ranks. The model
@@ -30,7 +32,8 @@ type Options struct {
 	NoAlone    bool              // do not run calls alone
 	NoMarginal bool              // do not leave classes out
 	WhatIf     []WhatIf
-	Stop       func() error // asked between runs, and its error ends the replay; nil: none
+	Since      func(time.Time) telemetry.Conditions // what the time since a moment was like; nil: nobody knows
+	Stop       func() error                         // asked between runs, and its error ends the replay; nil: none
 
 	Hash     string            // of the model that the loader loads
 	Versions map[string]string // of this program
@@ -137,8 +140,13 @@ func Run(c *Capture, load Loader, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	begun := time.Now()
 	if r.Figures, err = st.measure(s, s.calls, "as captured"); err != nil {
 		return nil, err
+	}
+	if o.Since != nil {
+		now := o.Since(begun)
+		r.Conditions = &now
 	}
 	if err := st.apart(s, &r.Figures); err != nil {
 		return nil, err

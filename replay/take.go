@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
@@ -38,6 +39,10 @@ func take(m *glm5.Model, s *Step, o *CaptureOptions) (*Capture, error) {
 		Versions: o.Versions, Options: m.Options(), Long: s.Batch.Long, KV: o.KV, Detail: o.Detail,
 		StartNS: s.StartNS, WallNS: s.WallNS, ScheduleNS: s.ScheduleNS, UploadNS: s.UploadNS, DeviceNS: s.DeviceNS, SampleNS: s.SampleNS, LaunchNS: s.LaunchNS, Ahead: s.Ahead,
 	}}
+	if o.Since != nil {
+		now := o.Since(kernels.Epoch().Add(time.Duration(s.StartNS)))
+		c.Conditions = &now
+	}
 	if o.KV == KVSeeded {
 		c.Seed = uint64(s.Step)*0x9e3779b97f4a7c15 + 1
 	}

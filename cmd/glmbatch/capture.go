@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -12,6 +13,7 @@ import (
 	"glmbatch/kernels"
 	"glmbatch/pipeline"
 	"glmbatch/replay"
+	"glmbatch/telemetry"
 )
 
 // captureFlags say which steps of a run to capture.
@@ -23,6 +25,7 @@ type captureFlags struct {
 
 	capturer *replay.Capturer // once the model is loaded; nil: nothing is captured
 	written  int              // captures, once closed
+	since    func(time.Time) telemetry.Conditions
 }
 
 func (c *captureFlags) add(f *pflag.FlagSet) {
@@ -56,6 +59,7 @@ func (c *captureFlags) attach(dir string, first int64, p *pipeline.Manifest, o *
 		return err
 	}
 	opt.Dir, opt.FirstStep, opt.Model, opt.Hash, opt.Versions = filepath.Join(dir, "captures"), first, p.Model.Name, p.Model.Hash, p.Program
+	opt.Since = c.since
 	if opt.Model != demoName {
 		if opt.Model, err = filepath.Abs(opt.Model); err != nil {
 			return err

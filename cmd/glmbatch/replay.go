@@ -256,6 +256,9 @@ func (f *replayFlags) replay(ctx context.Context, c *replay.Capture, o replay.Op
 		return nil, withCode(exitInput, err)
 	}
 	load := func(o glm5.Options, n int) (*glm5.Model, error) { return l.load(ctx, o, n) }
+	watch, end, _ := f.device.sampler(c.Ranks)
+	defer end()
+	o.Since = watch.Since
 	r, err = replay.Run(c, load, o)
 	switch {
 	case errors.Is(err, replay.ErrMismatch):

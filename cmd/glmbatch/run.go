@@ -18,6 +18,7 @@ import (
 	"glmbatch/datasets/demo"
 	"glmbatch/kernels"
 	"glmbatch/pipeline"
+	"glmbatch/telemetry"
 )
 
 func newRunCommand() *cobra.Command {
@@ -220,7 +221,15 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	}
 	m.text.SetNow(manifest.Started.Local())                // of all runs of the job
 	origin := int64(manifest.Started.Sub(kernels.Epoch())) // of the first run of the job
-	recorder := pipeline.NewRecorder(r.recorderOptions(folder, origin))
+	watch, unwatch, noGPU := r.device.sampler(r.tp)
+	defer unwatch()
+	if noGPU != "" {
+		manifest.SetDevice("energy", "not measured: "+noGPU)
+	}
+	r.capture.since = watch.Since
+	recorderOptions := r.recorderOptions(folder, origin)
+	recorderOptions.GPU = func() *telemetry.GPU { return watch.Latest().GPU }
+	recorder := pipeline.NewRecorder(recorderOptions)
 	defer r.capture.close(say)
 	if !m.isDemo {
 		say.line("loading %s: ranks %d, device %s", r.model, r.tp, r.device.resolved())
@@ -245,7 +254,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	if manifest.Rounding = m.rounding(); len(manifest.Rounding) > 0 {
 		say.line("weights rounded to FP8: %s", roundingText(m.rounded))
 	}
-	if err := r.metrics.start(say, r, manifest, m.pages, job.Counts); err != nil {
+	if err := r.metrics.start(say, r, manifest, m.pages, job.Counts, recorderOptions.GPU); err != nil {
 		return withCode(exitOutput, job.End(err))
 	}
 	defer func() { r.metrics.stop(say, codeOf(err)) }()

@@ -11,6 +11,7 @@ import (
 	"glmbatch/cmd/glmbatch/metrics"
 	"glmbatch/engine"
 	"glmbatch/pipeline"
+	"glmbatch/telemetry"
 )
 
 // metricsFlags say where a job's metrics for Prometheus go.
@@ -53,7 +54,7 @@ func (f *metricsFlags) onStep(i engine.StepInfo) {
 }
 
 // start makes the metrics, if somebody asked for them.
-func (f *metricsFlags) start(say *speaker, r *runFlags, m *pipeline.Manifest, pages int, counts *pipeline.Counts) (err error) {
+func (f *metricsFlags) start(say *speaker, r *runFlags, m *pipeline.Manifest, pages int, counts *pipeline.Counts, gpu func() *telemetry.GPU) (err error) {
 	if f.file == "" && f.addr == "" {
 		return nil
 	}
@@ -62,7 +63,7 @@ func (f *metricsFlags) start(say *speaker, r *runFlags, m *pipeline.Manifest, pa
 		shard = fmt.Sprintf("%d/%d", r.rows.Shard, r.rows.Shards)
 	}
 	f.job = metrics.New(metrics.Options{RunID: m.RunID, Shard: shard, Model: m.Model.Name, Device: m.Model.Device, Version: versionText(),
-		Started: m.Started, Rows: m.ToRow - m.FromRow, Pages: pages, Counts: counts})
+		Started: m.Started, Rows: m.ToRow - m.FromRow, Pages: pages, Counts: counts, GPU: gpu})
 	if f.file != "" {
 		if f.out, err = f.job.Write(f.file); err != nil {
 			return fmt.Errorf("--metrics-file: %w", err)

@@ -19,7 +19,10 @@ import (
 type Throughput struct {
 	Schema string     `json:"schema"`
 	Source string     `json:"source"`
-	Kinds  []StepKind `json:"kinds"` // prefill, mixed, decode, as far as there are any, and all
+	Kinds  []StepKind `json:"kinds"`  // prefill, mixed, decode, as far as there are any, and all
+	Energy *Energy    `json:"energy"` // of all steps; null: not measured, or not all were asked for
+
+	whole bool // all steps were asked for
 }
 
 // ThroughputSchema names the JSON form of a [Throughput].
@@ -58,6 +61,7 @@ func ReadSteps(path, kind string, steps *timeline.Steps) (*Throughput, error) {
 	}
 	sums := map[string]*StepKind{allKinds: {Kind: allKinds}}
 	found := false
+	var energy energyBook
 	for _, dir := range dirs {
 		if !isDir(dir) {
 			continue
@@ -74,6 +78,7 @@ func ReadSteps(path, kind string, steps *timeline.Steps) (*Throughput, error) {
 				}
 				sums[s.Kind].add(s)
 				sums[allKinds].add(s)
+				energy.add(s)
 			}
 			return nil
 		})
@@ -84,7 +89,10 @@ func ReadSteps(path, kind string, steps *timeline.Steps) (*Throughput, error) {
 	if !found {
 		return nil, nil
 	}
-	t := &Throughput{Schema: ThroughputSchema, Source: path}
+	t := &Throughput{Schema: ThroughputSchema, Source: path, whole: kind == "" && steps == nil}
+	if t.whole {
+		t.Energy = energy.of(sums[allKinds])
+	}
 	for _, name := range []string{"prefill", "mixed", "decode", allKinds} {
 		k := sums[name]
 		if k == nil || name == allKinds && k.Steps == 0 {
@@ -156,7 +164,11 @@ func (t *Throughput) Write(w io.Writer, format string, style Style) error {
 		}
 		return c.WriteAll(rows)
 	}
-	return writeTable(w, tab, format, style)
+	if err := writeTable(w, tab, format, style); err != nil || !t.whole {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s\n", t.Energy.text())
+	return err
 }
 
 func writeJSON(w io.Writer, v any) error {

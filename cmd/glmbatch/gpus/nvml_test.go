@@ -3,6 +3,7 @@
 package gpus
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -94,5 +95,48 @@ func TestRead(t *testing.T) {
 	r := Read()
 	if r.NVML == "" && r.Fault == "" {
 		t.Errorf("NVML was not asked and nothing says why: %+v", r)
+	}
+}
+
+// TestWatch: the GPUs that a job uses are read together, and a lost one says nothing.
+func TestWatch(t *testing.T) {
+	s := dgx(t).(*server.Server)
+	s.ShutdownFunc = func() nvml.Return { return nvml.SUCCESS }
+	var places []string
+	for i, d := range s.Devices {
+		m := &d.(*server.Device).Device
+		m.GetPciInfoFunc = func() (nvml.PciInfo, nvml.Return) { return nvml.PciInfo{Bus: uint32(i)}, nvml.SUCCESS }
+		if i < 2 {
+			places = append(places, fmt.Sprintf("0000:%02x:00.0", i))
+		}
+		m.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 300_000, nvml.SUCCESS }
+		m.GetTotalEnergyConsumptionFunc = func() (uint64, nvml.Return) { return 5_000_000, nvml.SUCCESS }
+		m.GetCurrentClocksThrottleReasonsFunc = func() (uint64, nvml.Return) {
+			return nvml.ClocksEventReasonGpuIdle | nvml.ClocksEventReasonSwPowerCap, nvml.SUCCESS
+		}
+	}
+	read, end, why := watch(s, places)
+	if read == nil {
+		t.Fatal(why)
+	}
+	defer end()
+	g := read()
+	if g == nil || g.Count != 2 || g.Watts != 300*float64(len(places)) || g.Joules != 5000*float64(len(places)) || g.Clock != 345 || !slices.Equal(g.Throttle, []string{"power cap"}) {
+		t.Errorf("%+v", g)
+	}
+	for _, d := range s.Devices {
+		d.(*server.Device).GetClockInfoFunc = func(nvml.ClockType) (uint32, nvml.Return) { return 0, nvml.ERROR_GPU_IS_LOST }
+	}
+	if g := read(); g != nil {
+		t.Errorf("of a lost GPU: %+v", g)
+	}
+	if read, _, why := watch(s, []string{"ffff:00:00.0"}); read != nil || why == "" {
+		t.Error("a GPU that is not there is read")
+	}
+	none := &mock.Interface{InitFunc: func() nvml.Return { return nvml.ERROR_LIBRARY_NOT_FOUND }}
+	if read, end, why := watch(none, places); read != nil || !strings.Contains(why, "was not found") {
+		t.Errorf("without a library: %s", why)
+	} else {
+		end()
 	}
 }

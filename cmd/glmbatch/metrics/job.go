@@ -8,6 +8,7 @@ import (
 
 	"glmbatch/engine"
 	"glmbatch/pipeline"
+	"glmbatch/telemetry"
 )
 
 // Options say what a job is.
@@ -18,6 +19,7 @@ type Options struct {
 	Rows                   int64
 	Pages                  int
 	Counts                 *pipeline.Counts
+	GPU                    func() *telemetry.GPU // how the GPUs are; nil, or a nil one: there are none
 }
 
 // Job has a job's metrics. OnStep is for the engine's goroutine; all else is for any.
@@ -121,9 +123,27 @@ func (j *Job) values(now time.Time) map[string][]value {
 		v[lastSync], v[journalAge] = at(ns), at(max(0, now.UnixNano()-ns))
 	}
 	v[journalBytes] = one(c.JournalBytes.Load())
+	if j.o.GPU != nil {
+		j.gpu(v, j.o.GPU())
+	}
 	if ns := j.endedAt.Load(); ns > 0 {
 		v[ended], v[exitCode] = at(ns), one(j.code.Load())
 		delete(v, journalAge) // nothing is left to be saved
 	}
 	return v
+}
+
+// gpu adds what the GPUs tell.
+func (j *Job) gpu(v map[string][]value, g *telemetry.GPU) {
+	if g == nil {
+		return
+	}
+	for name, x := range map[string]float64{gpuWatts: g.Watts, gpuJoules: g.Joules, gpuClock: 1e6 * float64(g.Clock), gpuCelsius: float64(g.Celsius), gpuMemory: float64(g.Memory)} {
+		if x > 0 {
+			v[name] = []value{{value: x}}
+		}
+	}
+	for _, t := range g.Throttle {
+		v[gpuThrottle] = append(v[gpuThrottle], value{1, []string{t}})
+	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"glmbatch/engine"
 	"glmbatch/pipeline"
+	"glmbatch/telemetry"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -27,7 +28,10 @@ func example() *Job {
 	c.PromptTokens.Store(100)
 	c.CompletionTokens.Store(30)
 	c.SyncedTo.Store(time.Now().Add(-3 * time.Second).UnixNano())
-	j := New(Options{RunID: "r", Shard: "0/2", Model: "demo", Device: "cpu", Version: "v1", Started: time.Unix(1e9, 0), Rows: 10, Pages: 64, Counts: c})
+	j := New(Options{RunID: "r", Shard: "0/2", Model: "demo", Device: "cpu", Version: "v1", Started: time.Unix(1e9, 0), Rows: 10, Pages: 64, Counts: c,
+		GPU: func() *telemetry.GPU {
+			return &telemetry.GPU{Count: 2, Watts: 700, Joules: 1e6, Clock: 1980, Celsius: 60, Memory: 1 << 36, Throttle: []string{"power cap"}}
+		}})
 	for _, kind := range []string{"prefill", "decode", "decode"} {
 		j.OnStep(engine.StepInfo{Kind: kind, Sequences: 3, Waiting: 2, Tokens: 5, Pages: 4, Preempted: 1, WallNS: 2_000_000})
 	}

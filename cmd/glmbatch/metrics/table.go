@@ -38,6 +38,12 @@ const (
 	lastSync     = "glmbatch_last_sync_timestamp_seconds"
 	journalAge   = "glmbatch_journal_age_seconds"
 	journalBytes = "glmbatch_journal_written_bytes_total"
+	gpuWatts     = "glmbatch_gpu_power_watts"
+	gpuJoules    = "glmbatch_gpu_energy_joules_total"
+	gpuClock     = "glmbatch_gpu_clock_hertz"
+	gpuCelsius   = "glmbatch_gpu_temperature_celsius"
+	gpuMemory    = "glmbatch_gpu_memory_used_bytes"
+	gpuThrottle  = "glmbatch_gpu_throttled"
 )
 
 // Table has all metrics, in the order of the documentation.
@@ -60,4 +66,10 @@ var Table = []Metric{
 	{lastSync, Gauge, nil, "All that was finished by then is on the disk, as Unix time."},
 	{journalAge, Gauge, nil, "The time since then: the most finished work that the machine's end would cost."},
 	{journalBytes, Counter, nil, "Bytes that this run wrote to the journal of finished rows."},
+	{gpuWatts, Gauge, nil, "What the job's GPUs draw together; absent without a GPU, as all below."},
+	{gpuJoules, Counter, nil, "What they used together, by their own meters, since the driver was loaded."},
+	{gpuClock, Gauge, nil, "Clock of the multiprocessors of the slowest."},
+	{gpuCelsius, Gauge, nil, "Temperature of the hottest."},
+	{gpuMemory, Gauge, nil, "Memory in use, of all together, by other programs too."},
+	{gpuThrottle, Gauge, []string{"reason"}, "1 for each reason for which a clock is lower than it could be."},
 }

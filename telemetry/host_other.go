@@ -1,0 +1,6 @@
+//go:build !linux
+
+package telemetry
+
+// readHost knows nothing here.
+func readHost() Host { return Host{} }

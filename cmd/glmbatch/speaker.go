@@ -92,7 +92,7 @@ func (h *lineHandler) Handle(_ context.Context, r slog.Record) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, err := io.WriteString(h.w, text+"\n")
+	_, err := h.w.Write([]byte(text + "\n")) // one write a line
 	return err
 }
 

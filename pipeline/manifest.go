@@ -54,6 +54,18 @@ type Manifest struct {
 	guard *sync.Mutex // of Device, which grows while the job runs; nil: the job has not begun
 }
 
+// OtherJob says in what the job of a folder differs from that of m; "": in nothing, or
+// the folder has none.
+func OtherJob(dir string, m *Manifest) (string, error) {
+	old, err := readManifest(dir)
+	if old == nil || err != nil {
+		return "", err
+	}
+	c := *m
+	c.Version, c.RunID = manifestVersion, runID(m)
+	return c.differs(old), nil
+}
+
 // SetDevice says something of the device.
 func (m *Manifest) SetDevice(key, value string) {
 	if m.guard != nil {

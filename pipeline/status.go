@@ -32,6 +32,7 @@ type Status struct {
 	Started time.Time      `json:"started,omitzero"`
 	Updated time.Time      `json:"updated,omitzero"`
 	Runs    int            `json:"runs"`
+	Model   ModelInfo      `json:"model"`
 	Counts  ManifestCounts `json:"counts"`
 	Engine  ManifestEngine `json:"engine"`
 	Error   string         `json:"error,omitempty"`
@@ -123,7 +124,7 @@ func worst(a, b string) string {
 // fill takes a manifest, the lock and the last steps.
 func (s *Status) fill(m *Manifest, now time.Time) error {
 	s.State, s.RunID, s.Started, s.Updated, s.Runs = m.Status, m.RunID, m.Started, m.Updated, m.Runs
-	s.Counts, s.Engine, s.Error = m.Counts, m.Engine, m.Error
+	s.Counts, s.Engine, s.Error, s.Model = m.Counts, m.Engine, m.Error, m.Model
 	if s.State == StatusRunning {
 		s.State, s.Holder = running(s.Dir, m.Updated, now)
 	}

@@ -266,6 +266,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	progress.stop()
 	r.capture.close(say)
 	if err == nil || errors.Is(err, pipeline.ErrInterrupted) {
+		remember(folder.Dir, manifest)
 		progress.summary(r, err)
 	}
 	return r.outcome(job.Counts, err)

@@ -58,8 +58,19 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 	p("steps", "at most about %s: %s of prompts at %s tokens a step, %s of output at %s sequences", digits(prefill+decode), digits(prefill), digits(budget), digits(decode), digits(seqs))
 	p("model", "%s, %s parameters, %s missing weights", look.Dir, countText(look.Params), digits(int64(len(look.Missing)+len(look.Unreadable))))
 	p("memory a rank", "%s of weights, %s of caches for %s tokens, %d ranks", bytesText(look.Rank.Weights), bytesText(look.Rank.Cache), digits(kv), r.tp)
+	manifest, err := m.manifest(r, plan, nil)
+	if err != nil {
+		return err
+	}
+	known, err := r.remembered(manifest)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	for _, line := range estimateText(known, &e) {
+		p(line[0], "%s", line[1])
+	}
 	if r.out != "" {
-		p("output", "%s", outputText(r))
+		p("output", "%s", outputText(r, manifest))
 	}
 	if n := len(look.Missing) + len(look.Unreadable); n > 0 {
 		return withCode(exitInput, fmt.Errorf("%s cannot be run: %d weights are missing or unreadable (see glmbatch model inspect)", look.Dir, n))
@@ -67,8 +78,44 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 	return werr
 }
 
+// estimateText says how long the job takes, and what energy, from a job that was like it.
+func estimateText(known *rates, e *pipeline.Estimate) [][2]string {
+	if known == nil {
+		return [][2]string{{"time", "not known: no job of this model on this machine is remembered; run some rows (--limit 100), or name one with --like"}}
+	}
+	x := known.estimate(e.PromptTokens, e.Samples-e.Errors, e.MostTokens)
+	round := func(d time.Duration) string {
+		unit := time.Second
+		if d > time.Hour {
+			unit = time.Minute
+		}
+		s := max(d, time.Second).Round(unit).String()
+		if strings.HasSuffix(s, "m0s") {
+			s = strings.TrimSuffix(s, "0s")
+		}
+		return s
+	}
+	text := [][2]string{
+		{"time", fmt.Sprintf("about %s, from %s to %s", round(x.Usual), round(x.Lo), round(x.Hi))},
+		{"", fmt.Sprintf("at the %s tokens/s of %s (%s to %s over its tenths), with responses of its %.0f tokens in the mean, or at most as long as allowed",
+			digits(int64(known.Tokens)), known.From, digits(int64(known.Lo)), digits(int64(known.Hi)), known.Response)},
+	}
+	if known.Joules == nil {
+		return append(text, [2]string{"energy", "not known: that job's was not measured, as without a GPU"})
+	}
+	return append(text, [2]string{"energy", fmt.Sprintf("about %s, from %s to %s", joulesText(x.Joules), joulesText(x.JLo), joulesText(x.JHi))})
+}
+
+// joulesText is an energy for people.
+func joulesText(j float64) string {
+	if j >= 36_000 {
+		return fmt.Sprintf("%.2f kWh", j/3.6e6)
+	}
+	return fmt.Sprintf("%.0f J", j)
+}
+
 // outputText says what a run would find at --out, and do.
-func outputText(r *runFlags) string {
+func outputText(r *runFlags, m *pipeline.Manifest) string {
 	if stores.IsURL(r.out) {
 		return r.out + ", which a run looks at when it begins"
 	}
@@ -82,6 +129,15 @@ func outputText(r *runFlags) string {
 		return oneLine(err.Error())
 	case r.overwrite:
 		return dir + " is removed when the new job begins (--overwrite): it is " + finding(s)
+	case len(s.Shards) > 0:
+		return dir + ": " + finding(s)
 	}
-	return dir + ": " + finding(s) + " (a job that differs in input, model or settings is refused)"
+	other, err := pipeline.OtherJob(dir, m)
+	switch {
+	case err != nil:
+		return oneLine(err.Error())
+	case other != "":
+		return fmt.Sprintf("%s: a run is refused, as it is of another job: %s (it is %s)", dir, oneLine(other), finding(s))
+	}
+	return dir + ": of this job, " + finding(s)
 }

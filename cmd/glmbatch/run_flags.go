@@ -49,6 +49,7 @@ type runFlags struct {
 	overwrite      bool
 	retryErrors    bool
 	dryRun         bool
+	like           string // folder of a job that a dry run estimates from
 	quiet          bool
 	logFormat      string
 	maxErrors      int64
@@ -72,7 +73,8 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&r.demo, "demo", false, "run the demo prompts on the demo checkpoint")
 	f.BoolVar(&r.overwrite, "overwrite", false, "start anew if the folder has a job's output")
 	f.BoolVar(&r.retryErrors, "retry-errors", false, "run again the rows whose error may pass (docs/output.md says which), also those of a complete job")
-	f.BoolVar(&r.dryRun, "dry-run", false, "count rows and tokens, check model and memory, estimate steps; run nothing")
+	f.BoolVar(&r.dryRun, "dry-run", false, "count rows and tokens, check model and memory, estimate steps, time and energy; run nothing")
+	f.StringVar(&r.like, "like", "", "`folder` of a job of the same model, for the estimates of --dry-run (default: the last such job on this machine)")
 	f.BoolVarP(&r.quiet, "quiet", "q", false, "no progress and no summary; notes on columns and errors are said")
 	f.StringVar(&r.logFormat, "log-format", logText, "what is said on standard error as text (with the time, if that is no terminal) or json, a record a line")
 	f.Int64Var(&r.maxErrors, "max-errors", 0, "rows with errors that still end with exit code 0")

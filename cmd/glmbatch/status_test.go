@@ -69,7 +69,7 @@ func TestStatus(t *testing.T) {
 	if _, text, _ := glmbatch("status", out); !strings.HasSuffix(text, "complete: 5 of 5 rows (100.0 %), 0 with errors\n") {
 		t.Errorf("a complete job: %s", text)
 	}
-	if code, text, errs := glmbatch("run", "--demo", "--limit", "5", "--dry-run", "--out", short); code != 0 || !strings.Contains(text, "output           "+short+": complete: 5 of 5 rows") {
+	if code, text, errs := glmbatch("run", "--demo", "--limit", "5", "--max-tokens", "3", "--dry-run", "--out", short); code != 0 || !strings.Contains(text, "output           "+short+": of this job, complete: 5 of 5 rows") {
 		t.Errorf("a dry run: exit code %d, %s%s", code, text, errs)
 	}
 	out = filepath.Join(t.TempDir(), "shards")

@@ -15,6 +15,10 @@ build: ## bin/glmbatch, static
 demo: ## the main job on embedded data: 1,000 prompts into out/
 	$(GO) run ./cmd/glmbatch run --demo --out out --overwrite
 
+.PHONY: man
+man: ## manual pages of all commands into bin/man/man1 (then: man -M bin/man glmbatch-run)
+	$(GO) run ./cmd/glmbatch man --dir bin/man/man1
+
 .PHONY: test
 test: ## all tests
 	$(GO) test ./...

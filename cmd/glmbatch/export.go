@@ -42,6 +42,12 @@ lane. Spans of one lane that cross each other (programmatic launch) go to furthe
 			}
 			return nil
 		},
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return names, cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveDefault
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			return withCode(exitInput, runExport(args[1], out, args[0], steps, c.OutOrStdout()))
 		},

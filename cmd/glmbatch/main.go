@@ -114,7 +114,9 @@ func newRootCommand() *cobra.Command {
 		newStatusCommand(),
 		newBenchCommand(),
 		newDoctorCommand(),
+		newManCommand(),
 	)
+	complete(root)
 	return root
 }
 

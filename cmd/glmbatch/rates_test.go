@@ -14,7 +14,9 @@ func TestDryRunEstimates(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	out := filepath.Join(t.TempDir(), "out")
 	base := []string{"run", "--demo", "--tp", "1", "--kv-tokens", "4096", "--max-seqs", "2", "--max-batch-tokens", "32"}
-	dry := func(args ...string) string { return ends(t, exitOK, append(append(base[:len(base):len(base)], "--dry-run"), args...)...) }
+	dry := func(args ...string) string {
+		return ends(t, exitOK, append(append(base[:len(base):len(base)], "--dry-run"), args...)...)
+	}
 	if s := dry("--limit", "5", "--out", out); !strings.Contains(s, "not known: no job of this model") || !strings.Contains(s, out+": a new folder") {
 		t.Error(s)
 	}

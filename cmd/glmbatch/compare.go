@@ -138,7 +138,12 @@ func printComparison(w io.Writer, c *pipeline.Comparison, o pipeline.CompareOpti
 	if d := c.First; d != nil {
 		fmt.Fprintf(w, "the first difference is in row %d, sample %d, in %s from byte %d on:\n  A  %q\n  B  %q\n", d.Row, d.Sample, d.Column, d.At, d.A, d.B)
 	}
-	return nil
+	verdict := "the jobs are equal"
+	if !c.Equal() {
+		verdict = "the jobs differ"
+	}
+	_, err := fmt.Fprintf(w, "%s: %s of %s rows are equal\n", verdict, digits(c.All.Equal), digits(c.All.Rows+c.OnlyA+c.OnlyB))
+	return err
 }
 
 // share is a part in percent.

@@ -33,6 +33,10 @@ func (r *Report) text(w io.Writer, style Style) error {
 			p.line("")
 			p.table(skews(s))
 		}
+		if f := r.foremost(s.Kind); f != "" {
+			p.line("")
+			p.wrap("→ "+f, "  ")
+		}
 	}
 	if r.Again != nil {
 		p.line("")
@@ -63,6 +67,17 @@ func (r *Report) text(w io.Writer, style Style) error {
 		}
 	}
 	return p.err
+}
+
+// foremost is the first finding of a kind of steps, which its table ends with where there
+// are several kinds: the top of a long report is out of sight by then.
+func (r *Report) foremost(kind string) string {
+	for _, f := range r.Findings {
+		if f.Kind == kind && len(r.Sections) > 1 {
+			return f.Text
+		}
+	}
+	return ""
 }
 
 // printer writes lines and keeps the first error.

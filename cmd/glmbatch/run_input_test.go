@@ -33,7 +33,7 @@ func TestFlagValues(t *testing.T) {
 	} {
 		out := filepath.Join(t.TempDir(), "out")
 		code, _, errs := glmbatch(append([]string{"run", "--demo", "--out", out}, strings.Fields(c.args)...)...)
-		if code != exitInput || !strings.HasPrefix(errs, "glmbatch: "+c.want) || strings.Count(errs, "\n") != 1 {
+		if code != exitInput || !strings.Contains(errs, "glmbatch: "+c.want) || strings.Count(errs, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q", c.args, code, errs)
 		}
 		if _, err := os.Stat(out); err == nil {

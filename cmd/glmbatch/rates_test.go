@@ -1,12 +1,25 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"glmbatch/datasets"
 )
+
+// TestMain keeps what jobs leave in the user's cache folder out of it.
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "glmbatch-cache-")
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("XDG_CACHE_HOME", dir)
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
 
 // TestDryRunEstimates: a dry run has time from the last job of the model, or from the one
 // that is named, and says what the folder at --out is to this job.

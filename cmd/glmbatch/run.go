@@ -122,7 +122,7 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		return dryRun(ctx, stdout, r, plan, m)
 	}
 	outlivePipes()
-	if r.out == "" { // the rows go to standard output alone
+	if r.passing = r.out == ""; r.passing { // the rows go to standard output alone
 		temp, err := datasets.NewTemporary()
 		if err != nil {
 			return err
@@ -266,7 +266,9 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	progress.stop()
 	r.capture.close(say)
 	if err == nil || errors.Is(err, pipeline.ErrInterrupted) {
-		remember(folder.Dir, manifest)
+		if !r.passing {
+			remember(folder.Dir, manifest)
+		}
 		progress.summary(r, err)
 	}
 	return r.outcome(job.Counts, err)

@@ -48,6 +48,7 @@ type runFlags struct {
 	capture        captureFlags
 	overwrite      bool
 	retryErrors    bool
+	passing        bool // the job's folder is removed at the end
 	dryRun         bool
 	like           string // folder of a job that a dry run estimates from
 	quiet          bool

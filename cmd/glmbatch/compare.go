@@ -59,7 +59,7 @@ func runCompare(w, stderr io.Writer, args []string, o pipeline.CompareOptions, f
 	}
 	other := pipeline.OtherInput(args[0], args[1])
 	if other != "" {
-		newSpeaker(stderr, false).line("note: the jobs had other inputs, so rows of one number may be of other prompts: %s", oneLine(other))
+		newSpeaker(stderr).line("note: the jobs had other inputs, so rows of one number may be of other prompts: %s", oneLine(other))
 	}
 	if f, ok := sides[0].Lookup("task"); ok && o.By == "" && f.Shape == datasets.Text {
 		o.By = "task"

@@ -1,5 +1,6 @@
 """Damages files of every format that glmbatch reads and gives them to the program, which has 1 GiB and 20 s for each.
-Run: interop/hostile.py FOLDER GLMBATCH [COUNT]. A crash, a hang, an exit code that is not documented and more memory
+Run: interop/hostile.py FOLDER GLMBATCH [COUNT]. FORMATS, a regular expression, chooses some; an interrupt (INT) ends
+the run with what was counted so far. A crash, a hang, an exit code that is not documented and more memory
 fail. (What values come of damaged Parquet files is compared in mutants.py.)"""
 
 import collections
@@ -7,6 +8,7 @@ import gzip
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -213,10 +215,23 @@ def main():
     shutil.rmtree(WORK, ignore_errors=True)
     os.makedirs(WORK)
     bases()
-    all_formats = list(formats())
+    all_formats = [f for f in formats() if re.search(os.environ.get("FORMATS", ""), f[0])]
     whole = sum(f[3] for f in all_formats)
     r = random.Random(int(os.environ.get("SEED", "1")))
     codes, most, problems = collections.defaultdict(collections.Counter), collections.Counter(), []
+    try:
+        run(all_formats, whole, r, codes, most, problems)
+    except KeyboardInterrupt:
+        print("interrupted")
+    total = sum(sum(c.values()) for c in codes.values())
+    for name, c in codes.items():
+        print(f"{name:24}{sum(c.values()):6} files, at most {most[name] >> 20} MiB; exit codes " + ", ".join(f"{k}: {n}" for k, n in sorted(c.items(), key=str)))
+    print(f"{total - len(problems)} passed, {len(problems)} failed")
+    sys.exit(1 if problems else 0)
+
+
+def run(all_formats, whole, r, codes, most, problems):
+    """Gives each format's share of damaged files to the program."""
     for name, good, text, share, command in all_formats:
         suffix = "." + ".".join(os.path.basename(good).split(".")[1:]) if "." in os.path.basename(good) else ""
         with open(good, "rb") as f:
@@ -245,11 +260,6 @@ def main():
                 problems.append(f"{name}: {why}: exit code {code}, {memory >> 20} MiB: {kept}: {said[-300:]!r}")
                 print(problems[-1], flush=True)
             shutil.rmtree(folder)
-    total = sum(sum(c.values()) for c in codes.values())
-    for name, c in codes.items():
-        print(f"{name:24}{sum(c.values()):6} files, at most {most[name] >> 20} MiB; exit codes " + ", ".join(f"{k}: {n}" for k, n in sorted(c.items(), key=str)))
-    print(f"{total - len(problems)} passed, {len(problems)} failed")
-    sys.exit(1 if problems else 0)
 
 
 main()

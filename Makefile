@@ -89,6 +89,10 @@ conformance: ## pass every kind of Parquet column, and damaged files, through (S
 hostile: ## give damaged files of every format to the program, with 1 GiB and 20 s each (COUNT=1000)
 	bash interop/hostile.sh
 
+.PHONY: together
+together: ## run commands on one path at once, and among another user's links (root; TIMES=100)
+	bash interop/together.sh
+
 .PHONY: kernels
 kernels: ## compile the CUDA kernels for all architectures (nvcc from the PATH or PyPI)
 	bash kernels/cuda/build.sh

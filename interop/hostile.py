@@ -219,6 +219,7 @@ def main():
     whole = sum(f[3] for f in all_formats)
     r = random.Random(int(os.environ.get("SEED", "1")))
     codes, most, problems = collections.defaultdict(collections.Counter), collections.Counter(), []
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it would be ignored
     try:
         run(all_formats, whole, r, codes, most, problems)
     except KeyboardInterrupt:

@@ -144,7 +144,7 @@ func (b *bench) checkpoint() (*checkpoint.Checkpoint, glm5.Config, error) {
 		}
 	}
 	cover := c.Cover(ck)
-	b.rankMemory = memoryOf(&cover, f.tp, kernels.Format(f.dense))
+	b.rankMemory = memoryOf(&cover, f.tp, glm5.Options{KVCache: kernels.Format(f.kvCache), Dense: kernels.Format(f.dense)})
 	b.hash, err = ck.Hash()
 	return ck, c, err
 }

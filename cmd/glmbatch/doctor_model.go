@@ -121,7 +121,7 @@ func (f *doctorFlags) memory() (c glm5.Config, m rankMemory, wrong, err error) {
 	}
 	defer ck.Close()
 	v := c.Cover(ck)
-	return c, memoryOf(&v, f.tp, kernels.BF16), v.Check(glm5.Options{}), nil
+	return c, memoryOf(&v, f.tp, glm5.Options{KVCache: kernels.Format(f.kvCache)}), v.Check(glm5.Options{}), nil
 }
 
 // workingFolder is where outputs go that have no other place.

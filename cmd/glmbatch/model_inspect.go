@@ -20,6 +20,7 @@ type inspectOptions struct {
 	KVCache  string
 	KVTokens int64
 	Format   string
+	dense    string // of a run
 }
 
 func newModelInspectCommand() *cobra.Command {
@@ -189,7 +190,7 @@ func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) (*insp
 	for _, s := range cover.Weights {
 		var share int64
 		if r.Rank.Fault == "" {
-			share = s.Loaded(o.TP, kernels.BF16)
+			share = s.Loaded(o.TP, glm5.Options{KVCache: kernels.Format(o.KVCache), Dense: kernels.Format(o.dense)})
 		}
 		part := string(s.Part)
 		if s.MTP {

@@ -20,15 +20,15 @@ func (m *rankMemory) add(t *glm5.Tensor, share int64) {
 	}
 }
 
-// memoryOf sums a checkpoint's main layers, with dense weights in a format.
-func memoryOf(v *glm5.Coverage, tp int, dense kernels.Format) rankMemory {
+// memoryOf sums a checkpoint's main layers, loaded with some options.
+func memoryOf(v *glm5.Coverage, tp int, o glm5.Options) rankMemory {
 	var m rankMemory
 	for i := range v.Weights {
 		s := &v.Weights[i]
 		if s.MTP {
 			continue
 		}
-		m.add(&s.Tensor, s.Loaded(tp, dense))
+		m.add(&s.Tensor, s.Loaded(tp, o))
 	}
 	return m
 }

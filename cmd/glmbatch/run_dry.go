@@ -24,7 +24,7 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 	if kv == 0 {
 		kv = int64(max(m.config.MaxPositions, defaultTokens))
 	}
-	look, err := inspect(m.ck, &m.config, inspectOptions{TP: r.tp, KVCache: r.kvCache, KVTokens: kv})
+	look, err := inspect(m.ck, &m.config, inspectOptions{TP: r.tp, KVCache: r.kvCache, KVTokens: kv, dense: r.dense})
 	if err != nil {
 		return withCode(exitInput, err)
 	}

@@ -137,17 +137,20 @@ var formatNames = map[kernels.Format]string{
 	kernels.BF16: "BF16, 3.6 times the bytes of NVFP4",
 }
 
-// Loaded returns the bytes of one of n ranks' part on a device. dense is Options.Dense.
-func (s *Stored) Loaded(n int, dense kernels.Format) int64 {
+// Loaded returns the bytes of one of n ranks' part on a device, with some options.
+func (s *Stored) Loaded(n int, o Options) int64 {
 	rows, cols := s.Tensor.Share(n)
 	f := s.Loads
-	if f == kernels.FP8B {
+	switch {
+	case s.File == kernels.FP8 && f != kernels.FP8 && o.wide():
+		f = kernels.F32
+	case f == kernels.FP8B:
 		if _, ok := s.linear.Blocks(cols); !ok {
 			f = kernels.BF16
 		}
 	}
 	if f == s.Format {
-		f = s.Runs(f, dense)
+		f = s.Runs(f, o.Dense)
 	}
 	bytes := kernels.WeightBytes(f, int64(rows), int64(max(cols, 1)))
 	if s.tied {

@@ -188,7 +188,7 @@ func TestLoaded(t *testing.T) {
 		v, _ := cover(t, "", edit)
 		for i := range v.Weights {
 			if s := &v.Weights[i]; s.Part == Routed && s.Layer == 1 {
-				stored, loaded = stored+s.Bytes, loaded+s.Loaded(1, kernels.BF16)
+				stored, loaded = stored+s.Bytes, loaded+s.Loaded(1, Options{})
 			}
 		}
 		return stored, loaded, v.Notes
@@ -252,9 +252,12 @@ func TestLoadedFP8(t *testing.T) {
 		n := s.Params()
 		// Thirds of 256 columns begin in a block's middle: they are BF16.
 		for ranks, want := range map[int]int64{1: n + n/32, 2: n/2 + n/64, 3: 2 * int64(s.Rows) * int64(s.Cols/3)} {
-			if got := s.Loaded(ranks, kernels.BF16); got != want {
+			if got := s.Loaded(ranks, Options{}); got != want {
 				t.Errorf("%s on %d ranks: %d bytes, want %d", s.Name, ranks, got, want)
 			}
+		}
+		if got := s.Loaded(2, Options{KVCache: kernels.F32}); got != 2*n {
+			t.Errorf("with float32 caches: %d bytes, want %d", got, 2*n)
 		}
 		return
 	}

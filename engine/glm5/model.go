@@ -66,7 +66,7 @@ func Load(ctx context.Context, ck *checkpoint.Checkpoint, g *ranks.Group, o Opti
 	}
 	m := &Model{Config: c, o: o, g: g}
 	m.prepare(g.Ranks())
-	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, dense: o.Dense, exact: m.exact == 1 && o.Dense != kernels.FP8, shards: o.Shards}
+	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, dense: o.Dense, exact: o.wide(), shards: o.Shards}
 	if m.w, err = l.weights(ctx, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
 	}
@@ -101,7 +101,7 @@ func (m *Model) prepare(ranks int) {
 		m.routing[3] = 1
 	}
 	f := m.o.KVCache
-	if f == kernels.F32 && !m.o.SplitInputs { // nothing is rounded then: for checks against references
+	if m.o.exact() {
 		m.exact = 1
 	}
 	m.names.latentWrite, m.names.indexWrite = kernels.With("latent_write", f), kernels.With("index_write", f)

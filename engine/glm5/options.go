@@ -54,6 +54,13 @@ var kvCaches = []kernels.Format{kernels.F32, kernels.BF16, kernels.FP8}
 
 const defaultTokens = 65536 // cached by default, if a context is not longer
 
+// exact: products keep all bits of their inputs, for checks against references.
+func (o Options) exact() bool { return o.KVCache == kernels.F32 && !o.SplitInputs }
+
+// wide: FP8 weights are loaded as float32, so that nothing but their products with scales
+// is rounded.
+func (o Options) wide() bool { return o.exact() && o.Dense != kernels.FP8 }
+
 // withDefaults fills in what is 0 or "" for a model of config c.
 func (o Options) withDefaults(c *Config) Options {
 	set := func(v *int, d int) {

@@ -181,7 +181,7 @@ func (r *Report) bound(s *attribute.Section) (code, text string, ns int64) {
 		return "launch-bound", fmt.Sprintf("launch-bound: the device idles for %s: %s", of(s, b.idle), causes(s)), b.idle
 	case share(b.busy, s.Wall-b.profiler) >= deviceBound && len(s.Classes) > 0:
 		c := &s.Classes[0]
-		return "device-bound", fmt.Sprintf("device-bound: the device works for %s, most of it on %s (%s ms)",
+		return "device-bound", fmt.Sprintf("device-bound: the device works for %s, the largest part on %s (%s ms)",
 			of(s, b.busy), c.Class, ms(mean(s, c.Self))), c.Self
 	}
 	return "", "", 0

@@ -48,7 +48,7 @@ func TestSampler(t *testing.T) {
 		n += 100
 		return &GPU{Count: 1, Joules: n, Clock: 1000}
 	})
-	defer s.Close()
+	t.Cleanup(s.Close) // when the lock below is free again
 	for range 3 {
 		s.Read()
 	}
@@ -65,6 +65,8 @@ func TestSampler(t *testing.T) {
 	for range 2 * kept {
 		s.Read()
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if len(s.past) > kept {
 		t.Errorf("%d readings are kept", len(s.past))
 	}

@@ -41,6 +41,12 @@ type Cut struct {
 	Tokens int32 `parquet:"truncated_tokens"` // cut from the prompt's content
 }
 
+// ToolCalls are the columns of inputs that have tools.
+type ToolCalls struct {
+	Calls *string `parquet:"tool_calls"`      // a JSON list, as in OpenAI's messages; null: there are none
+	Note  *string `parquet:"tool_calls_note"` // why a call is left in the response; null: none is
+}
+
 // ResultColumn says of a column of results what people need to know.
 type ResultColumn struct{ Name, Type, Null, Help string }
 
@@ -61,4 +67,6 @@ var ResultColumns = []ResultColumn{
 	{"token_ids", "list of int32", "never", "with `--token-ids`: the tokens of the response and its reasoning"},
 	{"logprobs", "list of {token string, id int32, logprob float, rank int32}", "never; rank where it is beyond the alternatives asked for", "with `--logprobs`: of each token of token_ids and then of the end token, if one ended the response; natural logarithms before temperature and cuts; empty where the row asks for none"},
 	{"top_logprobs", "list of list of the same", "never", "with `--logprobs`: of the likeliest tokens at each of these places, best first"},
+	{"tool_calls", "string, JSON", "where the model asks for none", "where the input has tools: the calls of functions that the response asks for, as OpenAI's messages have them; they are not in response"},
+	{"tool_calls_note", "string", "where none is wrong", "where the input has tools: why a call that the model wrote is left in response"},
 }

@@ -11,9 +11,12 @@ import (
 )
 
 // OpenStream reads r to its end and opens what it had as an [Input]: JSON lines (see
-// [JSONLines]) or Arrow IPC, as its first bytes say. The rows are kept as a Parquet
-// file in a folder of its own until Close. name stands for the path of the file.
-func OpenStream(r io.Reader, name string) (in *Input, err error) {
+// [JSONLines]), Arrow IPC, or CSV, as its first bytes say. The rows are kept as a
+// Parquet file in a folder of its own until Close. name stands for the path of the file.
+func OpenStream(r io.Reader, name string) (in *Input, err error) { return openStream(r, name, false) }
+
+// openStream is OpenStream; with lines there is no CSV.
+func openStream(r io.Reader, name string, lines bool) (in *Input, err error) {
 	temp, err := NewTemporary()
 	if err != nil {
 		return nil, err
@@ -36,7 +39,7 @@ func OpenStream(r io.Reader, name string) (in *Input, err error) {
 		return nil, err
 	}
 	table := filepath.Join(dir, "stream.parquet")
-	if err = convert(raw, name, table); err != nil {
+	if err = convert(raw, name, table, lines); err != nil {
 		return nil, err
 	}
 	if err = os.Remove(raw.Name()); err != nil {
@@ -52,7 +55,7 @@ func OpenStream(r io.Reader, name string) (in *Input, err error) {
 }
 
 // convert writes a stream's rows as a Parquet file.
-func convert(raw *os.File, name, path string) error {
+func convert(raw *os.File, name, path string, lines bool) error {
 	head := make([]byte, 8)
 	n, err := io.ReadFull(raw, head)
 	if err != nil && err != io.ErrUnexpectedEOF && err != io.EOF {
@@ -64,13 +67,32 @@ func convert(raw *os.File, name, path string) error {
 	}
 	switch {
 	case len(bytes.TrimSpace(head)) == 0:
-		return badFile(name, errors.New("it is empty: give JSON lines or Arrow IPC"))
+		return badFile(name, errors.New("it is empty: give JSON lines, Arrow IPC or CSV"))
 	case bytes.HasPrefix(head, []byte(parquetMagic)):
 		return badFile(name, errors.New("a Parquet file cannot be read as a stream: name the file itself"))
 	case bytes.HasPrefix(head, []byte(arrowMagic)), bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
 		return arrowTable(raw, name, path)
 	}
+	if text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n"); !lines && len(text) > 0 && text[0] != '{' && text[0] != '[' {
+		return convertCSV(raw, name, path)
+	}
 	return JSONLines(raw, name, path)
+}
+
+func convertCSV(raw *os.File, name, path string) error {
+	lines, err := os.Create(raw.Name() + ".jsonl")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(lines.Name())
+	defer lines.Close()
+	if err := linesOfCSV(raw, lines); err != nil {
+		return badFile(name, err)
+	}
+	if _, err := lines.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return JSONLines(lines, name, path)
 }
 
 // Close removes what the input keeps on disk.

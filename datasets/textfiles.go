@@ -12,9 +12,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The names of files that are read as JSON lines, compressed or not.
+// The names of files that are read as JSON lines or CSV, compressed or not.
+const csvExt = ".csv"
+
 var (
-	lineExts   = []string{".jsonl", ".ndjson"}
+	lineExts   = []string{".jsonl", ".ndjson", csvExt}
 	packedExts = []string{".gz", ".zst"}
 )
 
@@ -25,7 +27,7 @@ const (
 	loosest    = 1 << 30
 )
 
-// IsLines reports whether a file's name says that it has JSON lines.
+// IsLines reports whether a file's name says that it has JSON lines or CSV.
 func IsLines(name string) bool {
 	name, _ = unpacked(name)
 	return slices.Contains(lineExts, strings.ToLower(path.Ext(name)))
@@ -43,7 +45,7 @@ func unpacked(name string) (plain, packed string) {
 	return name, ""
 }
 
-// OpenLines opens files of JSON lines as one [Input], in their order; see [OpenStream].
+// OpenLines opens files of JSON lines or CSV as one [Input], in their order; see [OpenStream].
 func OpenLines(paths []string) (in *Input, err error) {
 	var all []io.Reader
 	var closes []io.Closer
@@ -57,6 +59,10 @@ func OpenLines(paths []string) (in *Input, err error) {
 		if err != nil {
 			return nil, badFile(p, err)
 		}
+		if plain, _ := unpacked(p); strings.EqualFold(path.Ext(plain), csvExt) {
+			lines := csvLines(r)
+			r, close = lines, append([]io.Closer{lines}, close...)
+		}
 		closes = append(closes, close...)
 		all = append(all, r, strings.NewReader("\n")) // the last line may have no end
 	}
@@ -64,7 +70,14 @@ func OpenLines(paths []string) (in *Input, err error) {
 	if len(paths) > 1 {
 		name = fmt.Sprintf("%s and %d more files", name, len(paths)-1)
 	}
-	return OpenStream(io.MultiReader(all...), name)
+	return openStream(io.MultiReader(all...), name, true)
+}
+
+// csvLines are the JSON lines of a CSV.
+func csvLines(r io.Reader) io.ReadCloser {
+	out, in := io.Pipe()
+	go func() { in.CloseWithError(linesOfCSV(r, in)) }()
+	return out
 }
 
 // openLines opens a file here or in an object store, unpacked.

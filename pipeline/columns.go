@@ -11,6 +11,7 @@ import (
 
 // columns are where a job finds its rows' prompts and parameters.
 type columns struct {
+	batch    *batchColumns // nil: the input is not one of batch requests
 	prompt   datasets.Field
 	messages bool            // prompt holds messages: a list of structs, or JSON text
 	system   *datasets.Field // text
@@ -33,10 +34,21 @@ const NoColumn = "none"
 
 func findColumns(in *datasets.Input, o *Options) (*columns, error) {
 	c := &columns{}
+	var err error
+	if c.batch, err = findBatch(in, o); err != nil {
+		return nil, err
+	}
+	if c.batch != nil {
+		c.prompt, c.messages = c.batch.body, true
+		if c.check, err = findChecker(in, o); err != nil || o.IgnoreRowParams {
+			return c, err
+		}
+		c.params = &c.batch.body
+		return c, c.look(in, o, nil)
+	}
 	if err := c.findPrompt(in, o); err != nil {
 		return nil, err
 	}
-	var err error
 	if c.system, err = optionalColumn(in, o.SystemColumn, "system", datasets.Text); err != nil {
 		return nil, err
 	}
@@ -54,6 +66,9 @@ func findColumns(in *datasets.Input, o *Options) (*columns, error) {
 	}
 	return c, c.findParams(in, o)
 }
+
+// hasTools reports whether rows may have tools.
+func (c *columns) hasTools() bool { return c.tools != nil || c.batch != nil }
 
 // argsName is the column of a row's variables of the chat template.
 const argsName = "chat_template_kwargs"
@@ -129,6 +144,9 @@ func cannotWork(in *datasets.Input, f datasets.Field, flag, why string) error {
 
 // Taken lists the columns that steer the rows, as "prompt", or "temperature from t".
 func (c *columns) Taken() []string {
+	if c.batch != nil {
+		return []string{"batch requests from " + strings.Join(batchNames, ", ")}
+	}
 	what := "prompt"
 	if c.messages {
 		what = "messages"

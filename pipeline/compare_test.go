@@ -17,7 +17,7 @@ func TestCompare(t *testing.T) {
 		if err := newJob(t, linesOf(t, lines...), o, &stub{vocab: 2000, length: 4}, dir).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		in, err := datasets.Open([]string{filepath.Join(dir, outputsDir, "part-00000.parquet")})
+		in, err := datasets.Open([]string{filepath.Join(dir, datasets.OutputsDir, "part-00000.parquet")})
 		if err != nil {
 			t.Fatal(err)
 		}

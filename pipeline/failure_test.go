@@ -63,7 +63,7 @@ func TestDeviceFails(t *testing.T) {
 func TestDiskFails(t *testing.T) {
 	dir := t.TempDir()
 	j := newJob(t, demoInput(t), Options{InFlight: 8}, &stub{vocab: 2000, length: 9}, dir)
-	if err := os.WriteFile(filepath.Join(dir, outputsDir), nil, 0o666); err != nil { // where a folder should be
+	if err := os.WriteFile(filepath.Join(dir, datasets.OutputsDir), nil, 0o666); err != nil { // where a folder should be
 		t.Fatal(err)
 	}
 	if err := j.Run(context.Background()); err == nil || errors.Is(err, errWriter) {

@@ -14,18 +14,6 @@ import (
 	"glmbatch/datasets"
 )
 
-// The names in an output folder.
-const (
-	manifestFile = "_manifest.json"
-	successFile  = "_SUCCESS"
-	lockFile     = ".lock"
-	outputsDir   = "outputs"
-	stepsDir     = "steps"
-	timelineDir  = "timeline"
-	capturesDir  = "captures"
-	JournalDir   = "_journal" // finished samples that are not in a part yet
-)
-
 var (
 	// ErrLocked: another run has the folder.
 	ErrLocked = errors.New("another run has the folder")
@@ -78,12 +66,12 @@ func OpenFolder(dir string, m *Manifest, o FolderOptions) (_ *Folder, err error)
 	if err := checkLinks(dir); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, manifestFile)); errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(dir, datasets.ManifestFile)); errors.Is(err, os.ErrNotExist) {
 		if err := checkEmpty(dir); err != nil { // before the lock makes a file there
 			return nil, err
 		}
 	}
-	f := &Folder{Dir: dir, NextRow: m.FromRow, first: m.FromRow, manifest: m, aboard: &Aboard{dir: filepath.Join(dir, JournalDir)}}
+	f := &Folder{Dir: dir, NextRow: m.FromRow, first: m.FromRow, manifest: m, aboard: &Aboard{dir: filepath.Join(dir, datasets.JournalDir)}}
 	if f.lock, err = lockFolder(dir, o.NoLock); err != nil {
 		return nil, err
 	}
@@ -157,7 +145,7 @@ func removeUnfinished(dir string) error {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		ours := strings.HasPrefix(name, "."+manifestFile+".") || strings.HasPrefix(name, "."+successFile+".")
+		ours := strings.HasPrefix(name, "."+datasets.ManifestFile+".") || strings.HasPrefix(name, "."+datasets.SuccessFile+".")
 		if ours && strings.HasSuffix(name, ".tmp") {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {
 				return err
@@ -232,7 +220,7 @@ func checkEmpty(dir string) error {
 	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") {
-			return fmt.Errorf("%s: %w: it has %s but no %s, so it is not an output of glmbatch; choose another --out", dir, ErrFolder, e.Name(), manifestFile)
+			return fmt.Errorf("%s: %w: it has %s but no %s, so it is not an output of glmbatch; choose another --out", dir, ErrFolder, e.Name(), datasets.ManifestFile)
 		}
 	}
 	return nil
@@ -241,7 +229,7 @@ func checkEmpty(dir string) error {
 // clear removes what a job leaves, and nothing else.
 func (f *Folder) clear() error {
 	// The manifest goes last: a crash in between leaves a folder that is known.
-	for _, name := range []string{successFile, outputsDir, stepsDir, timelineDir, capturesDir, JournalDir, manifestFile} {
+	for _, name := range datasets.JobNames {
 		if err := os.RemoveAll(filepath.Join(f.Dir, name)); err != nil {
 			return err
 		}
@@ -251,7 +239,7 @@ func (f *Folder) clear() error {
 
 // resume finds where an earlier run of the same job ended.
 func (f *Folder) resume(old *Manifest, retry bool) error {
-	_, err := os.Stat(filepath.Join(f.Dir, successFile))
+	_, err := os.Stat(filepath.Join(f.Dir, datasets.SuccessFile))
 	complete := err == nil
 	if what := f.manifest.differs(old); what != "" {
 		if !complete && !hasWork(f.Dir, old.RunID) {
@@ -260,7 +248,7 @@ func (f *Folder) resume(old *Manifest, retry bool) error {
 		return fmt.Errorf("%s: %w: it belongs to another job: %s; choose another --out, or start anew with --overwrite", f.Dir, ErrFolder, what)
 	}
 	if complete {
-		_ = os.RemoveAll(filepath.Join(f.Dir, JournalDir)) // a crash may have left it
+		_ = os.RemoveAll(filepath.Join(f.Dir, datasets.JournalDir)) // a crash may have left it
 		if err := f.whole(); err != nil {
 			return err
 		}
@@ -289,7 +277,7 @@ func (f *Folder) whole() error {
 	}
 	if has.NextRow < f.manifest.ToRow {
 		return fmt.Errorf("%s: %w: the job is complete with row %d, but %s has rows up to %d only: %s is missing; bring it back, or start anew with --overwrite",
-			f.Dir, ErrFolder, f.manifest.ToRow, outputsDir, has.NextRow, datasets.PartName(has.NextPart, datasets.Parquet))
+			f.Dir, ErrFolder, f.manifest.ToRow, datasets.OutputsDir, has.NextRow, datasets.PartName(has.NextPart, datasets.Parquet))
 	}
 	return nil
 }
@@ -304,7 +292,7 @@ func hasWork(folder, runID string) bool {
 	} else if r.journal.Close() != nil {
 		return true
 	}
-	for _, dir := range []string{outputsDir, stepsDir, timelineDir, capturesDir} {
+	for _, dir := range []string{datasets.OutputsDir, datasets.StepsDir, datasets.TimelineDir, datasets.CapturesDir} {
 		entries, err := os.ReadDir(filepath.Join(folder, dir))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return true
@@ -317,7 +305,7 @@ func hasWork(folder, runID string) bool {
 			if !strings.HasPrefix(name, "part-") {
 				return true
 			}
-			if dir == outputsDir {
+			if dir == datasets.OutputsDir {
 				if _, rows, err := datasets.Metadata(filepath.Join(folder, dir, name)); err != nil || rows > 0 {
 					return true
 				}
@@ -330,7 +318,7 @@ func hasWork(folder, runID string) bool {
 
 // outputs reads the metadata of the finished parts, which must follow each other.
 func (f *Folder) outputs() error {
-	names, err := parts(filepath.Join(f.Dir, outputsDir))
+	names, err := parts(filepath.Join(f.Dir, datasets.OutputsDir))
 	if err != nil {
 		return err
 	}
@@ -349,7 +337,7 @@ func (f *Folder) follow(names []string) error {
 
 // followOne reads the metadata of the next part.
 func (f *Folder) followOne(names []string, i int) error {
-	path := filepath.Join(f.Dir, outputsDir, names[i])
+	path := filepath.Join(f.Dir, datasets.OutputsDir, names[i])
 	meta, _, err := datasets.Metadata(path)
 	if err != nil {
 		return fmt.Errorf("%w: %w; start anew with --overwrite", ErrFolder, err)
@@ -399,11 +387,11 @@ func (f *Folder) follows(path string, i int, from, to int64) error {
 
 // records finds the numbers of the next step and of the next files.
 func (f *Folder) records() error {
-	steps, err := parts(filepath.Join(f.Dir, stepsDir))
+	steps, err := parts(filepath.Join(f.Dir, datasets.StepsDir))
 	if err != nil {
 		return err
 	}
-	spans, err := parts(filepath.Join(f.Dir, timelineDir))
+	spans, err := parts(filepath.Join(f.Dir, datasets.TimelineDir))
 	if err != nil {
 		return err
 	}
@@ -413,7 +401,7 @@ func (f *Folder) records() error {
 			f.Recorder.TimelinePart++
 		}
 	}
-	captures, err := os.ReadDir(filepath.Join(f.Dir, capturesDir))
+	captures, err := os.ReadDir(filepath.Join(f.Dir, datasets.CapturesDir))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -424,7 +412,7 @@ func (f *Folder) records() error {
 		}
 	}
 	for _, name := range steps {
-		err := datasets.Read(filepath.Join(f.Dir, stepsDir, name), func(rows []datasets.Step) error {
+		err := datasets.Read(filepath.Join(f.Dir, datasets.StepsDir, name), func(rows []datasets.Step) error {
 			for _, s := range rows {
 				f.Recorder.FirstStep = max(f.Recorder.FirstStep, s.Step+1)
 				f.Recorder.Preempted += int64(s.Preempted)
@@ -494,7 +482,7 @@ func (f *Folder) finish(status string, counts ManifestCounts, engine ManifestEng
 	if err := f.manifest.write(f.Dir); err != nil || status != StatusComplete {
 		return err
 	}
-	if err := datasets.WriteFile(filepath.Join(f.Dir, successFile), nil); err != nil {
+	if err := datasets.WriteFile(filepath.Join(f.Dir, datasets.SuccessFile), nil); err != nil {
 		return err
 	}
 	return saved.journal.Remove()

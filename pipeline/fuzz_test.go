@@ -25,7 +25,7 @@ func FuzzJob(f *testing.F) {
 	if err := small.Run(f.Context()); err != nil {
 		f.Fatal(err)
 	}
-	table, err := os.ReadFile(filepath.Join(dir, outputsDir, "part-00000.parquet"))
+	table, err := os.ReadFile(filepath.Join(dir, datasets.OutputsDir, "part-00000.parquet"))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -125,7 +125,7 @@ func (j *Job) run(ctx context.Context) error {
 // keeper makes what saves and writes the job's rows.
 func (j *Job) keeper(prep *preparer, clock *hostClock) *keeper {
 	p := j.Plan
-	s := &sink{o: &p.Options, schema: p.schema, text: j.Text, cols: p.cols, dir: filepath.Join(j.Folder.Dir, outputsDir),
+	s := &sink{o: &p.Options, schema: p.schema, text: j.Text, cols: p.cols, dir: filepath.Join(j.Folder.Dir, datasets.OutputsDir),
 		runID: j.Folder.manifest.RunID, count: j.Counts, next: j.Folder.NextPart, at: j.Folder.NextRow, print: j.Print}
 	return &keeper{o: &p.Options, text: j.Text, prep: prep, in: p.in, to: p.To, sink: s, journal: j.Folder.saved.journal, saved: j.Folder.saved, began: j.Folder.saved.journal.End(),
 		count: j.Counts, clock: clock, ring: make([]*row, p.Options.Window)}

@@ -64,7 +64,7 @@ type outColumns struct {
 func readOut(t testing.TB, dir string) []outRow {
 	t.Helper()
 	var all []outRow
-	err := datasets.Read(filepath.Join(dir, outputsDir), func(rows []outColumns) error {
+	err := datasets.Read(filepath.Join(dir, datasets.OutputsDir), func(rows []outColumns) error {
 		for _, r := range rows {
 			o := outRow{Reason: r.Reason, Row: r.Row, Sample: r.Sample, Seed: r.Seed, Tokens: append([]int32(nil), r.Tokens...)}
 			for _, p := range []struct {
@@ -107,7 +107,7 @@ func TestRun(t *testing.T) {
 	if len(seeds) != 2000 {
 		t.Errorf("%d different seeds, want one a row", len(seeds))
 	}
-	if _, err := os.Stat(filepath.Join(dir, successFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, datasets.SuccessFile)); err != nil {
 		t.Error(err)
 	}
 
@@ -171,7 +171,7 @@ func TestResume(t *testing.T) {
 			t.Fatalf("manifest %+v, %v", m, err)
 		}
 		// A kill leaves an unfinished file and a manifest that says running.
-		if err := os.WriteFile(filepath.Join(dir, outputsDir, ".part-00099.parquet.tmp"), []byte("torn"), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, datasets.OutputsDir, ".part-00099.parquet.tmp"), []byte("torn"), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}

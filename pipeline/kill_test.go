@@ -166,10 +166,10 @@ func result(t testing.TB, dir string) (map[string]string, ManifestCounts) {
 			return err
 		}
 		rel, _ := filepath.Rel(dir, path)
-		if strings.HasSuffix(rel, ".tmp") || strings.HasPrefix(rel, JournalDir) {
+		if strings.HasSuffix(rel, ".tmp") || strings.HasPrefix(rel, datasets.JournalDir) {
 			t.Errorf("%s is left", rel)
 		}
-		if strings.HasPrefix(rel, outputsDir+"/") {
+		if strings.HasPrefix(rel, datasets.OutputsDir+"/") {
 			data, err := os.ReadFile(path)
 			files[rel] = string(data)
 			return err

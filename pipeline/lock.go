@@ -28,7 +28,7 @@ func lockFolder(dir string, none bool) (*lock, error) {
 	if none {
 		return &lock{}, nil
 	}
-	path := filepath.Join(dir, lockFile)
+	path := filepath.Join(dir, datasets.LockFile)
 	l := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDONLY|noFollow), flock.SetPermissions(0o666))
 	ok, err := l.TryLock()
 	switch {
@@ -68,7 +68,7 @@ func (l *lock) release() error {
 // checkLinks refuses a folder in which another user has put links where a job writes,
 // and one that is such a link itself.
 func checkLinks(dir string) error {
-	for _, name := range []string{".", manifestFile, successFile, lockFile, outputsDir, stepsDir, timelineDir, capturesDir, JournalDir} {
+	for _, name := range append([]string{".", datasets.LockFile}, datasets.JobNames...) {
 		path := filepath.Join(dir, name)
 		if datasets.ForeignLink(path) {
 			return fmt.Errorf("%s: %w: it is a link that this user did not make; remove it, or choose another --out", path, ErrFolder)

@@ -174,7 +174,7 @@ func (m *Manifest) differs(old *Manifest) string {
 }
 
 func readManifest(dir string) (*Manifest, error) {
-	path := filepath.Join(dir, manifestFile)
+	path := filepath.Join(dir, datasets.ManifestFile)
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -202,5 +202,5 @@ func (m *Manifest) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	return datasets.WriteFile(filepath.Join(dir, manifestFile), append(data, '\n'))
+	return datasets.WriteFile(filepath.Join(dir, datasets.ManifestFile), append(data, '\n'))
 }

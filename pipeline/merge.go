@@ -50,10 +50,10 @@ func Merge(out string, arguments []string) (*Merged, error) {
 		return nil, err
 	}
 	defer lock.release()
-	if _, err := os.Stat(filepath.Join(out, successFile)); err == nil {
+	if _, err := os.Stat(filepath.Join(out, datasets.SuccessFile)); err == nil {
 		m, err := readManifest(out)
 		if err != nil || m == nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w: it has %s without a manifest", out, ErrFolder, successFile), err)
+			return nil, errors.Join(fmt.Errorf("%s: %w: it has %s without a manifest", out, ErrFolder, datasets.SuccessFile), err)
 		}
 		n, err := checkMerged(out, m)
 		if err != nil {
@@ -77,13 +77,13 @@ func Merge(out string, arguments []string) (*Merged, error) {
 	}
 	m := mergeManifests(manifests)
 	m.Arguments = arguments
-	if err := takeParts(filepath.Join(out, outputsDir), files); err != nil {
+	if err := takeParts(filepath.Join(out, datasets.OutputsDir), files); err != nil {
 		return nil, err
 	}
 	if err := m.write(out); err != nil {
 		return nil, err
 	}
-	if err := datasets.WriteFile(filepath.Join(out, successFile), nil); err != nil {
+	if err := datasets.WriteFile(filepath.Join(out, datasets.SuccessFile), nil); err != nil {
 		return nil, err
 	}
 	return &Merged{Shards: len(shards), Parts: len(files), Counts: m.Counts}, dropShardOutputs(out, shards)
@@ -96,13 +96,13 @@ func checkMerged(out string, m *Manifest) (int, error) {
 	if err := f.whole(); err != nil {
 		return 0, err
 	}
-	names, err := parts(filepath.Join(out, outputsDir))
+	names, err := parts(filepath.Join(out, datasets.OutputsDir))
 	if err != nil {
 		return 0, err
 	}
 	c := rowCheck{row: m.FromRow - 1, end: m.ToRow}
 	for _, name := range names {
-		if err := datasets.RowNumbers(filepath.Join(out, outputsDir, name), c.add); err != nil {
+		if err := datasets.RowNumbers(filepath.Join(out, datasets.OutputsDir, name), c.add); err != nil {
 			return 0, fmt.Errorf("%w: %w", ErrFolder, err)
 		}
 	}
@@ -178,7 +178,7 @@ func shardManifests(out string, shards []datasets.Shard) ([]*Manifest, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, successFile)); err != nil || m == nil || m.Status != StatusComplete {
+		if _, err := os.Stat(filepath.Join(dir, datasets.SuccessFile)); err != nil || m == nil || m.Status != StatusComplete {
 			open = append(open, s.String())
 			continue
 		}
@@ -216,13 +216,13 @@ func cover(out string, shards []datasets.Shard, manifests []*Manifest) ([]string
 			return nil, fmt.Errorf("%s: %w: its parts end with row %d, its manifest with row %d: %s is missing; bring it back, or run the shard anew with --overwrite",
 				dir, ErrFolder, f.NextRow-1, want-1, datasets.PartName(f.NextPart, datasets.Parquet))
 		}
-		names, err := parts(filepath.Join(dir, outputsDir))
+		names, err := parts(filepath.Join(dir, datasets.OutputsDir))
 		if err != nil {
 			return nil, err
 		}
 		c := rowCheck{row: next - 1, end: f.NextRow}
 		for _, name := range names {
-			path := filepath.Join(dir, outputsDir, name)
+			path := filepath.Join(dir, datasets.OutputsDir, name)
 			before := c.rows
 			if err := datasets.RowNumbers(path, c.add); err != nil {
 				return nil, fmt.Errorf("%w: %w", ErrFolder, err)
@@ -411,7 +411,7 @@ func sameBytes(a, b string) (bool, error) {
 // reads all files below the folder would have each row twice.
 func dropShardOutputs(out string, shards []datasets.Shard) error {
 	for _, s := range shards {
-		if err := os.RemoveAll(filepath.Join(out, s.Dir(), outputsDir)); err != nil {
+		if err := os.RemoveAll(filepath.Join(out, s.Dir(), datasets.OutputsDir)); err != nil {
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ func TestMerge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, cut := range []string{"", "outputs/part-00003.parquet", successFile, manifestFile} {
+	for _, cut := range []string{"", "outputs/part-00003.parquet", datasets.SuccessFile, datasets.ManifestFile} {
 		out := shardsOf(t, 7)
 		if cut != "" {
 			before := t.TempDir()
@@ -53,8 +53,8 @@ func TestMerge(t *testing.T) {
 				t.Fatal(err)
 			}
 			// As it was before cut was there, and the shards' outputs with it.
-			for _, name := range []string{successFile, manifestFile, cut} {
-				if name == manifestFile && cut == successFile {
+			for _, name := range []string{datasets.SuccessFile, datasets.ManifestFile, cut} {
+				if name == datasets.ManifestFile && cut == datasets.SuccessFile {
 					continue
 				}
 				if err := os.Remove(filepath.Join(out, name)); err != nil && !os.IsNotExist(err) {
@@ -91,7 +91,7 @@ func TestMerge(t *testing.T) {
 // TestMergeProof: what does not cover the input exactly once is not merged.
 func TestMergeProof(t *testing.T) {
 	part := func(shard, n int) string {
-		return filepath.Join(datasets.Shard{Index: shard, Of: 3}.Dir(), outputsDir, datasets.PartName(n, datasets.Parquet))
+		return filepath.Join(datasets.Shard{Index: shard, Of: 3}.Dir(), datasets.OutputsDir, datasets.PartName(n, datasets.Parquet))
 	}
 	for _, c := range []struct {
 		name, want string
@@ -121,7 +121,7 @@ func TestMergeProof(t *testing.T) {
 			return errors.Join(err, os.WriteFile(filepath.Join(out, part(1, 1)), data, 0o666))
 		}},
 		{"a shard's success is lost", "1 are not complete: run them with --shard 1/3", func(out string) error {
-			return os.Remove(filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir(), successFile))
+			return os.Remove(filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir(), datasets.SuccessFile))
 		}},
 		{"a shard of another number", "shards of 3 and of 4", func(out string) error {
 			return os.Mkdir(filepath.Join(out, datasets.Shard{Index: 3, Of: 4}.Dir()), 0o777)
@@ -138,7 +138,7 @@ func TestMergeProof(t *testing.T) {
 		if _, err := Merge(out, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
-		if _, err := os.Stat(filepath.Join(out, successFile)); err == nil {
+		if _, err := os.Stat(filepath.Join(out, datasets.SuccessFile)); err == nil {
 			t.Errorf("%s: it was merged", c.name)
 		}
 	}
@@ -180,7 +180,7 @@ func TestMergedAgain(t *testing.T) {
 		if err := os.CopyFS(out, os.DirFS(merged)); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.change(filepath.Join(out, outputsDir)); err != nil {
+		if err := c.change(filepath.Join(out, datasets.OutputsDir)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := Merge(out, nil); !errors.Is(err, ErrFolder) || !strings.Contains(err.Error(), c.want) {

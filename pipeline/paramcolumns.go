@@ -161,7 +161,7 @@ func (c *columns) look(in *datasets.Input, o *Options, guessed []paramColumn) er
 					odd[i] = g.odd(v)
 				}
 			}
-			if wanted && asksLogprobs(*c.params, rec) {
+			if wanted && c.asksLogprobs(rec) {
 				o.Logprobs, wanted = true, false
 			}
 		}
@@ -218,10 +218,17 @@ func (s paramColumn) set(p *Params, v []byte) error {
 }
 
 // asksLogprobs reports whether a row's parameters ask for log-probabilities.
-func asksLogprobs(f datasets.Field, rec datasets.Record) bool {
-	v, ok, err := jsonOf(f, rec)
+func (c *columns) asksLogprobs(rec datasets.Record) bool {
+	v, ok, err := jsonOf(*c.params, rec)
 	if err != nil || !ok || !bytes.Contains(v, []byte("logprobs")) {
 		return false
+	}
+	if c.batch != nil {
+		var fields map[string]json.RawMessage
+		if json.Unmarshal(v, &fields) != nil {
+			return false
+		}
+		v = batchParams(fields)
 	}
 	var p Params
 	return p.SetJSON(v) == nil && p.Logprobs > 0

@@ -133,7 +133,7 @@ func TestRowLogprobs(t *testing.T) {
 		Tokens int32                   `parquet:"completion_tokens"`
 		Chosen []datasets.TokenLogprob `parquet:"logprobs,list"`
 	}
-	rows, err := datasets.ReadAll[logs](filepath.Join(dir, outputsDir))
+	rows, err := datasets.ReadAll[logs](filepath.Join(dir, datasets.OutputsDir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func NewPlan(in *datasets.Input, o Options) (*Plan, error) {
 	if cols.check != nil { // it steers nothing
 		p.Taken = append(p.Taken, from("right answers", cols.check.answers.Name))
 	}
-	if p.schema, err = newSchema(in, &o); err != nil {
+	if p.schema, err = newSchema(in, &o, cols); err != nil {
 		return nil, err
 	}
 	if p.schema.Prefix != "" && o.Names.Prefix == "" {

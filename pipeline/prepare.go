@@ -85,7 +85,16 @@ func (p *preparer) fit(ctx context.Context, r *row) *rowError {
 // render returns the model's input as text.
 func (p *preparer) render(ctx context.Context, r *row) (prompt chat.Prompt, bad *rowError) {
 	var in chat.Input
-	if p.cols.messages {
+	if p.cols.batch != nil {
+		fields, bad := p.cols.batch.request(r.record)
+		if bad != nil {
+			return prompt, bad
+		}
+		in.Kwargs = p.o.TemplateArgs
+		if bad := batchInput(fields, &in); bad != nil {
+			return prompt, bad
+		}
+	} else if p.cols.messages {
 		messages, ok, err := jsonOf(p.cols.prompt, r.record)
 		if err != nil {
 			return prompt, err
@@ -121,9 +130,12 @@ func (p *preparer) render(ctx context.Context, r *row) (prompt chat.Prompt, bad 
 			in.Tools, in.SparseTools = tools, p.cols.tools.Shape == datasets.List && p.cols.tools.Element() == datasets.Struct
 		}
 	}
-	if in.Kwargs, bad = p.templateArgs(r.record); bad != nil {
-		return prompt, bad
+	if p.cols.batch == nil {
+		if in.Kwargs, bad = p.templateArgs(r.record); bad != nil {
+			return prompt, bad
+		}
 	}
+	r.tools = in.Tools
 	in.AddGenerationPrompt, in.Continue, in.Guard = true, p.o.Continue, p.text.Guard
 	if _, ok := in.Kwargs["enable_thinking"]; !ok {
 		in.EnableThinking = p.o.Thinking
@@ -199,7 +211,15 @@ func jsonOf(f datasets.Field, rec datasets.Record) (v []byte, ok bool, bad *rowE
 
 // rowParams applies the row's own parameters: the struct first, then single columns.
 func (p *preparer) rowParams(r *row) *rowError {
-	if f := p.cols.params; f != nil {
+	if b := p.cols.batch; b != nil && p.cols.params != nil {
+		fields, bad := b.request(r.record)
+		if bad != nil {
+			return bad
+		}
+		if err := r.params.SetJSON(batchParams(fields)); err != nil {
+			return badRow(BadParams, "line %d: %v", r.record.Index+1, err)
+		}
+	} else if f := p.cols.params; f != nil {
 		v, ok, err := jsonOf(*f, r.record)
 		if err != nil {
 			return badRow(BadParams, "%s", err.text)

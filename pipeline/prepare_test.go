@@ -109,7 +109,7 @@ func TestTruncate(t *testing.T) {
 		Prompt int32 `parquet:"prompt_tokens"`
 		Cut    int32 `parquet:"truncated_tokens"`
 	}
-	rows, err := datasets.ReadAll[cut](filepath.Join(dir, outputsDir))
+	rows, err := datasets.ReadAll[cut](filepath.Join(dir, datasets.OutputsDir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestEmptyInput(t *testing.T) {
 	if err := newJob(t, in, Options{}, &stub{vocab: 2000, length: 4}, dir).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	back, err := datasets.Open([]string{filepath.Join(dir, outputsDir, "part-00000.parquet")})
+	back, err := datasets.Open([]string{filepath.Join(dir, datasets.OutputsDir, "part-00000.parquet")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestPrint(t *testing.T) {
 	if !bytes.HasPrefix(all.Bytes(), before) || len(before) == all.Len() {
 		t.Errorf("what was printed before (%d bytes) does not begin what is printed then (%d bytes)", len(before), all.Len())
 	}
-	paths, err := datasets.Expand([]string{filepath.Join(dir, outputsDir)})
+	paths, err := datasets.Expand([]string{filepath.Join(dir, datasets.OutputsDir)})
 	if err != nil {
 		t.Fatal(err)
 	}

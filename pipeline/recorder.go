@@ -82,7 +82,7 @@ func NewRecorder(o RecorderOptions) *Recorder {
 		o.Format = datasets.Parquet
 	}
 	r := &Recorder{policy: o.Policy, gpu: o.GPU, energy: o.Energy, sampled: o.Sampled, origin: o.Origin, base: o.FirstStep, queue: make(chan *recordedStep, queuedTraces), free: make(chan *recordedStep, queuedTraces),
-		steps: &datasets.Parts[datasets.Step]{Dir: filepath.Join(o.Dir, stepsDir), Format: o.Format, MaxRows: stepRows, Next: o.StepsPart}}
+		steps: &datasets.Parts[datasets.Step]{Dir: filepath.Join(o.Dir, datasets.StepsDir), Format: o.Format, MaxRows: stepRows, Next: o.StepsPart}}
 	r.counted.Store(o.FirstStep)
 	r.preempted.Store(o.Preempted)
 	if o.Policy.On() {
@@ -91,7 +91,7 @@ func NewRecorder(o RecorderOptions) *Recorder {
 		if o.Format == datasets.Arrow {
 			rows = spanArrow
 		}
-		r.timeline = &datasets.Parts[datasets.Span]{Dir: filepath.Join(o.Dir, timelineDir), Format: o.Format, MaxRows: rows, Next: o.TimelinePart}
+		r.timeline = &datasets.Parts[datasets.Span]{Dir: filepath.Join(o.Dir, datasets.TimelineDir), Format: o.Format, MaxRows: rows, Next: o.TimelinePart}
 	}
 	if r.timeline != nil { // a step that has spans is in the table of steps: what is after it has other numbers
 		r.timeline.Before = r.steps.Flush

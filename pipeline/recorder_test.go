@@ -32,7 +32,7 @@ func TestRecorderFlushes(t *testing.T) {
 		}
 	}
 	step(100) // which a kill takes
-	names, err := parts(filepath.Join(dir, stepsDir))
+	names, err := parts(filepath.Join(dir, datasets.StepsDir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestRecorderFlushes(t *testing.T) {
 	if o := f.Recorder; o.FirstStep < 95 || o.Preempted != o.FirstStep || o.StepsPart != files {
 		t.Errorf("a resumed recorder begins at %+v", o)
 	}
-	steps, err := datasets.ReadAll[datasets.Step](filepath.Join(dir, stepsDir))
+	steps, err := datasets.ReadAll[datasets.Step](filepath.Join(dir, datasets.StepsDir))
 	if err != nil || int64(len(steps)) != f.Recorder.FirstStep {
 		t.Errorf("%d steps, %v", len(steps), err)
 	}

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"glmbatch/datasets"
 	"glmbatch/pipeline/journal"
 )
 
@@ -33,7 +34,7 @@ type partialRow struct {
 func recoverJournal(dir, runID string, from int64) (*recovery, error) {
 	r := newRecovery()
 	var err error
-	r.journal, r.found, err = journal.Open(filepath.Join(dir, JournalDir), runID, journal.Options{}, r.take(from))
+	r.journal, r.found, err = journal.Open(filepath.Join(dir, datasets.JournalDir), runID, journal.Options{}, r.take(from))
 	for _, at := range r.twice {
 		if err == nil {
 			err = r.forget(at, &r.tally)
@@ -41,7 +42,7 @@ func recoverJournal(dir, runID string, from int64) (*recovery, error) {
 	}
 	r.twice = nil
 	if err == nil {
-		err = r.blameCrash(filepath.Join(dir, JournalDir))
+		err = r.blameCrash(filepath.Join(dir, datasets.JournalDir))
 	}
 	return r, err
 }
@@ -61,7 +62,7 @@ func (r *recovery) suspects() (alone, failed int) {
 // lookJournal is what the journal of a folder has, which another process may be writing.
 func lookJournal(dir, runID string, from int64) (*recovery, error) {
 	r := newRecovery()
-	return r, journal.Look(filepath.Join(dir, JournalDir), runID, r.take(from))
+	return r, journal.Look(filepath.Join(dir, datasets.JournalDir), runID, r.take(from))
 }
 
 func newRecovery() *recovery {

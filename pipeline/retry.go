@@ -25,13 +25,15 @@ type writtenResult struct {
 	Response  *string `json:"response,omitempty"`
 	Reasoning *string `json:"reasoning,omitempty"`
 	Error     *string `json:"error,omitempty"`
+	Calls     *string `json:"tool_calls,omitempty"`
+	Note      *string `json:"tool_calls_note,omitempty"`
 	Seed      int64   `json:"seed"`
 }
 
 // retryParts takes the files back, f being ready to go on with a job whose parts were
 // looked at. It changes nothing where no row's error may pass.
 func (f *Folder) retryParts() error {
-	dir := filepath.Join(f.Dir, outputsDir)
+	dir := filepath.Join(f.Dir, datasets.OutputsDir)
 	names, _, err := listParts(dir)
 	if err != nil {
 		return err
@@ -58,7 +60,7 @@ func (f *Folder) retryParts() error {
 	}
 	// What was complete is not any more; the files go last to first, so that those that
 	// are left after a crash are the first of the job.
-	if err := os.Remove(filepath.Join(f.Dir, successFile)); noFile(err) != nil {
+	if err := os.Remove(filepath.Join(f.Dir, datasets.SuccessFile)); noFile(err) != nil {
 		return err
 	}
 	for _, name := range slices.Backward(names[first:]) {
@@ -81,7 +83,7 @@ func (t *tally) passing() (n int64) {
 
 // unwrite appends the rows of files to the journal, and waits until the disk has them.
 func (f *Folder) unwrite(dir string, names []string) error {
-	j, _, err := journal.Open(filepath.Join(f.Dir, JournalDir), f.manifest.RunID, journal.Options{}, func(journal.Record) error { return nil })
+	j, _, err := journal.Open(filepath.Join(f.Dir, datasets.JournalDir), f.manifest.RunID, journal.Options{}, func(journal.Record) error { return nil })
 	if err != nil {
 		return err
 	}
@@ -146,7 +148,7 @@ type writtenFields struct {
 
 func newWrittenFields(in *datasets.Input) *writtenFields {
 	w := &writtenFields{map[string]datasets.Field{}}
-	for _, name := range []string{"error", "prompt_tokens", "completion_tokens", "seed", "truncated_tokens", "token_ids", "logprobs", "top_logprobs"} {
+	for _, name := range []string{"error", "prompt_tokens", "completion_tokens", "seed", "truncated_tokens", "token_ids", "logprobs", "top_logprobs", "tool_calls", "tool_calls_note"} {
 		if f, ok := in.Lookup(in.ResultName(name)); ok {
 			w.fields[name] = f
 		}
@@ -182,7 +184,7 @@ func (w *writtenFields) saved(r *outputRow) (*saved, error) {
 		}
 	}
 	var err error
-	for name, to := range map[string]any{"error": &out.Error, "prompt_tokens": &s.given, "completion_tokens": &s.made, "seed": &out.Seed, "truncated_tokens": &s.cut, "token_ids": &s.tokens} {
+	for name, to := range map[string]any{"error": &out.Error, "tool_calls": &out.Calls, "tool_calls_note": &out.Note, "prompt_tokens": &s.given, "completion_tokens": &s.made, "seed": &out.Seed, "truncated_tokens": &s.cut, "token_ids": &s.tokens} {
 		err = errors.Join(err, w.value(r, name, to))
 	}
 	var chosen []writtenLogprob

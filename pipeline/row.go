@@ -75,6 +75,7 @@ type row struct {
 	record  datasets.Record
 	prompt  []int32
 	params  Params
+	tools   []byte      // JSON of those that the model was given; nil: none
 	input   *chat.Input // that the prompt was made of, if it may be cut; nil: it is raw
 	cut     int         // tokens cut from the prompt's content
 	open    bool        // the prompt ends inside <think>

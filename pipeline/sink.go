@@ -41,10 +41,12 @@ type sink struct {
 	ids  datasets.TokenIDs
 	logs datasets.Logprobs
 	cut  datasets.Cut
+
+	calls datasets.ToolCalls
 }
 
 // newSchema is the output's schema by the options.
-func newSchema(in *datasets.Input, o *Options) (*datasets.Output, error) {
+func newSchema(in *datasets.Input, o *Options, cols *columns) (*datasets.Output, error) {
 	rows := []any{datasets.Result{}}
 	if o.truncates() {
 		rows = append(rows, datasets.Cut{})
@@ -54,6 +56,9 @@ func newSchema(in *datasets.Input, o *Options) (*datasets.Output, error) {
 	}
 	if o.Logprobs {
 		rows = append(rows, datasets.Logprobs{})
+	}
+	if cols.hasTools() {
+		rows = append(rows, datasets.ToolCalls{})
 	}
 	return datasets.NewOutput(in, o.Names, rows...)
 }
@@ -151,7 +156,7 @@ func (s *sink) row(r *row) error {
 		code, text := r.err.code, r.err.text
 		s.res = datasets.Result{FinishReason: reasonError, ErrorCode: &code, Error: &text, PromptTokens: int32(r.given()),
 			Seed: SampleSeed(s.o.Seed, r.record.Index, 0, r.params.Seed)}
-		s.ids, s.logs = datasets.TokenIDs{}, datasets.Logprobs{}
+		s.ids, s.logs, s.calls = datasets.TokenIDs{}, datasets.Logprobs{}, datasets.ToolCalls{}
 		return s.put(r)
 	}
 	for _, sm := range r.samples {
@@ -174,6 +179,7 @@ func (s *sink) again(r *row, w *saved) error {
 	if w.code != "" {
 		s.res.ErrorCode = &w.code
 	}
+	s.calls = datasets.ToolCalls{Calls: out.Calls, Note: out.Note}
 	s.ids.IDs, s.logs.Chosen, s.logs.Top = w.tokens, w.chosen, w.top
 	if s.o.Logprobs {
 		s.spellAll()
@@ -190,10 +196,15 @@ func (s *sink) fill(sm *sample) {
 	text := ""
 	if sm.text != nil {
 		text = string(sm.text.text)
+	} else if sm.row.tools != nil {
+		text = s.text.decodeCalls(sm.tokens)
 	} else {
 		text = s.text.Tokenizer.Decode(sm.tokens, true)
 	}
 	reasoning, response := chat.SplitReasoning(text, sm.row.open)
+	if s.calls = (datasets.ToolCalls{}); sm.row.tools != nil {
+		response = s.split(response, sm)
+	}
 	s.res = datasets.Result{Response: &response, FinishReason: string(sm.reason), PromptTokens: int32(sm.row.given()),
 		CompletionTokens: int32(len(sm.tokens)), SampleIndex: int32(sm.index), Seed: sm.seed}
 	if reasoning != "" {
@@ -204,6 +215,20 @@ func (s *sink) fill(sm *sample) {
 		s.spellAll()
 	}
 	s.check(response, sm.row.record)
+}
+
+// split takes the calls of tools out of a response.
+func (s *sink) split(response string, sm *sample) string {
+	said, calls, err := chat.SplitToolCalls(response, sm.row.tools)
+	if err != nil {
+		note := oneLine(err)
+		s.calls.Note = &note
+	}
+	if len(calls) > 0 {
+		text := chat.OpenAI(calls, fmt.Sprintf("%d_%d", sm.row.record.Index, sm.index))
+		s.calls.Calls = &text
+	}
+	return said
 }
 
 // check compares a response with the right answer.
@@ -247,6 +272,9 @@ func (s *sink) put(r *row) error {
 	}
 	if s.o.Logprobs {
 		s.rows = append(s.rows, &s.logs)
+	}
+	if s.cols.hasTools() {
+		s.rows = append(s.rows, &s.calls)
 	}
 	if err := s.open.Write(r.record, s.rows...); err != nil || s.print == nil {
 		return err

@@ -74,7 +74,7 @@ func ReadStatus(out string, now time.Time) (*Status, error) {
 		return nil, err
 	}
 	if len(shards) == 0 {
-		return nil, fmt.Errorf("%s has no %s: it is no output folder of glmbatch", out, manifestFile)
+		return nil, fmt.Errorf("%s has no %s: it is no output folder of glmbatch", out, datasets.ManifestFile)
 	}
 	return shardStatus(out, shards, now)
 }
@@ -129,7 +129,7 @@ func (s *Status) fill(m *Manifest, now time.Time) error {
 		s.State, s.Holder = running(s.Dir, m.Updated, now)
 	}
 	if s.State == StatusComplete {
-		if _, err := os.Stat(filepath.Join(s.Dir, successFile)); err != nil {
+		if _, err := os.Stat(filepath.Join(s.Dir, datasets.SuccessFile)); err != nil {
 			s.State = StatusKilled // before its last word
 		}
 	} else if err := s.count(m); err != nil && s.Error == "" {
@@ -165,7 +165,7 @@ func savedIn(dir string, m *Manifest) (t tally, err error) {
 	next := int64(-1)
 	for tries := 0; ; tries++ {
 		f := &Folder{Dir: dir, NextRow: m.FromRow, manifest: m}
-		names, _, err := listParts(filepath.Join(dir, outputsDir))
+		names, _, err := listParts(filepath.Join(dir, datasets.OutputsDir))
 		if err == nil {
 			err = f.follow(names)
 		}
@@ -190,7 +190,7 @@ func savedIn(dir string, m *Manifest) (t tally, err error) {
 // running says whether a job whose manifest says that it runs does, and who has it.
 func running(dir string, updated, now time.Time) (state, who string) {
 	var o owner
-	data, err := os.ReadFile(filepath.Join(dir, lockFile))
+	data, err := os.ReadFile(filepath.Join(dir, datasets.LockFile))
 	if err == nil && json.Unmarshal(data, &o) == nil && o.PID > 0 {
 		who = fmt.Sprintf("process %d on %q since %s", o.PID, o.Host, o.Started.Format(time.RFC3339))
 	}
@@ -214,7 +214,7 @@ const (
 
 // lastSteps reads the steps of the last files.
 func (s *Status) lastSteps() error {
-	dir := filepath.Join(s.Dir, stepsDir)
+	dir := filepath.Join(s.Dir, datasets.StepsDir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) {

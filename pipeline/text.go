@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"glmbatch/datasets"
@@ -73,6 +75,24 @@ func (t Text) encode(prompt string) (ids []int32, err error) {
 		}
 	}
 	return ids, nil
+}
+
+// decodeCalls is a response's text with the marks of calls of tools, which are special
+// tokens in some tokenizers.
+func (t Text) decodeCalls(tokens []int32) string {
+	var b strings.Builder
+	from := 0
+	for i := range tokens {
+		mark := t.Tokenizer.Decode(tokens[i:i+1], false)
+		if !slices.Contains(chat.CallMarks, mark) {
+			continue
+		}
+		b.WriteString(t.Tokenizer.Decode(tokens[from:i], true))
+		b.WriteString(mark)
+		from = i + 1
+	}
+	b.WriteString(t.Tokenizer.Decode(tokens[from:], true))
+	return b.String()
 }
 
 // templateArgs are a row's variables of the chat template: the job's, and its own.

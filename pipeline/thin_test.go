@@ -67,7 +67,7 @@ func TestReportAgreesWithSteps(t *testing.T) {
 	kinds, some := 0, 0
 	for seed := range uint64(20) {
 		dir := filepath.Join(t.TempDir(), "out")
-		for _, sub := range []string{stepsDir, timelineDir} {
+		for _, sub := range []string{datasets.StepsDir, datasets.TimelineDir} {
 			if err := os.MkdirAll(filepath.Join(dir, sub), 0o777); err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestThinKeepsWholeSteps(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
 	recordJob(t, dir, 7, 5000)
 	rows := map[int64]int{}
-	err := datasets.Read(filepath.Join(dir, timelineDir), func(spans []datasets.Span) error {
+	err := datasets.Read(filepath.Join(dir, datasets.TimelineDir), func(spans []datasets.Span) error {
 		for i := range spans {
 			if spans[i].Step >= 0 {
 				rows[spans[i].Step]++
@@ -134,7 +134,7 @@ func TestThinKeepsWholeSteps(t *testing.T) {
 	if err := f.records(); err != nil {
 		t.Fatal(err)
 	}
-	names, err := parts(filepath.Join(dir, timelineDir))
+	names, err := parts(filepath.Join(dir, datasets.TimelineDir))
 	if err != nil || f.Recorder.FirstStep != 5000 || f.Recorder.TimelinePart < len(names) {
 		t.Errorf("a resumed recorder begins at %+v, %v", f.Recorder, err)
 	}

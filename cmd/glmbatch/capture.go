@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"glmbatch/datasets"
 	"glmbatch/engine"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
@@ -58,7 +59,7 @@ func (c *captureFlags) attach(dir string, first int64, p *pipeline.Manifest, o *
 	if err != nil || c.steps == "" {
 		return err
 	}
-	opt.Dir, opt.FirstStep, opt.Model, opt.Hash, opt.Versions = filepath.Join(dir, "captures"), first, p.Model.Name, p.Model.Hash, p.Program
+	opt.Dir, opt.FirstStep, opt.Model, opt.Hash, opt.Versions = filepath.Join(dir, datasets.CapturesDir), first, p.Model.Name, p.Model.Hash, p.Program
 	opt.Since = c.since
 	if opt.Model != demoName {
 		if opt.Model, err = filepath.Abs(opt.Model); err != nil {

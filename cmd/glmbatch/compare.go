@@ -86,12 +86,12 @@ func runCompare(w, stderr io.Writer, args []string, o pipeline.CompareOptions, f
 // named.
 func openOutputs(path string) (*datasets.Input, error) {
 	args := []string{path}
-	if dir := filepath.Join(path, "outputs"); isFolder(dir) {
+	if dir := filepath.Join(path, datasets.OutputsDir); isFolder(dir) {
 		args[0] = dir
 	} else if shards, err := datasets.Shards(path); err == nil && len(shards) > 0 {
 		args = nil
 		for _, s := range shards {
-			args = append(args, filepath.Join(path, s.Dir(), "outputs"))
+			args = append(args, filepath.Join(path, s.Dir(), datasets.OutputsDir))
 		}
 	}
 	paths, err := datasets.Expand(args)

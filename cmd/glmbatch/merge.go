@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"glmbatch/datasets"
 	"glmbatch/pipeline"
 	"glmbatch/stores"
 )
@@ -71,7 +72,7 @@ func merge(ctx context.Context, out string) (*pipeline.Merged, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	mirror := stores.Mirror{Dir: dir, URL: out, Last: []string{"_manifest.json", "_SUCCESS"}}
+	mirror := stores.Mirror{Dir: dir, URL: out, Last: []string{datasets.ManifestFile, datasets.SuccessFile}}
 	if err := mirror.Pull(ctx); err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"glmbatch/datasets"
 	"glmbatch/kernels/roofline"
 	"glmbatch/replay/attribute"
 	"glmbatch/replay/report"
@@ -180,7 +181,7 @@ func ranOnCPU(path string) bool {
 			Device string `json:"device"`
 		} `json:"model"`
 	}
-	b, err := os.ReadFile(filepath.Join(path, "_manifest.json"))
+	b, err := os.ReadFile(filepath.Join(path, datasets.ManifestFile))
 	return err == nil && json.Unmarshal(b, &m) == nil && m.Model.Device == "cpu"
 }
 

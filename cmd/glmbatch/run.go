@@ -27,8 +27,8 @@ func newRunCommand() *cobra.Command {
 		Use:   "run PROMPTS... --out DIR",
 		Short: "Run the prompts of Parquet files and write responses, steps and timelines",
 		Long: `run reads prompts from Parquet files, folders and globs, from files of JSON lines
-(.jsonl, .ndjson, also with .gz or .zst), or JSON lines or Arrow IPC from standard input
-(-), runs them through the model, and writes to the folder of --out:
+or CSV (.jsonl, .ndjson, .csv, also with .gz or .zst), or JSON lines, CSV or Arrow IPC
+from standard input (-), runs them through the model, and writes to the folder of --out:
 
   outputs/         the input's columns as they are, then response, reasoning,
                    finish_reason, prompt_tokens, completion_tokens, error_code,
@@ -48,7 +48,9 @@ stop, stop_token_ids, repetition_penalty, ignore_eos) are taken if all values lo
 like one and no flag says otherwise; those of a job's output are not. What neither a
 row nor a flag says comes from the checkpoint's generation_config.json. The columns
 that are read are printed first. A column chat_template_kwargs (a struct, or JSON
-text) has variables of the chat template, such as reasoning_effort.
+text) has variables of the chat template, such as reasoning_effort. An input with the
+columns custom_id, method, url and body is one of OpenAI's batch requests: see
+docs/formats.md.
 
 Rows come out in input order, n for each. A row that cannot be run has error_code
 and error, and one output row. The same command on a folder that is not complete
@@ -58,6 +60,7 @@ a tiny checkpoint, both part of the program.
 		Example: `  glmbatch run --demo --out out
   glmbatch run prompts.parquet --model models/GLM-5-NVFP4 --out out --max-tokens 512
   grep urgent tickets.jsonl | glmbatch run - --stdout jsonl > answers.jsonl
+  glmbatch run batch.jsonl --model models/GLM-5-NVFP4 --out out --save answers.jsonl
   glmbatch run prompts.parquet --model models/GLM-5-NVFP4 --chat-template-kwargs '{"reasoning_effort": "high"}' --show-prompt 0
   glmbatch run 'data/*.parquet' --model models/GLM-5-NVFP4 --out out --dry-run`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -135,26 +138,10 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		return withCode(exitInput, err)
 	}
 	err = r.run(ctx, args, plan, m, say, stdout, remote)
-	if code := codeOf(err); r.stdout != "" && !r.printed && (code == exitOK || code == exitRowErrors) {
-		err = errors.Join(err, printRows(stdout, r.stdout, filepath.Join(r.jobDir(), "outputs")))
+	if code := codeOf(err); code == exitOK || code == exitRowErrors {
+		err = errors.Join(r.saveRows(stdout, plan.IsBatch()), err)
 	}
 	return errors.Join(err, remote.finish(ctx))
-}
-
-// printRows writes the rows of a job that is complete to standard output.
-func printRows(w io.Writer, format, dir string) error {
-	paths, err := datasets.Expand([]string{dir})
-	if err != nil {
-		return err
-	}
-	in, err := datasets.Open(paths)
-	if err != nil {
-		return err
-	}
-	if format == datasets.Lines {
-		return in.WriteJSONLines(w)
-	}
-	return in.WriteArrow(w)
 }
 
 // streamArg stands for standard input.
@@ -182,7 +169,7 @@ func (r *runFlags) openInput(args []string, stdin io.Reader) (*datasets.Input, e
 	case lines < 0:
 		return datasets.Open(paths)
 	case slices.ContainsFunc(paths, func(p string) bool { return !datasets.IsLines(p) }):
-		return nil, fmt.Errorf("%s has JSON lines, other files have not: run them apart", paths[lines])
+		return nil, fmt.Errorf("%s has JSON lines or CSV, other files have not: run them apart", paths[lines])
 	}
 	return datasets.OpenLines(paths)
 }
@@ -237,7 +224,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	end := endingOf(ctx)
 	job := &pipeline.Job{Plan: plan, Text: m.text, Recorder: recorder, Folder: folder, Counts: &pipeline.Counts{},
 		Stop: pipeline.Stop{Grace: r.grace, Hurry: end.hurry}}
-	if r.stdout != "" {
+	if r.stdout == datasets.Arrow || r.stdout == datasets.Lines { // the other formats need all rows
 		if job.Print, err = plan.Printer(stdout, r.stdout); err != nil {
 			return withCode(exitInput, job.End(err))
 		}

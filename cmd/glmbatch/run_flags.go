@@ -21,7 +21,7 @@ import (
 
 // runFlags are the options of glmbatch run that are not a row's parameters.
 type runFlags struct {
-	stdout         string
+	stdout, save   string
 	printed        bool   // rows went to standard output while the job ran
 	out, model     string // folders, or URLs of object stores
 	modelURL       string // where model was fetched from; "": it is a folder
@@ -68,7 +68,8 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	o := &r.rows
 	f.SortFlags = false
 	f.StringVarP(&r.out, "out", "o", "", "output `folder`, or a URL: s3://, gs://, azblob://")
-	f.StringVar(&r.stdout, "stdout", "", "print all rows to standard output, in the input's order as they are done, as `format` arrow (IPC stream) or jsonl; then --out may be left out")
+	f.StringVar(&r.stdout, "stdout", "", "print all rows to standard output, in the input's order, as `format` arrow (IPC stream) or jsonl as they are done, as csv or openai at the end; then --out may be left out")
+	f.StringVar(&r.save, "save", "", "at the end, write all rows to this `file` too: .jsonl or .csv, also with .gz or .zst; batch requests' answers as OpenAI has them, errors apart")
 	f.StringVarP(&r.model, "model", "m", "", "checkpoint `folder`, or a URL (default: the demo checkpoint)")
 	f.StringVar(&r.work, "work-dir", "", "`folder` of this machine for jobs and checkpoints at URLs (default: in the user's cache folder)")
 	f.BoolVar(&r.demo, "demo", false, "run the demo prompts on the demo checkpoint")
@@ -197,7 +198,11 @@ func (r *runFlags) check(args []string) error {
 		usage("--retry-errors goes on with a job, --overwrite starts it anew: choose one")
 	}
 	if r.stdout != "" {
-		errs = append(errs, oneOf("stdout", r.stdout, datasets.Arrow, datasets.Lines))
+		errs = append(errs, oneOf("stdout", r.stdout, stdoutFormats...))
+	}
+	if r.save != "" {
+		_, err := saveAs(r.save, false)
+		errs = append(errs, err)
 	}
 	if r.out == "" && !r.dryRun && r.showPrompt < 0 && r.stdout == "" {
 		usage("--out DIR is missing")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,8 +17,14 @@ import (
 func resultsOf(args []string) []string {
 	args = slices.Clone(args)
 	for i, arg := range args {
-		outputs := filepath.Join(arg, "outputs")
-		manifest, err := os.Stat(filepath.Join(arg, "_manifest.json"))
+		if stores.IsURL(arg) {
+			if ok, err := stores.Exists(context.Background(), stores.Join(arg, datasets.ManifestFile)); err == nil && ok && !strings.ContainsAny(arg, "*[") {
+				args[i] = stores.Join(arg, datasets.OutputsDir)
+			}
+			continue
+		}
+		outputs := filepath.Join(arg, datasets.OutputsDir)
+		manifest, err := os.Stat(filepath.Join(arg, datasets.ManifestFile))
 		rows, err2 := os.Stat(outputs)
 		if err == nil && err2 == nil && manifest.Mode().IsRegular() && rows.IsDir() {
 			args[i] = outputs
@@ -56,7 +63,7 @@ func (r *runFlags) withoutOwn(args, paths []string) ([]string, error) {
 }
 
 // jobFolders are the folders in an output folder.
-var jobFolders = []string{datasets.ShardsDir, "outputs", "steps", "timeline", "captures"}
+var jobFolders = []string{datasets.ShardsDir, datasets.OutputsDir, datasets.StepsDir, datasets.TimelineDir, datasets.CapturesDir, datasets.JournalDir}
 
 // belowURL reports whether a URL is one of what a job with this output writes.
 func belowURL(path, out string) bool {

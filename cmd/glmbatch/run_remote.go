@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"glmbatch/datasets"
-	"glmbatch/pipeline"
 	"glmbatch/stores"
 )
 
@@ -61,14 +60,14 @@ func (r *runFlags) openRemote(ctx context.Context) (*remoteOut, error) {
 		return nil, err
 	}
 	r.remoteDir = dir
-	o := &remoteOut{url: url, dir: dir, mirror: stores.Mirror{Dir: dir, URL: url, Last: []string{"_manifest.json", "_SUCCESS"}, Late: pipeline.JournalDir}}
+	o := &remoteOut{url: url, dir: dir, mirror: stores.Mirror{Dir: dir, URL: url, Last: []string{datasets.ManifestFile, datasets.SuccessFile}, Late: datasets.JournalDir}}
 	if o.old, err = stores.List(ctx, url); err != nil {
 		return nil, err
 	}
 	has := func(name string) bool {
 		return slices.ContainsFunc(o.old, func(e stores.Entry) bool { return e.Key == name })
 	}
-	if len(o.old) > 0 && !has("_manifest.json") {
+	if len(o.old) > 0 && !has(datasets.ManifestFile) {
 		return nil, fmt.Errorf("%s has %s but no _manifest.json, so it is not an output of glmbatch; choose another --out", url, o.old[0].Key)
 	}
 	if r.overwrite || len(o.old) == 0 {
@@ -78,7 +77,7 @@ func (r *runFlags) openRemote(ctx context.Context) (*remoteOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	if here := updatedAt(filepath.Join(dir, "_manifest.json")); here.Before(there) { // another machine went on with it
+	if here := updatedAt(filepath.Join(dir, datasets.ManifestFile)); here.Before(there) { // another machine went on with it
 		if err := os.RemoveAll(dir); err != nil {
 			return nil, err
 		}
@@ -87,7 +86,7 @@ func (r *runFlags) openRemote(ctx context.Context) (*remoteOut, error) {
 	if err := o.mirror.Compare(o.old); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, "_SUCCESS")); err == nil { // the job was done, but not all of it uploaded
+	if _, err := os.Stat(filepath.Join(dir, datasets.SuccessFile)); err == nil { // the job was done, but not all of it uploaded
 		return o, o.mirror.Finish(ctx)
 	}
 	return o, nil
@@ -101,7 +100,7 @@ func (o *remoteOut) updated(ctx context.Context) (time.Time, error) {
 	}
 	defer os.RemoveAll(temp)
 	path := filepath.Join(temp, "m.json")
-	if err := stores.Download(ctx, stores.Join(o.url, "_manifest.json"), path); err != nil {
+	if err := stores.Download(ctx, stores.Join(o.url, datasets.ManifestFile), path); err != nil {
 		return time.Time{}, err
 	}
 	return updatedAt(path), nil
@@ -127,7 +126,7 @@ func (o *remoteOut) begin(ctx context.Context, overwrite bool) error {
 	if overwrite {
 		slices.Reverse(o.old) // the manifest, which says whose they are, goes last
 		slices.SortStableFunc(o.old, func(a, b stores.Entry) int {
-			last := func(e stores.Entry) int { return strings.Count("_manifest.json", e.Key) }
+			last := func(e stores.Entry) int { return strings.Count(datasets.ManifestFile, e.Key) }
 			return last(a) - last(b)
 		})
 		for _, e := range o.old {
@@ -168,7 +167,7 @@ func (o *remoteOut) finish(ctx context.Context) error {
 	if err := o.mirror.Finish(context.WithoutCancel(ctx)); err != nil {
 		return withCode(exitOutput, fmt.Errorf("%w; what the job did is in %s: run the same command again to go on", err, o.dir))
 	}
-	if _, err := os.Stat(filepath.Join(o.dir, "_SUCCESS")); err == nil {
+	if _, err := os.Stat(filepath.Join(o.dir, datasets.SuccessFile)); err == nil {
 		return os.RemoveAll(o.dir)
 	}
 	return nil

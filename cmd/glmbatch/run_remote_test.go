@@ -79,6 +79,9 @@ func TestObjectStore(t *testing.T) {
 	if run(0, append(base, out...)...); s.Puts() != before {
 		t.Errorf("a complete job: %d objects written", s.Puts()-before)
 	}
+	if says := run(0, "run", s.URL("job"), "--dry-run", "--work-dir", work); !strings.Contains(says, " 20, 20 outputs") {
+		t.Errorf("a job's folder as input: %q", says)
+	}
 	for _, shard := range []string{"1/2", "0/2"} {
 		run(0, append(base, "--out", s.URL("cut"), "--shard", shard)...)
 	}

@@ -89,7 +89,7 @@ var errMerged = errors.New("the job is complete")
 // checkShards refuses to mix a job's shards with another way of running it.
 func (r *runFlags) checkShards() error {
 	if r.rows.Shards > 1 {
-		if _, err := os.Stat(filepath.Join(r.out, "_manifest.json")); err != nil {
+		if _, err := os.Stat(filepath.Join(r.out, datasets.ManifestFile)); err != nil {
 			return nil
 		}
 		if have, err := datasets.Shards(r.out); err == nil && len(have) > 0 {
@@ -104,7 +104,7 @@ func (r *runFlags) checkShards() error {
 	if len(have) == 0 {
 		return nil
 	}
-	if _, err := os.Stat(filepath.Join(r.out, "_manifest.json")); err == nil {
+	if _, err := os.Stat(filepath.Join(r.out, datasets.ManifestFile)); err == nil {
 		return nil // merged: as any job
 	}
 	return withCode(exitInput, fmt.Errorf("%s has shards of a job: run one with --shard %d/%d, make one job of them with %s merge %s, or choose another --out",

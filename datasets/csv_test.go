@@ -1,0 +1,136 @@
+package datasets
+
+import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// TestCSV: what a CSV has comes back as it was, whatever its fields have in them, from a
+// file, compressed or not, and from a stream.
+func TestCSV(t *testing.T) {
+	const text = "\ufeffprompt,n,id,share,ok,note\n" +
+		"\"two, \"\"quoted\"\"\nlines\",3,007,0.5,true,\n" +
+		"plain,12,8,1.25,false,x\n" +
+		"5,,1e3,2.5,true,\"\"\n"
+	want := [][]string{{"prompt", "n", "id", "share", "ok", "note"}, {"two, \"quoted\"\nlines", "3", "007", "0.5", "true", ""},
+		{"plain", "12", "8", "1.25", "false", "x"}, {"5", "", "1e3", "2.5", "true", ""}}
+	dir := t.TempDir()
+	pack := map[string][]byte{"a.csv": []byte(text)}
+	var gz, zst bytes.Buffer
+	g := gzip.NewWriter(&gz)
+	g.Write([]byte(text))
+	g.Close()
+	z, err := zstd.NewWriter(&zst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z.Write([]byte(text))
+	z.Close()
+	pack["a.csv.gz"], pack["A.CSV.zst"] = gz.Bytes(), zst.Bytes()
+	check := func(name string, in *Input, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		defer in.Close()
+		var b strings.Builder
+		if err := in.WriteCSV(&b); err != nil {
+			t.Fatal(name, err)
+		}
+		have, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if d := cmp.Diff(want, have); d != "" {
+			t.Errorf("%s:\n%s", name, d)
+		}
+		shapes := map[string]Shape{"prompt": Text, "n": Int, "id": Text, "share": Float, "ok": Bool, "note": Text}
+		for column, shape := range shapes {
+			if f, ok := in.Lookup(column); !ok || f.Shape != shape {
+				t.Errorf("%s: column %s is %s", name, column, f.Type())
+			}
+		}
+	}
+	for name, data := range pack {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if !IsLines(path) {
+			t.Error(name)
+		}
+		in, err := OpenLines([]string{path})
+		check(name, in, err)
+	}
+	in, err := OpenStream(strings.NewReader(text), "standard input")
+	check("stream", in, err)
+	for text, says := range map[string]string{
+		"a,b\n1\n":             "line 2",
+		"a,a\n1,2\n":           `column 2 is called "a"`,
+		"a,\n1,2\n":            "needs a name",
+		"a,b\n1,\"x\n":         "line 2",
+		"a,b\n1,x\"y\n":        "line 2",
+		"a\n\xff\n":            "line 2",
+		"a,b\n1,2\n3,\xff\xfe": "line 3",
+		"a,b\n":                "no columns",
+	} {
+		in, err := OpenStream(strings.NewReader(text), "standard input")
+		if err == nil {
+			in.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", text, err, says)
+		}
+	}
+	bad := filepath.Join(dir, "bad.csv")
+	if err := os.WriteFile(bad, []byte("a,b\n1,2\n3\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenLines([]string{filepath.Join(dir, "a.csv"), bad}); err == nil || !strings.Contains(err.Error(), "line 3") {
+		t.Error(err)
+	}
+}
+
+// FuzzCSV: what is read once is the same when it was written and is read again.
+func FuzzCSV(f *testing.F) {
+	f.Add("a,b\n1,\"x\"\"y\"\n,\n")
+	f.Add("a\n\"\"\n007\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		var once strings.Builder
+		if linesOfCSV(strings.NewReader(text), &once) != nil {
+			return
+		}
+		dir := t.TempDir()
+		read := func(text string) (string, bool) {
+			path := filepath.Join(dir, "x.csv")
+			if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+				t.Fatal(err)
+			}
+			in, err := OpenLines([]string{path})
+			if err != nil {
+				return "", false
+			}
+			defer in.Close()
+			var b strings.Builder
+			if err := in.WriteCSV(&b); err != nil {
+				t.Fatal(err)
+			}
+			return b.String(), true
+		}
+		first, ok := read(text)
+		if !ok {
+			return
+		}
+		if second, ok := read(first); !ok || second != first {
+			t.Fatalf("%q became %q, then %q", text, first, second)
+		}
+	})
+}

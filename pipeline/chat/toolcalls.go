@@ -171,7 +171,7 @@ func OpenAI(calls []ToolCall, id string) string {
 	}
 	list := make([]call, len(calls))
 	for i, c := range calls {
-		list[i] = call{fmt.Sprintf("call_%s_%d", id, i), "function", function{c.Name, c.Arguments}}
+		list[i] = call{fmt.Sprintf("call_%s_%d", id, i), "function", function(c)}
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -85,7 +85,7 @@ func LoadPage(path string, opt Options) (*Page, error) {
 	if err := p.read(path, pick(infos, maxPageSpans)); err != nil {
 		return nil, err
 	}
-	if p.job, err = jobOf(filepath.Join(path, "steps")); err != nil {
+	if p.job, err = jobOf(filepath.Join(path, datasets.StepsDir)); err != nil {
 		return nil, err
 	}
 	return p, nil

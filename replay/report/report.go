@@ -71,12 +71,12 @@ func Files(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	if shards, err := datasets.Shards(path); err != nil || len(shards) > 0 && !isDir(filepath.Join(path, "timeline")) {
+	if shards, err := datasets.Shards(path); err != nil || len(shards) > 0 && !isDir(filepath.Join(path, datasets.TimelineDir)) {
 		return shardFiles(path, shards, err)
 	}
 	dir := path
-	if _, err := os.Stat(filepath.Join(path, "_manifest.json")); err == nil || isDir(filepath.Join(path, "timeline")) {
-		dir = filepath.Join(path, "timeline")
+	if _, err := os.Stat(filepath.Join(path, datasets.ManifestFile)); err == nil || isDir(filepath.Join(path, datasets.TimelineDir)) {
+		dir = filepath.Join(path, datasets.TimelineDir)
 	}
 	if !isDir(dir) {
 		return nil, fmt.Errorf("%s: the run recorded no timeline (its --timeline was off)", path)
@@ -91,7 +91,7 @@ func shardFiles(out string, shards []datasets.Shard, err error) ([]string, error
 	}
 	var files []string
 	for _, s := range shards {
-		if dir := filepath.Join(out, s.Dir(), "timeline"); isDir(dir) {
+		if dir := filepath.Join(out, s.Dir(), datasets.TimelineDir); isDir(dir) {
 			found, err := datasets.SpanFiles(dir)
 			if err != nil {
 				return nil, err

@@ -52,11 +52,11 @@ const allKinds = "all"
 // ReadSteps sums the steps of an output folder or its shards; nil: it has none. kind
 // "" are all kinds, nil steps are all.
 func ReadSteps(path, kind string, steps *timeline.Steps) (*Throughput, error) {
-	dirs := []string{filepath.Join(path, "steps")}
+	dirs := []string{filepath.Join(path, datasets.StepsDir)}
 	if shards, err := datasets.Shards(path); err == nil && !isDir(dirs[0]) {
 		dirs = nil
 		for _, s := range shards {
-			dirs = append(dirs, filepath.Join(path, s.Dir(), "steps"))
+			dirs = append(dirs, filepath.Join(path, s.Dir(), datasets.StepsDir))
 		}
 	}
 	sums := map[string]*StepKind{allKinds: {Kind: allKinds}}

@@ -68,6 +68,10 @@ vuln: ## known vulnerabilities that the program can reach
 kills: ## 1,000 SIGKILLs of jobs at random moments, and at calls that change files (needs strace)
 	GLMBATCH_KILLS=1000 GLMBATCH_KILL_CALLS=20 $(GO) test ./pipeline -run='^TestKills$$' -v -timeout=2h
 
+.PHONY: disturbed
+disturbed: ## jobs told to stop 100 times, system calls that fail (needs strace), and 1 GiB through a bad object store
+	GLMBATCH_TERMS=100 GLMBATCH_FAULTS=7 GLMBATCH_S3_MIB=1024 $(GO) test ./cmd/glmbatch -run='^(TestTerms|TestFaults|TestBigObjects)$$' -v -timeout=2h
+
 .PHONY: interop
 interop: ## check files with DuckDB, pyarrow, pandas, polars and tokenizers (makes .venv)
 	bash interop/interop.sh

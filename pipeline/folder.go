@@ -256,7 +256,7 @@ func (f *Folder) resume(old *Manifest, retry bool) error {
 			return &CompleteError{f.Dir, old.Counts}
 		}
 	}
-	f.manifest.Started, f.manifest.Runs = old.Started, old.Runs+1
+	f.manifest.Started, f.manifest.Updated, f.manifest.Runs = old.Started, old.Updated, old.Runs+1
 	f.Resumed = true
 	if err := f.outputs(); err != nil {
 		return err

@@ -192,12 +192,21 @@ func readManifest(dir string) (*Manifest, error) {
 	return m, nil
 }
 
+// later is now, or just after a time, where the clock was set back since.
+func later(than time.Time) time.Time {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	if next := than.Add(time.Millisecond); now.Before(next) {
+		return next
+	}
+	return now
+}
+
 func (m *Manifest) write(dir string) error {
 	if m.guard != nil {
 		m.guard.Lock()
 		defer m.guard.Unlock()
 	}
-	m.Updated = time.Now().UTC().Truncate(time.Millisecond)
+	m.Updated = later(m.Updated)
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"gocloud.dev/blob"
 	_ "gocloud.dev/blob/azureblob" // azblob://
 	_ "gocloud.dev/blob/gcsblob"   // gs://
-	_ "gocloud.dev/blob/s3blob"    // s3://
 )
 
 // Schemes are those of the URLs that can be read and written.
@@ -65,7 +64,10 @@ func find(ctx context.Context, raw string) (place, error) {
 	defer buckets.Unlock()
 	b := buckets.open[name]
 	if b == nil {
-		if b, err = blob.OpenBucket(ctx, quietly(u)); err != nil {
+		if b, err = blob.OpenBucket(ctx, quietly(u)); err == nil {
+			b, err = withLog(ctx, b, u)
+		}
+		if err != nil {
 			return place{}, fmt.Errorf("opening %s: %w", name, err)
 		}
 		if buckets.open == nil {

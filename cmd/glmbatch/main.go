@@ -21,7 +21,11 @@ func main() {
 	log.SetOutput(io.Discard) // libraries' own lines: what matters comes back as an error
 	ctx, stop := signalContext(os.Stderr)
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if endingOf(ctx).over.Load() {
+		select {} // until the process ends, with the code of one that was interrupted
+	}
+	os.Exit(code)
 }
 
 // run is main without the process: it returns the exit code.
@@ -32,7 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	if err != nil {
+	if err != nil && !end.over.Load() {
 		end.speaker(stderr).fail(err.Error(), codeOf(err))
 	}
 	return codeOf(err)

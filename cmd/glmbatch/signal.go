@@ -28,6 +28,7 @@ type ending struct {
 	allowed atomic.Int64  // ns
 	hurry   chan struct{} // closed by the second signal
 	say     atomic.Pointer[speaker]
+	over    atomic.Bool // the time is: the process ends without the command
 }
 
 type endingKey struct{}
@@ -81,6 +82,7 @@ func signalContext(stderr io.Writer) (context.Context, func()) {
 			if !e.wait(got, done) {
 				return
 			}
+			e.over.Store(true) // what the command says from here on comes of what is done next
 			datasets.RemoveUnfinished()
 			e.speaker(stderr).fail(fmt.Sprintf("interrupted (%v)", s), exitInterrupted)
 			os.Exit(exitInterrupted)

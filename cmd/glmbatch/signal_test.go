@@ -5,10 +5,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -92,5 +94,19 @@ func TestSignals(t *testing.T) {
 				t.Errorf("it said %q, want %q", stderr.String(), want)
 			}
 		})
+	}
+}
+
+// TestOverSaysNothing: a command that fails because its files are removed, as its time to
+// end is over, does not speak of it.
+func TestOverSaysNothing(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		e := &ending{}
+		e.over.Store(over)
+		var out, errs strings.Builder
+		code := run(context.WithValue(context.Background(), endingKey{}, e), []string{"status", t.TempDir()}, &out, &errs)
+		if code != exitInput || (errs.String() == "") != over {
+			t.Errorf("over %v: exit code %d, %q", over, code, errs.String())
+		}
 	}
 }

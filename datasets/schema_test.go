@@ -36,7 +36,7 @@ func TestSchemas(t *testing.T) {
 // TestResultColumns: the list for people is that of the structs, in the order of files.
 func TestResultColumns(t *testing.T) {
 	var fields []parquet.Field
-	for _, row := range []any{Result{}, Cut{}, TokenIDs{}, Logprobs{}} {
+	for _, row := range []any{Result{}, Cut{}, TokenIDs{}, Logprobs{}, ToolCalls{}} {
 		fields = append(fields, parquet.SchemaOf(row).Fields()...)
 	}
 	if len(fields) != len(ResultColumns) {

@@ -18,7 +18,7 @@ import (
 // and with the old one back the job goes on to the bytes of one that nobody disturbed.
 func TestInputMoves(t *testing.T) {
 	dir := t.TempDir()
-	path := benchInput(t, dir, 30_000)
+	path := benchInput(t, dir, 15_000)
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestInputMoves(t *testing.T) {
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	other, err := os.ReadFile(benchInput(t, t.TempDir(), 30_001))
+	other, err := os.ReadFile(benchInput(t, t.TempDir(), 15_001))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestInputMoves(t *testing.T) {
 		}
 		defer f.Close()
 		e := &stub{vocab: 2000, length: 2, onStep: onStep}
-		j := &Job{Plan: p, Text: demoText(t), Engine: e, Folder: f, Counts: &Counts{}}
+		j := &Job{Plan: p, Text: sharedText(t), Engine: e, Folder: f, Counts: &Counts{}}
 		return j, j.Run(context.Background())
 	}
 	whole := filepath.Join(dir, "whole")

@@ -14,7 +14,8 @@
 // request, the model, the number of ranks and the kind of device: not on other
 // requests, their order, the limits in [Options], the number of threads, how many
 // steps are on their way, or how often the request was preempted. Random numbers
-// are keyed by the request's seed and the token's position.
+// are keyed by the request's seed and the token's position. What requests in flight have
+// in common at their beginning is computed once, and no bit tells.
 //
 // Caveat: an engine is for one goroutine and has its model to itself.
 package engine

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 
 	"glmbatch/engine/glm5"
 	"glmbatch/engine/sched"
@@ -119,6 +120,22 @@ func (e *Engine) Cancel(id int64) bool {
 		e.finish(q)
 	}
 	return q != nil
+}
+
+// Withdraw drops the requests that no step has begun with, and returns their IDs in
+// ascending order.
+func (e *Engine) Withdraw() []int64 {
+	var ids []int64
+	for id, q := range e.live {
+		if !e.sched.Begun(&q.Seq) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		e.Cancel(id)
+	}
+	return ids
 }
 
 // finish ends a sequence. What steps on their way compute for it is dropped.

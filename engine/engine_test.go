@@ -130,6 +130,7 @@ func requests(n int, vocab int32) []engine.Request {
 		if i%6 == 3 { // grows over several pages
 			q.Sampling.MaxTokens, q.Sampling.IgnoreEOS = 140, true
 		}
+		q.Sampling.StopTokens = []int32{2040} // so that the length is not known before
 		if i%7 == 0 {
 			q.Sampling.StopTokens = []int32{3, 5, 7, 11}
 		}

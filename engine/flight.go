@@ -83,7 +83,7 @@ func (e *Engine) launch(f *flight) error {
 			e.sched.Finish(&q.Seq)
 		}
 	}
-	f.batch.Items, f.batch.Moved = nil, nil
+	f.batch.Items, f.batch.Moved, f.batch.Copies = nil, nil, nil
 	e.launched++
 	if e.beside {
 		e.clock.end(launch)

@@ -22,6 +22,7 @@ type StepInfo struct {
 	Waiting   int // sequences not admitted yet
 	Pages     int // cache pages in use, before finished sequences gave theirs back
 	Preempted int
+	Shared    int // tokens of prompts that began in it, which others had computed
 
 	StartNS    int64
 	WallNS     int64
@@ -40,6 +41,7 @@ type Stats struct {
 	Computed  int64 // rows: tokens of prompts and generated ones, again after a preemption
 	Sampled   int64
 	Preempted int64
+	Shared    int64 // tokens of prompts that were not computed, as others had
 	Waiting   int
 	Running   int
 	Pages     int // in use
@@ -113,6 +115,7 @@ func (e *Engine) report(f *flight) error {
 	e.stats.Computed += int64(b.Tokens)
 	e.stats.Sampled += int64(len(e.tokens))
 	e.stats.Preempted += int64(b.Preempted)
+	e.stats.Shared += int64(b.Shared)
 	trace := kernels.Trace{Step: f.step, Calls: f.calls, Spans: f.spans, Shared: e.shared}
 	if f.spans != nil {
 		trace.Asides = e.model.Group().Asides()
@@ -122,7 +125,7 @@ func (e *Engine) report(f *flight) error {
 	}
 	info := StepInfo{
 		Step: f.step, Kind: string(b.Kind), Sequences: f.sequences, Tokens: b.Tokens, Sampled: len(e.tokens),
-		Waiting: e.sched.Waiting(), Pages: b.Pages, Preempted: b.Preempted, Recorded: f.spans != nil,
+		Waiting: e.sched.Waiting(), Pages: b.Pages, Preempted: b.Preempted, Shared: b.Shared, Recorded: f.spans != nil,
 	}
 	busy := int64(0)
 	if f.alone {

@@ -17,6 +17,10 @@ type Options struct {
 	MaxSeqs        int // sequences that run at once; 0: the model's MaxSeqs
 	KVTokens       int // tokens cached at once, a whole number of pages at least 1; 0: the model's pages
 
+	// NoSharing: each request computes its whole prompt. Else what several have in
+	// common is computed once, while one of them is in flight.
+	NoSharing bool
+
 	// Ahead is how many steps are on their way at once. With 2 a step is launched
 	// before the tokens of the one before are known: the ranks take them on, and
 	// what was computed for a sequence that they end is dropped. 0: 2 where lists
@@ -80,6 +84,7 @@ func (o Options) resolve(m glm5.Options, info kernels.Info) (Options, sched.Opti
 		MaxSeqs:        pick("MaxSeqs", o.MaxSeqs, m.MaxSeqs),
 		PageTokens:     kernels.PageTokens,
 		Context:        m.Context,
+		NoSharing:      o.NoSharing,
 	}
 	s.Pages = pick("KVTokens", o.KVTokens, m.Pages*kernels.PageTokens) / kernels.PageTokens
 	if s.Pages == 0 {

@@ -4,7 +4,7 @@ package engine
 // never sees text.
 type Request struct {
 	ID       int64   // the caller's; unique among requests in flight
-	Prompt   []int32 // at least one token
+	Prompt   []int32 // at least one token; it must stay as it is until the request has ended
 	Sampling Sampling
 }
 

@@ -80,10 +80,11 @@ const never = -2
 func newSequence(r Request, seenWords int) *sequence {
 	q := &sequence{sampling: r.Sampling, fresh: all, step: never}
 	q.ID = r.ID
-	q.Tokens = slices.Clone(r.Prompt)
+	q.Tokens = slices.Clip(r.Prompt)
 	if n := r.Sampling.MaxTokens; n > 0 {
 		q.Max = len(r.Prompt) + n
 	}
+	q.Exact = r.Sampling.IgnoreEOS && len(r.Sampling.StopTokens) == 0
 	if r.Sampling.Repetition != 0 && r.Sampling.Repetition != 1 {
 		q.seen = make([]uint64, seenWords)
 		for _, t := range r.Prompt {

@@ -11,6 +11,9 @@ import (
 func (e *Engine) layOut(f *flight) {
 	in, c := &f.in, &e.model.Config
 	in.Reset()
+	for _, k := range f.batch.Copies {
+		in.Copies = append(in.Copies, k.From, k.To)
+	}
 	f.wanted = f.wanted[:0]
 	for _, long := range []bool{false, true} {
 		if long {
@@ -18,6 +21,9 @@ func (e *Engine) layOut(f *flight) {
 		}
 		for _, it := range f.batch.Items {
 			q := it.Seq
+			if pages := e.sched.Common(q); len(pages) > 0 {
+				in.Share(int32(q.Seat), pages)
+			}
 			for pos := it.From; pos < it.From+it.Count; pos++ {
 				if c.IsLong(pos) != long {
 					continue

@@ -178,7 +178,7 @@ var Table = join(
 		Args:     []Arg{{Name: "x", Role: In, Type: "f32"}, in("rows", "i32", mRows), out("y", mn)},
 		Cost:     func(d Dims) Cost { return Cost{HBM: 8 * i64(d.M) * i64(d.N)} },
 		Examples: []Dims{{M: 1, N: 256}, {M: 5, N: 1536}},
-		Help:     "the rows whose logits are wanted"}),
+		Help:     "rows by number: those whose logits are wanted; pages that are copied"}),
 	one(Kernel{Name: "all_reduce_norm", Class: Comm, Pipe: OnVector, MaxDiff: 2e-6,
 		Args:    []Arg{in("part", "f32", mn), inout("x", mn), in("w", "f32", nCols), out("y", mn)},
 		Scalars: []string{"eps"},

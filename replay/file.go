@@ -40,7 +40,9 @@ func (c *Capture) rows() ([]datasets.Capture, error) {
 		add(datasets.CaptureInput, name, func(r *datasets.Capture) { r.Index, r.Data = index, data })
 	}
 	for _, v := range lists(&c.Batch) {
-		input(v.name, 0, fromInts(*v.list))
+		if v.name != copiesInput || len(*v.list) > 0 {
+			input(v.name, 0, fromInts(*v.list))
+		}
 	}
 	input("params", 0, fromParams(c.Batch.Params))
 	for _, t := range c.Tables {
@@ -273,9 +275,12 @@ func (c *Capture) complete() error {
 	return errors.Join(errs...)
 }
 
+// copiesInput is an input that most steps do not have.
+const copiesInput = "copies"
+
 // lists are the batch's columns of int32.
 func lists(b *glm5.Batch) []list {
-	return []list{{"tokens", &b.Tokens}, {"pos", &b.Pos}, {"seq", &b.Seq}, {"slots", &b.Slots}, {"logit_rows", &b.Logits}}
+	return []list{{"tokens", &b.Tokens}, {"pos", &b.Pos}, {"seq", &b.Seq}, {"slots", &b.Slots}, {"logit_rows", &b.Logits}, {copiesInput, &b.Copies}}
 }
 
 // Values as files have them: little-endian.

@@ -79,6 +79,24 @@ var small = glm5.Options{MaxRows: 128, MaxSeqs: 8, Pages: 64}
 // the tokens of each request.
 func job(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOptions) (map[int64][]int32, replay.Counts) {
 	t.Helper()
+	var rs []engine.Request
+	r := rand.New(rand.NewPCG(3, 4))
+	for i := range 5 {
+		q := engine.Request{ID: int64(i), Prompt: make([]int32, []int{20, 150, 70, 5, 90}[i]),
+			Sampling: engine.Sampling{MaxTokens: 6, Seed: uint64(i), IgnoreEOS: true, Logprobs: i % 3}}
+		for j := range q.Prompt {
+			q.Prompt[j] = r.Int32N(2048)
+		}
+		if i%2 == 1 {
+			q.Sampling.Temperature, q.Sampling.Repetition = 0.8, 1.2
+		}
+		rs = append(rs, q)
+	}
+	return jobOf(t, l, tp, o, c, rs)
+}
+
+func jobOf(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOptions, rs []engine.Request) (map[int64][]int32, replay.Counts) {
+	t.Helper()
 	m, err := l.load(o, tp)
 	if err != nil {
 		t.Fatal(err)
@@ -106,16 +124,7 @@ func job(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOption
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rand.New(rand.NewPCG(3, 4))
-	for i := range 5 {
-		q := engine.Request{ID: int64(i), Prompt: make([]int32, []int{20, 150, 70, 5, 90}[i]),
-			Sampling: engine.Sampling{MaxTokens: 6, Seed: uint64(i), IgnoreEOS: true, Logprobs: i % 3}}
-		for j := range q.Prompt {
-			q.Prompt[j] = r.Int32N(2048)
-		}
-		if i%2 == 1 {
-			q.Sampling.Temperature, q.Sampling.Repetition = 0.8, 1.2
-		}
+	for _, q := range rs {
 		if err := e.Add(q); err != nil {
 			t.Fatal(err)
 		}

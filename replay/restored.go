@@ -32,6 +32,7 @@ func restore(c *Capture, m *glm5.Model, compact bool) (*restored, error) {
 	s := &restored{c: c, m: m, batch: c.Batch}
 	s.batch.Slots = slices.Clone(c.Batch.Slots)
 	s.batch.Params = slices.Clone(c.Batch.Params)
+	s.batch.Copies = slices.Clone(c.Batch.Copies)
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
@@ -145,6 +146,14 @@ func (s *restored) place(compact bool) ([]Table, []Pages, error) {
 		}
 		tables = append(tables, u)
 	}
+	s.share(tables)
+	for i, p := range s.batch.Copies {
+		q, ok := here[p]
+		if !ok {
+			return nil, nil, fmt.Errorf("page %d, which is copied, is not among the capture's pages", p)
+		}
+		s.batch.Copies[i] = q
+	}
 	for i, slot := range s.batch.Slots {
 		s.batch.Slots[i] = here[slot/kernels.PageTokens]*kernels.PageTokens + slot%kernels.PageTokens
 	}
@@ -164,6 +173,25 @@ func (s *restored) place(compact bool) ([]Table, []Pages, error) {
 		moved[i].Run.First = to
 	}
 	return tables, moved, nil
+}
+
+// share says which pages several sequences have.
+func (s *restored) share(tables []Table) {
+	owners := map[int32]int{}
+	for _, t := range tables {
+		for _, p := range t.Pages {
+			owners[p]++
+		}
+	}
+	for _, t := range tables {
+		n := 0
+		for n < len(t.Pages) && owners[t.Pages[n]] > 1 {
+			n++
+		}
+		if n > 0 {
+			s.batch.Share(t.Seat, t.Pages[:n])
+		}
+	}
 }
 
 // sameProgram reports how the calls here differ from the captured ones. Sizes of

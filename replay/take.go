@@ -49,7 +49,7 @@ func take(m *glm5.Model, s *Step, o *CaptureOptions) (*Capture, error) {
 	c.Calls = cloneCalls(s.Trace.Calls)
 	b := s.Batch
 	c.Batch = glm5.Batch{Tokens: slices.Clone(b.Tokens), Pos: slices.Clone(b.Pos), Seq: slices.Clone(b.Seq), Slots: slices.Clone(b.Slots),
-		Long: b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params)}
+		Long: b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params), Copies: slices.Clone(b.Copies)}
 	for _, spans := range s.Trace.Spans {
 		c.Spans = append(c.Spans, slices.Clone(spans))
 	}
@@ -102,6 +102,9 @@ func (c *Capture) tables(m *glm5.Model) error {
 		c.Tables = append(c.Tables, t)
 	}
 	slices.SortFunc(c.Tables, func(x, y Table) int { return cmp.Compare(x.Seat, y.Seat) })
+	for _, p := range b.Copies {
+		pages[p] = true
+	}
 	seen := m.Region(glm5.RegionSeen, -1)
 	for _, p := range b.Params {
 		if p.Seen < 0 {

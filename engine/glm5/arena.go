@@ -27,6 +27,7 @@ type arena struct {
 
 	pages kernels.Buffer // [MaxSeqs, pages of a context] int32
 	seen  kernels.Buffer // [MaxSeqs, vocab] bits
+	zero  kernels.Buffer // an int32, which nothing is written to
 
 	// The same on every rank.
 	x       kernels.Buffer // [rows, hidden] the residual stream
@@ -112,6 +113,7 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 	if o.MTP {
 		wants = append(wants, want{&a.pair, o.MaxRows, f * 2 * c.Hidden, whole})
 	}
+	wants = append(wants, want{&a.zero, 1, 16, whole})
 	var total int64
 	for _, w := range wants {
 		n := int64(w.rows) * int64(w.width)

@@ -19,6 +19,13 @@ type Batch struct {
 	Long   int     // rows from here on attend to a selection; those before to everything
 	Logits []int32 // rows whose next token is wanted
 	Params []kernels.SampleParams
+	Copies []int32 // pairs of pages: entries of the first become those of the second, before all else
+
+	// Common has the first pages of sequences, by Seq, that others in the batch may have
+	// too. The costs of calls count what is in them once. nil: none.
+	Common map[int32][]int32
+	counts []int32 // scratch of measure: the last block, by number, that had a page
+	blocks int32
 
 	// From says for each row of logits which row of logits of the program before
 	// gives its token, which is not known here yet; -1: Tokens has it. nil: Tokens
@@ -28,7 +35,9 @@ type Batch struct {
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
-	*b = Batch{Tokens: b.Tokens[:0], Pos: b.Pos[:0], Seq: b.Seq[:0], Slots: b.Slots[:0], Logits: b.Logits[:0], Params: b.Params[:0], From: b.From[:0]}
+	clear(b.Common)
+	*b = Batch{Tokens: b.Tokens[:0], Pos: b.Pos[:0], Seq: b.Seq[:0], Slots: b.Slots[:0], Logits: b.Logits[:0], Params: b.Params[:0], Copies: b.Copies[:0], From: b.From[:0],
+		Common: b.Common, counts: b.counts, blocks: b.blocks}
 }
 
 // copyOf makes b the same as o, in memory of its own.
@@ -43,7 +52,7 @@ func (b *Batch) copyOf(o *Batch) {
 // rows were: then the ranks make b's inputs of o's by themselves.
 func (b *Batch) follows(o *Batch) bool {
 	n := len(b.Tokens)
-	if n == 0 || len(b.From) != n || !slices.Equal(b.From, o.From) || !slices.Equal(b.Seq, o.Seq) || !slices.Equal(b.Logits, o.Logits) {
+	if n == 0 || len(b.Copies) > 0 || len(b.From) != n || !slices.Equal(b.From, o.From) || !slices.Equal(b.Seq, o.Seq) || !slices.Equal(b.Logits, o.Logits) {
 		return false
 	}
 	for i := range n {
@@ -65,6 +74,14 @@ func (b *Batch) Add(token, pos, seq, slot int32) int32 {
 	return int32(len(b.Tokens) - 1)
 }
 
+// Share says which of a sequence's first pages others may have too.
+func (b *Batch) Share(seq int32, pages []int32) {
+	if b.Common == nil {
+		b.Common = map[int32][]int32{}
+	}
+	b.Common[seq] = pages
+}
+
 // IsLong reports whether a row at a position attends to a selection: its context
 // is longer than the indexer's top-k.
 func (c *Config) IsLong(pos int) bool { return pos >= c.IndexTopK }
@@ -80,6 +97,14 @@ func (m *Model) check(b *Batch) error {
 		return fmt.Errorf("a step of %d rows has %d positions, %d sequences, %d slots, long from %d", n, len(b.Pos), len(b.Seq), len(b.Slots), b.Long)
 	case len(b.Logits) > m.o.MaxLogits || len(b.Params) != len(b.Logits) || len(b.From) > 0 && len(b.From) != len(b.Logits):
 		return fmt.Errorf("a step of %d rows of logits, %d parameters, %d fed, at most %d", len(b.Logits), len(b.Params), len(b.From), m.o.MaxLogits)
+	}
+	if len(b.Copies)%2 != 0 {
+		return fmt.Errorf("a step that copies %d pages in pairs", len(b.Copies))
+	}
+	for _, p := range b.Copies {
+		if p < 0 || int(p) >= m.o.Pages {
+			return fmt.Errorf("a step that copies page %d of %d", p, m.o.Pages)
+		}
 	}
 	for i, from := range b.From {
 		if int(from) >= m.o.MaxLogits || from >= 0 && (b.Logits[i] < 0 || int(b.Logits[i]) >= n) {
@@ -110,17 +135,34 @@ type block struct {
 // measure returns the block of rows [from, to).
 func (b *Batch) measure(from, to, topK int) block {
 	k := block{from: int32(from), rows: int32(to - from)}
+	b.blocks++
 	for i, run := from, 1; i < to; i, run = i+1, run+1 {
 		ctx := int64(b.Pos[i]) + 1
 		k.ctx += ctx
 		k.width = max(k.width, int32(ctx))
 		if i+1 == to || b.Seq[i+1] != b.Seq[i] { // the sequence's last row here has the longest context
-			k.slots += ctx
+			k.slots += ctx - b.again(b.Common[b.Seq[i]], ctx)
 			k.selected += min(ctx, int64(run)*int64(topK))
 			run = 0
 		}
 	}
+	k.selected = min(k.selected, k.slots)
 	return k
+}
+
+// again is how many of the first positions of a sequence, up to ctx, are in pages that
+// the block had already.
+func (b *Batch) again(pages []int32, ctx int64) (n int64) {
+	for _, p := range pages[:min(len(pages), int(ctx/kernels.PageTokens))] {
+		if int(p) >= len(b.counts) {
+			b.counts = append(b.counts, make([]int32, int(p)+1-len(b.counts))...)
+		}
+		if b.counts[p] == b.blocks {
+			n += kernels.PageTokens
+		}
+		b.counts[p] = b.blocks
+	}
+	return n
 }
 
 // scoreWidth rounds the longest context of some rows up to an eighth of its power

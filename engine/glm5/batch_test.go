@@ -67,3 +67,30 @@ func TestScoreWidth(t *testing.T) {
 		last = w
 	}
 }
+
+// Slots that sequences share are read once, in each block of rows.
+func TestMeasureCountsSharedSlotsOnce(t *testing.T) {
+	b := &Batch{}
+	b.Share(3, []int32{7, 8})
+	b.Share(4, []int32{7, 8})
+	b.Share(5, []int32{7})
+	b.Add(0, 199, 3, 0)
+	b.Add(0, 130, 4, 0)
+	b.Add(0, 63, 5, 0)
+	b.Add(0, 64, 5, 0)
+	b.Add(0, 99, 6, 0)
+	for range 2 {
+		if k := b.measure(0, 5, 1000); k.slots != 200+(131-128)+(65-64)+100 || k.ctx != 200+131+64+65+100 || k.selected != k.slots {
+			t.Errorf("%+v", k)
+		}
+		if k := b.measure(1, 5, 10); k.slots != 131+1+100 || k.selected != 10+20+10 {
+			t.Errorf("%+v", k)
+		}
+	}
+	b.Reset()
+	b.Add(0, 199, 3, 0)
+	b.Add(0, 130, 4, 0)
+	if k := b.measure(0, 2, 1000); k.slots != 331 {
+		t.Errorf("%+v", k)
+	}
+}

@@ -11,6 +11,7 @@ import (
 func (m *Model) Program(b *Batch) []kernels.Call {
 	p := m.begin(b)
 	p.feed(b)
+	p.copies(b)
 	p.embed(m.buf.x)
 	p.norm(m.buf.x, m.w.layers[0].attnNorm, m.buf.h)
 	for i := range m.Config.Layers {
@@ -96,6 +97,25 @@ func (p *program) feed(b *Batch) {
 	a := &p.m.buf
 	p.call("feed", true, kernels.Dims{M: p.logits, N: int32(p.m.Config.Vocab)}, 0,
 		a.sampled, a.from, a.logitRows, a.tokens, a.pos, a.seq, a.slots, a.pages, a.params, a.seen)
+}
+
+// copies makes pages of the caches the same as others, in all layers.
+func (p *program) copies(b *Batch) {
+	c := p.m.cache
+	for i := 0; i+1 < len(b.Copies); i += 2 {
+		for layer := range c.latent {
+			p.layer = int16(layer)
+			for _, k := range []kernels.Buffer{c.latent[layer], c.index[layer]} {
+				if k.Index == 0 {
+					continue
+				}
+				bytes := k.Len / int64(p.m.o.Pages)
+				p.call("gather_rows", true, kernels.Dims{M: 1, N: int32(bytes / 4)}, 0,
+					k.Slice(int64(b.Copies[i])*bytes, bytes), p.m.buf.zero, k.Slice(int64(b.Copies[i+1])*bytes, bytes))
+			}
+		}
+	}
+	p.layer = -1
 }
 
 func (p *program) embed(y kernels.Buffer) {

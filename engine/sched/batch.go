@@ -27,12 +27,18 @@ type Batch struct {
 	Items     []Item
 	Tokens    int    // rows: the sum of the items' counts
 	Moved     []*Seq // sequences whose Pages or Seat are new or longer than in the step before
+	Copies    []Copy // in this order, before anything is computed
 	Preempted int    // sequences that gave their pages back
 	Pages     int    // in use
+	Shared    int    // tokens of prompts of sequences that began here, which others had computed
 }
 
+// Copy makes the entries of a page those of another, in all layers: a sequence goes on
+// from the middle of a page as another did.
+type Copy struct{ From, To int32 }
+
 func (b *Batch) reset() {
-	*b = Batch{Items: b.Items[:0], Moved: b.Moved[:0]}
+	*b = Batch{Items: b.Items[:0], Moved: b.Moved[:0], Copies: b.Copies[:0]}
 }
 
 func (b *Batch) add(i Item) {

@@ -16,6 +16,8 @@ type Options struct {
 	Pages          int // pages of the cache; 0: as many as MaxSeqs contexts need
 	PageTokens     int // tokens in a page; 0: 64
 	Context        int // most tokens of a sequence, prompt and output; 0: 2048
+
+	NoSharing bool // every sequence computes its whole prompt
 }
 
 // withDefaults fills in what is 0.

@@ -5,16 +5,31 @@ import (
 	"slices"
 )
 
-// Scheduler holds the sequences that wait and those that run, each in the order
-// of Add, and the pages of the cache. It is for one goroutine.
+// Scheduler holds the sequences that wait and those that run, and the pages of the
+// cache. It is for one goroutine.
 type Scheduler struct {
 	o       Options
 	pages   *pool
-	seats   []int  // free ones
-	waiting []*Seq // older first; all newer than those that run
-	running []*Seq // older first
+	tree    tree
+	seats   []int // free ones
+	waiting queue
+	running []*Seq // in the order in which they began
 	batch   Batch
+	sources []source
 	added   int64
+	begun   int64
+	lengths lengths
+	line    []*Seq    // the queue as it was added, and sequences that have left it
+	found   []int32   // scratch of find
+	aside   []*Seq    // scratch of choose
+	future  []lasting // scratch of lasts
+}
+
+// source is a page that the batch copies from for a sequence: nobody gets it before the
+// batch is computed.
+type source struct {
+	page int32
+	q    *Seq
 }
 
 // New returns a scheduler of nothing yet.
@@ -24,6 +39,8 @@ func New(o Options) (*Scheduler, error) {
 	}
 	o = o.withDefaults()
 	s := &Scheduler{o: o, pages: newPool(o.Pages)}
+	s.tree.pages, s.tree.page = s.pages, o.PageTokens
+	s.tree.root.tail, s.tree.root.at = -1, -1
 	for i := range o.MaxSeqs {
 		s.seats = append(s.seats, o.MaxSeqs-1-i)
 	}
@@ -33,7 +50,8 @@ func New(o Options) (*Scheduler, error) {
 // Options returns the limits in force.
 func (s *Scheduler) Options() Options { return s.o }
 
-// Add queues a sequence. The error wraps ErrTooLong when it could never finish.
+// Add queues a sequence. The error wraps ErrTooLong when it could never finish. The
+// prompt must stay as it is until the sequence is finished.
 func (s *Scheduler) Add(q *Seq) error {
 	if q.Max == 0 || q.Max > s.o.Context {
 		q.Max = s.o.Context
@@ -46,10 +64,15 @@ func (s *Scheduler) Add(q *Seq) error {
 	case q.Max-1 > fits: // the last token is never cached
 		return fmt.Errorf("sequence %d: %w: up to %d tokens, the cache holds %d", q.ID, ErrTooLong, q.Max, fits)
 	}
-	q.Prompt, q.Cached, q.Pages, q.Seat = len(q.Tokens), 0, nil, -1
-	q.order = s.added
+	q.Prompt, q.Cached, q.Pages, q.Seat, q.Shared = len(q.Tokens), 0, nil, -1, 0
+	q.order, q.turn, q.leaf = s.added, unknown, nil
 	s.added++
-	s.waiting = append(s.waiting, q)
+	if !s.o.NoSharing {
+		s.tree.add(q)
+	}
+	s.lengths.guess(q)
+	s.waiting.push(q)
+	s.line = append(s.line, q)
 	return nil
 }
 
@@ -57,6 +80,7 @@ func (s *Scheduler) Add(q *Seq) error {
 func (s *Scheduler) Next() *Batch {
 	b := &s.batch
 	b.reset()
+	s.tree.step++
 	budget := s.o.MaxBatchTokens
 	for i := 0; i < len(s.running) && budget > 0; i++ {
 		budget -= s.schedule(b, s.running[i], budget)
@@ -74,35 +98,143 @@ func (s *Scheduler) schedule(b *Batch, q *Seq, budget int) int {
 	n := min(q.due(), budget)
 	need := pagesFor(q.Cached+n, s.o.PageTokens)
 	for need-len(q.Pages) > len(s.pages.free) {
-		newest := s.running[len(s.running)-1]
-		if newest == q {
+		if newest := s.running[len(s.running)-1]; newest != q {
+			s.preempt(b, newest)
+		} else if len(s.running) == 1 && s.pages.idle > 0 {
+			s.tree.reclaim() // what is kept for later is computed again
+		} else {
 			return 0
 		}
-		s.preempt(b, newest)
 	}
 	s.extend(b, q, need)
 	b.add(Item{Seq: q, From: q.Cached, Count: n, Sample: n == q.due()})
+	if q.leaf != nil && q.Cached < q.Prompt {
+		s.tree.computed(q, q.Cached+n)
+	}
 	return n
 }
 
-// admit starts the oldest waiting sequence if there is a seat and pages for all
-// of its tokens, and one more page for each running sequence: they will want it
-// soon, and taking the pages back costs the work done.
+// admit starts a waiting sequence if there is a seat and pages for all of its tokens
+// that no other has computed, and for what it and those that run will add to them:
+// taking pages back costs the work done.
 func (s *Scheduler) admit(b *Batch) bool {
 	if len(s.waiting) == 0 || len(s.seats) == 0 {
 		return false
 	}
-	q := s.waiting[0]
-	need := pagesFor(len(q.Tokens), s.o.PageTokens)
-	if len(s.running) > 0 && need+len(s.running) > len(s.pages.free) {
+	q, m := s.choose()
+	if q == nil {
 		return false
 	}
-	s.waiting = s.waiting[1:]
+	need := pagesFor(len(q.Tokens), s.o.PageTokens) - len(m.pages)
+	if len(s.running) > 0 && !s.lasts(q, need) {
+		return false
+	}
+	s.pages.share(m.pages...)
+	q.Pages = append(q.Pages[:0], m.pages...)
+	if need > len(s.pages.free) { // nobody runs
+		s.tree.reclaim()
+		m.have, m.tail = len(m.pages)*s.o.PageTokens, -1
+	}
+	s.waiting.remove(q)
 	s.running = append(s.running, q)
 	q.Seat = s.seats[len(s.seats)-1]
 	s.seats = s.seats[:len(s.seats)-1]
-	s.extend(b, q, need)
+	if q.turn == unknown {
+		q.Shared = m.have
+		b.Shared += m.have
+	}
+	q.turn, q.others = s.begun, len(m.pages)
+	s.begun++
+	q.Cached = m.have
+	if m.tail >= 0 {
+		s.pages.share(m.tail)
+		s.sources = append(s.sources, source{m.tail, q})
+	}
+	s.extend(b, q, len(m.pages)+need)
+	if m.tail >= 0 {
+		b.Copies = append(b.Copies, Copy{m.tail, q.Pages[len(m.pages)]})
+	}
+	if q.leaf != nil {
+		s.tree.starts(q)
+	}
 	return true
+}
+
+// mostAside is how many sequences that wait for a prefix are passed over in a step.
+const mostAside = 64
+
+// mostPassed is how many sequences that were added after one may begin before it: what
+// is done out of order has to be kept by others.
+const mostPassed = 1 << 16
+
+// choose returns the sequence to start next, with what there is of its prompt; nil: all
+// wait for what the step computes. While half of the pages are free the queue decides.
+// After that a prefix is left before another is begun.
+func (s *Scheduler) choose() (*Seq, match) {
+	if q := s.oldest(); q.turn == unknown && s.added-q.order > mostPassed {
+		if m := s.find(q); !m.wait {
+			return q, m
+		}
+	}
+	if q := s.waiting[0]; q.turn == unknown && 2*len(s.pages.free) < s.o.Pages && s.begins(q) {
+		if q = s.tree.next(); q != nil {
+			if m := s.find(q); !m.wait {
+				return q, m
+			}
+		}
+	}
+	defer func() {
+		for _, q := range s.aside {
+			s.waiting.push(q)
+		}
+		s.aside = s.aside[:0]
+	}()
+	for len(s.waiting) > 0 && len(s.aside) < mostAside {
+		q := s.waiting[0]
+		m := s.find(q)
+		if !m.wait {
+			return q, m
+		}
+		s.waiting.remove(q)
+		s.aside = append(s.aside, q)
+	}
+	return nil, match{}
+}
+
+// oldest is the waiting sequence that was added first. There is one.
+func (s *Scheduler) oldest() *Seq {
+	if len(s.line) > 2*len(s.waiting)+mostAside { // forget those that left it
+		s.line = slices.DeleteFunc(s.line, func(q *Seq) bool { return q.place < 0 })
+	}
+	n := 0
+	for s.line[n].place < 0 {
+		n++
+	}
+	clear(s.line[:n])
+	s.line = s.line[n:]
+	return s.line[0]
+}
+
+// begins reports whether a waiting sequence would be the first to compute whole pages of
+// a prefix that others have too.
+func (s *Scheduler) begins(q *Seq) bool {
+	if q.leaf == nil {
+		return false
+	}
+	n := q.leaf
+	for n.up != nil && n.live == 1 {
+		n = n.up
+	}
+	return n.end/s.o.PageTokens > s.find(q).have/s.o.PageTokens
+}
+
+func (s *Scheduler) find(q *Seq) match {
+	if q.leaf == nil {
+		return match{tail: -1}
+	}
+	m := s.tree.find(q, s.found)
+	s.found = m.pages
+	return m
 }
 
 // extend gives q pages until it has n.
@@ -121,13 +253,17 @@ func (s *Scheduler) extend(b *Batch, q *Seq, n int) {
 func (s *Scheduler) preempt(b *Batch, q *Seq) {
 	s.running = s.running[:len(s.running)-1]
 	s.release(q)
-	s.waiting = slices.Insert(s.waiting, 0, q)
+	if q.leaf != nil {
+		s.tree.stopped(q)
+	}
+	s.waiting.push(q)
+	s.line = slices.Insert(s.line, 0, q)
 	b.Preempted++
 }
 
 // release takes q's pages and seat.
 func (s *Scheduler) release(q *Seq) {
-	s.pages.give(q.Pages)
+	s.pages.give(q.Pages...)
 	s.seats = append(s.seats, q.Seat)
 	q.Cached, q.Pages, q.Seat = 0, q.Pages[:0], -1
 }
@@ -137,6 +273,20 @@ func (s *Scheduler) Commit(b *Batch) {
 	for _, it := range b.Items {
 		it.Seq.Cached += it.Count
 	}
+	for _, c := range s.sources {
+		s.pages.give(c.page)
+		s.tree.letGoOf(c.q)
+	}
+	s.sources = s.sources[:0]
+}
+
+// Common returns the first pages of a sequence that others run with too.
+func (s *Scheduler) Common(q *Seq) []int32 {
+	n := 0
+	for n < len(q.Pages) && s.pages.shared(q.Pages[n]) {
+		n++
+	}
+	return q.Pages[:n:n]
 }
 
 // Finish ends a sequence, wherever it is. A sequence that is not here is left alone.
@@ -144,10 +294,27 @@ func (s *Scheduler) Finish(q *Seq) {
 	if i := slices.Index(s.running, q); i >= 0 {
 		s.running = slices.Delete(s.running, i, i+1)
 		s.release(q)
-	} else if i := slices.Index(s.waiting, q); i >= 0 {
-		s.waiting = slices.Delete(s.waiting, i, i+1)
+		if s.lengths.ended(q) {
+			for _, w := range s.waiting {
+				s.lengths.guess(w)
+			}
+			s.waiting.sort()
+		}
+	} else if i := q.place; i >= 0 && i < len(s.waiting) && s.waiting[i] == q {
+		s.waiting.remove(q)
+		if q.leaf != nil {
+			s.tree.began(q)
+		}
+	} else {
+		return
+	}
+	if q.leaf != nil {
+		s.tree.remove(q)
 	}
 }
+
+// Begun reports whether a sequence has run.
+func (s *Scheduler) Begun(q *Seq) bool { return q.turn != unknown }
 
 // Idle reports that there are no sequences.
 func (s *Scheduler) Idle() bool { return len(s.running)+len(s.waiting) == 0 }
@@ -155,4 +322,4 @@ func (s *Scheduler) Idle() bool { return len(s.running)+len(s.waiting) == 0 }
 // Running, Waiting and PagesUsed are for reports.
 func (s *Scheduler) Running() int   { return len(s.running) }
 func (s *Scheduler) Waiting() int   { return len(s.waiting) }
-func (s *Scheduler) PagesUsed() int { return s.pages.total - len(s.pages.free) }
+func (s *Scheduler) PagesUsed() int { return s.pages.used() }

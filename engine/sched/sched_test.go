@@ -8,23 +8,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// check fails when pages are lost, shared or missing, or an older sequence
-// waits while a newer one runs.
+// check fails when pages are lost or have other owners than they say, or the tree is
+// not that of the sequences.
 func check(t interface{ Fatalf(string, ...any) }, s *Scheduler) {
-	owner := map[int32]int64{}
-	for _, p := range s.pages.free {
-		if _, twice := owner[p]; twice {
-			t.Fatalf("page %d is free twice", p)
-		}
-		owner[p] = -1
-	}
+	refs, kept := make([]int32, s.o.Pages), make([]int32, s.o.Pages)
 	seats := map[int]bool{}
 	for _, q := range s.running {
 		for _, p := range q.Pages {
-			if _, taken := owner[p]; taken {
-				t.Fatalf("page %d of sequence %d is taken", p, q.ID)
-			}
-			owner[p] = q.ID
+			refs[p]++
 		}
 		if seats[q.Seat] || q.Seat < 0 || q.Seat >= s.o.MaxSeqs {
 			t.Fatalf("seat %d of sequence %d", q.Seat, q.ID)
@@ -34,12 +25,116 @@ func check(t interface{ Fatalf(string, ...any) }, s *Scheduler) {
 			t.Fatalf("sequence %d has %d pages for %d tokens", q.ID, len(q.Pages), q.Cached)
 		}
 	}
-	if len(owner) != s.o.Pages {
-		t.Fatalf("%d pages of %d", len(owner), s.o.Pages)
+	for _, c := range s.sources {
+		refs[c.page]++
 	}
-	all := slices.Concat(s.running, s.waiting)
-	if !slices.IsSortedFunc(all, func(a, b *Seq) int { return int(a.order - b.order) }) {
+	live, nodes := 0, 0
+	var walk func(n *node) (live, waiting int)
+	walk = func(n *node) (live, waiting int) {
+		nodes++
+		for _, q := range n.seqs {
+			live++
+			if q.Seat < 0 {
+				waiting++
+			}
+			if q.leaf != n || n.end != q.Prompt-1 || !slices.Equal(n.src, q.Tokens[:n.end]) && n.up != nil {
+				t.Fatalf("sequence %d ends at the wrong node", q.ID)
+			}
+		}
+		for i, k := range n.kids {
+			if k.up != n || k.end <= n.end || len(k.src) != k.end || i > 0 && n.kids[i-1].first() >= k.first() || n.up != nil && !slices.Equal(k.src[:n.end], n.src) {
+				t.Fatalf("node up to %d below one up to %d", k.end, n.end)
+			}
+			l, w := walk(k)
+			live, waiting = live+l, waiting+w
+		}
+		if live != n.live || waiting != n.waiting {
+			t.Fatalf("%d sequences, %d wait, at a node that says %d and %d", live, waiting, n.live, n.waiting)
+		}
+		if n.up == nil {
+			return live, waiting
+		}
+		if live == 0 || len(n.kids) == 1 && len(n.seqs) == 0 {
+			t.Fatalf("a node of %d sequences and %d children", live, len(n.kids))
+		}
+		if n.ready < n.up.end || n.ready > n.end || len(n.pages) != n.ready/s.o.PageTokens-n.up.end/s.o.PageTokens || n.tail >= 0 && n.waiting == 0 && s.pages.onlyKept(n.tail) {
+			t.Fatalf("node from %d to %d, ready %d, %d pages, tail %d", n.up.end, n.end, n.ready, len(n.pages), n.tail)
+		}
+		if n.busy != nil && (n.busy.Seat < 0 || !slices.Contains(s.running, n.busy)) {
+			t.Fatalf("nobody computes what node %d waits for", n.end)
+		}
+		keeps := n.pages
+		if n.tail >= 0 {
+			keeps = append(slices.Clone(keeps), n.tail)
+		}
+		for _, p := range keeps {
+			refs[p]++
+			kept[p]++
+		}
+		if (n.at >= 0) != (len(keeps) > 0) || n.at >= 0 && s.tree.held[n.at] != n {
+			t.Fatalf("node up to %d keeps %d pages, place %d", n.end, len(keeps), n.at)
+		}
+		return live, waiting
+	}
+	live, _ = walk(&s.tree.root)
+	if !s.o.NoSharing && live != len(s.running)+len(s.waiting) || nodes > 2*live+1 {
+		t.Fatalf("the tree has %d sequences in %d nodes", live, nodes)
+	}
+	idle, free := 0, 0
+	for p := range refs {
+		if refs[p] == 0 {
+			free++
+		} else if refs[p] == kept[p] {
+			idle++
+		}
+	}
+	if !slices.Equal(refs, s.pages.refs) || !slices.Equal(kept, s.pages.kept) || idle != s.pages.idle || free != len(s.pages.free) {
+		t.Fatalf("owners %v, counted %v; idle %d, %d; free %d, %d", s.pages.refs, refs, s.pages.idle, idle, len(s.pages.free), free)
+	}
+	if !slices.IsSortedFunc(s.running, func(a, b *Seq) int { return int(a.turn - b.turn) }) {
 		t.Fatalf("a newer sequence runs before an older one")
+	}
+	for i, q := range s.waiting {
+		if q.place != i || i > 0 && before(q, s.waiting[(i-1)/2]) {
+			t.Fatalf("the queue is not a heap")
+		}
+	}
+}
+
+// entries stands for the caches: of each slot, the tokens up to the one that was
+// computed for it, hashed.
+type entries struct {
+	page  int
+	slots map[int32]uint64
+}
+
+func prefixHash(tokens []int32) uint64 {
+	h := uint64(14695981039346656037)
+	for _, t := range tokens {
+		h = (h ^ uint64(uint32(t))) * 1099511628211
+	}
+	return h
+}
+
+// step computes a batch: all rows write, and then each must find what it attends to.
+func (e *entries) step(t interface{ Fatalf(string, ...any) }, b *Batch) {
+	for _, c := range b.Copies {
+		for i := range int32(e.page) {
+			e.slots[c.To*int32(e.page)+i] = e.slots[c.From*int32(e.page)+i]
+		}
+	}
+	slot := func(q *Seq, pos int) int32 { return q.Pages[pos/e.page]*int32(e.page) + int32(pos%e.page) }
+	for _, it := range b.Items {
+		for pos := it.From; pos < it.From+it.Count; pos++ {
+			e.slots[slot(it.Seq, pos)] = prefixHash(it.Seq.Tokens[:pos+1])
+		}
+	}
+	for _, it := range b.Items {
+		for pos := range it.From + it.Count {
+			if e.slots[slot(it.Seq, pos)] != prefixHash(it.Seq.Tokens[:pos+1]) {
+				t.Fatalf("sequence %d attends to other tokens than its own at %d of %d", it.Seq.ID, pos, it.From+it.Count)
+			}
+		}
 	}
 }
 
@@ -52,21 +147,29 @@ func TestEverythingFinishes(t *testing.T) {
 			Context:        rapid.IntRange(4, 60).Draw(t, "context"),
 		}
 		o.Pages = rapid.IntRange(1, 80).Draw(t, "pages")
+		o.NoSharing = rapid.IntRange(0, 4).Draw(t, "sharing") == 0
 		s, err := New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		type plan struct {
-			at, prompt, output int
-			cancel             bool
+			at, output int
+			prompt     []int32
+			cancel     bool
 		}
 		var plans []plan
 		for range rapid.IntRange(1, 25).Draw(t, "requests") {
-			plans = append(plans, plan{
-				at: rapid.IntRange(0, 30).Draw(t, "at"), prompt: rapid.IntRange(1, 50).Draw(t, "prompt"),
-				output: rapid.IntRange(1, 20).Draw(t, "output"), cancel: rapid.IntRange(0, 9).Draw(t, "cancel") == 0,
-			})
+			p := plan{at: rapid.IntRange(0, 30).Draw(t, "at"), output: rapid.IntRange(1, 20).Draw(t, "output"), cancel: rapid.IntRange(0, 9).Draw(t, "cancel") == 0}
+			if len(plans) > 0 && rapid.IntRange(0, 2).Draw(t, "like") > 0 { // another, and its first tokens
+				p.prompt = slices.Clone(plans[rapid.IntRange(0, len(plans)-1).Draw(t, "of")].prompt)
+				p.prompt = p.prompt[:rapid.IntRange(1, len(p.prompt)).Draw(t, "same")]
+			}
+			for range rapid.IntRange(min(1, max(0, 1-len(p.prompt))), 50-len(p.prompt)).Draw(t, "more") {
+				p.prompt = append(p.prompt, int32(rapid.IntRange(0, 2).Draw(t, "token")))
+			}
+			plans = append(plans, p)
 		}
+		caches := &entries{page: o.PageTokens, slots: map[int32]uint64{}}
 		want, done := 0, map[int64]int{}
 		var finished []int64
 		for step := 0; step < 20000; step++ {
@@ -74,8 +177,9 @@ func TestEverythingFinishes(t *testing.T) {
 				if p.at != step {
 					continue
 				}
-				q := &Seq{ID: int64(i), Tokens: make([]int32, p.prompt), Max: p.prompt + p.output}
-				fits := min(p.prompt+p.output, o.Context)-1 <= o.Pages*o.PageTokens && p.prompt < o.Context
+				prompt := len(p.prompt)
+				q := &Seq{ID: int64(i), Tokens: slices.Clip(p.prompt), Max: prompt + p.output}
+				fits := min(prompt+p.output, o.Context)-1 <= o.Pages*o.PageTokens && prompt < o.Context
 				if err := s.Add(q); (err == nil) != fits {
 					t.Fatalf("Add of %+v: %v", p, err)
 				} else if err != nil && !errors.Is(err, ErrTooLong) {
@@ -110,14 +214,15 @@ func TestEverythingFinishes(t *testing.T) {
 			if b.Items[0].Seq != s.running[0] {
 				t.Fatalf("the oldest sequence does not go on")
 			}
+			caches.step(t, b)
 			s.Commit(b)
 			for _, it := range b.Items {
 				q := it.Seq
 				if !it.Sample {
 					continue
 				}
-				q.Tokens = append(q.Tokens, 7)
-				if p := plans[q.ID]; len(q.Tokens) == q.Max || p.cancel && len(q.Tokens) > p.prompt+p.output/2 {
+				q.Tokens = append(q.Tokens, int32(len(q.Tokens)*7)+int32(q.ID)*1000)
+				if p := plans[q.ID]; len(q.Tokens) == q.Max || p.cancel && len(q.Tokens) > len(p.prompt)+p.output/2 {
 					s.Finish(q)
 					done[q.ID]++
 					finished = append(finished, q.ID)
@@ -137,7 +242,7 @@ func TestKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	add := func(id int64, n int) {
-		if err := s.Add(&Seq{ID: id, Tokens: make([]int32, n), Max: n + 3}); err != nil {
+		if err := s.Add(&Seq{ID: id, Tokens: slices.Repeat([]int32{int32(id)}, n), Max: n + 3}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,19 +1,30 @@
 package sched
 
+import "math"
+
 // Seq is one sequence: its prompt and what was generated so far.
 type Seq struct {
 	ID     int64
 	Tokens []int32 // the prompt, then the output; who samples appends
 	Prompt int     // tokens of the prompt
 	Max    int     // most tokens, prompt and output; 0: the context
+	Exact  bool    // it will have Max tokens: nothing else ends it
 
 	// Set by the scheduler.
 	Cached int     // tokens whose cache entries are written
 	Pages  []int32 // page p holds the tokens [p·PageTokens, (p+1)·PageTokens)
 	Seat   int     // row of the page table, below MaxSeqs; -1: not running
+	Shared int     // tokens of the prompt that others had computed when it first ran
 
-	order int64 // of Add
+	expect int   // tokens of output, as far as it is known
+	order  int64 // of Add
+	turn   int64 // of those that began to run; unknown: it has not yet
+	place  int   // in the queue; -1: it runs
+	others int   // pages that it began with and others had
+	leaf   *node // of the tree; nil: nothing is shared
 }
+
+const unknown = math.MaxInt64
 
 // due is the number of tokens that have no cache entry yet: 1 while decoding.
 func (s *Seq) due() int { return len(s.Tokens) - s.Cached }

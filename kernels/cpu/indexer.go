@@ -28,16 +28,17 @@ func indexLogits(f kernels.Format) func(x *frame, lo, hi int) error {
 		if x.err != nil {
 			return x.err
 		}
-		each := (int(x.N) + scoreBlock - 1) / scoreBlock
-		for lo < hi {
-			m := lo / each
-			first, last := (lo-m*each)*scoreBlock, min(hi-m*each, each)*scoreBlock
-			lo = m*each + last/scoreBlock
+		// Rows of one sequence, or of several that share pages, have the same keys: a
+		// block of positions is scored for all rows before the next is.
+		x.s.simd.Forget()
+		for ; lo < hi; lo++ {
+			m, first := lo%int(x.M), lo/int(x.M)*scoreBlock
 			if pos[m] >= x.N {
 				x.fail(6, "position %d of row %d is past the scores' %d", pos[m], m, x.N)
 			}
 			pages := x.pagesOf(4, table, seq[m], pos[m])
-			if last = min(last, int(pos[m])+1); x.err == nil && first >= last {
+			last := min(first+scoreBlock, int(pos[m])+1)
+			if x.err == nil && first >= last {
 				continue
 			}
 			turned := x.turned(row(q, m, heads*k), heads, pos[m])

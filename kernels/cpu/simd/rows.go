@@ -1,5 +1,7 @@
 package simd
 
+import "glmbatch/kernels"
+
 // Rows are rows of float32 values for a product to read or write. Row i is
 // Data[Index[i]*Stride:], or Data[i*Stride:] if Index is nil.
 type Rows struct {
@@ -49,7 +51,21 @@ type Scratch struct {
 
 	rows, q, p, o []float32 // attention: decoded entries, padded queries, weights, sums
 	max, sum      []float32
+
+	keys  []float32 // of an indexer's cache, decoded
+	from  keysFrom  // where they are from
+	slots []int32   // which they are
 }
+
+// keysFrom is what decoded keys follow from besides their slots.
+type keysFrom struct {
+	cache *byte
+	f     kernels.Format
+	dim   int
+}
+
+// Forget is called when what a cache holds may have changed.
+func (s *Scratch) Forget() { s.from = keysFrom{} }
 
 func grow[T any](s *[]T, n int) []T {
 	if cap(*s) < n {

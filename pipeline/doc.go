@@ -10,6 +10,8 @@
 //
 // What holds for every job:
 //
+//   - The engine is given many rows ahead, within bounds of their number and bytes: it
+//     finds what they share and begins with the long ones.
 //   - Output rows are in input order, n of them for each input row, whatever the
 //     order in which the engine finishes them.
 //   - A row that cannot be run is a row with error_code and error, never the end

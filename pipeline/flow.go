@@ -15,6 +15,7 @@ type Engine interface {
 	Add(engine.Request) error
 	Step() ([]engine.Token, error)
 	Cancel(id int64) bool
+	Withdraw() []int64 // drops the requests that have not begun, and says which
 	Idle() bool
 }
 
@@ -26,13 +27,15 @@ type flow struct {
 	clock  *hostClock
 	stop   Stop
 
-	rows    <-chan []*row // from the tokenizing workers
-	pending []*row        // taken from rows, not yet admitted
-	ended   bool          // rows is closed
-	live    map[int64]*sample
-	nextID  int64
-	saved   map[int64][]*saved // samples of unfinished rows, from earlier runs
-	done    finished
+	rows     <-chan []*row // from the tokenizing workers
+	pending  []*row        // taken from rows, not yet admitted
+	ended    bool          // rows is closed
+	live     map[int64]*sample
+	bytes    int  // of the rows of live
+	withdrew bool // rows that the engine had not begun with: the job ends without them
+	nextID   int64
+	saved    map[int64][]*saved // samples of unfinished rows, from earlier runs
+	done     finished
 
 	aboard   *Aboard
 	attempts map[int64]*attempts // of rows that are not complete, from earlier runs
@@ -73,11 +76,15 @@ func (f *flow) run(ctx context.Context) error {
 			}
 		} else if told.IsZero() {
 			told = time.Now()
+			for _, id := range f.engine.Withdraw() {
+				delete(f.live, id)
+				f.withdrew = true
+			}
 		}
 		if err := f.emit(); err != nil {
 			return err
 		}
-		if f.ended && len(f.pending)+len(f.live)+len(f.suspects) == 0 {
+		if f.ended && len(f.pending)+len(f.live)+len(f.suspects) == 0 && !f.withdrew {
 			return nil
 		}
 		if !told.IsZero() && (len(f.live) == 0 || f.stop.over(told)) {
@@ -108,10 +115,13 @@ func (f *flow) run(ctx context.Context) error {
 // rowsAtOnce bounds the rows that end without the engine before they are handed on.
 const rowsAtOnce = 1024
 
+// inFlightBytes bounds the rows that the engine has, besides Options.InFlight.
+const inFlightBytes = 256 << 20
+
 // admit gives rows to the engine while it has room. It waits for rows only when the
 // engine has nothing to do.
 func (f *flow) admit(ctx context.Context) error {
-	for len(f.live) < f.o.InFlight && len(f.done.rows) < rowsAtOnce {
+	for len(f.live) < f.o.InFlight && (f.bytes < inFlightBytes || len(f.live) == 0) && len(f.done.rows) < rowsAtOnce {
 		if len(f.pending) == 0 && !f.pull(ctx) {
 			return f.alone()
 		}
@@ -126,6 +136,8 @@ func (f *flow) admit(ctx context.Context) error {
 		}
 		if r.left == 0 {
 			f.done.rows = append(f.done.rows, r)
+		} else {
+			f.bytes += r.bytes()
 		}
 	}
 	return nil
@@ -257,6 +269,7 @@ func (f *flow) take(t engine.Token) {
 	}
 	if s.row.left == 0 {
 		f.done.rows = append(f.done.rows, s.row)
+		f.bytes -= s.row.bytes()
 	}
 }
 

@@ -125,7 +125,7 @@ func (f *Folder) open() (err error) {
 	has.add(&f.tally)
 	has.add(&f.saved.tally)
 	f.manifest.Counts = has.counts(f.manifest.ToRow - f.first)
-	f.manifest.Engine = ManifestEngine{Steps: f.Recorder.FirstStep, Preemptions: f.Recorder.Preempted}
+	f.manifest.Engine = f.Recorder.done()
 	return errorsOf(ErrOutput, f.manifest.write(f.Dir))
 }
 
@@ -257,6 +257,7 @@ func (f *Folder) resume(old *Manifest, retry bool) error {
 		}
 	}
 	f.manifest.Started, f.manifest.Updated, f.manifest.Runs = old.Started, old.Updated, old.Runs+1
+	f.Recorder.Shared = old.Engine.Shared
 	f.Resumed = true
 	if err := f.outputs(); err != nil {
 		return err

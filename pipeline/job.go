@@ -70,10 +70,9 @@ func (j *Job) End(err error) error {
 
 // totals are how far the job is.
 func (j *Job) totals() (ManifestCounts, ManifestEngine) {
-	e, joules := ManifestEngine{Steps: j.Folder.Recorder.FirstStep, Preemptions: j.Folder.Recorder.Preempted}, j.Folder.Recorder.Energy.total()
+	e, joules := j.Folder.Recorder.done(), j.Folder.Recorder.Energy.total()
 	if j.Recorder != nil {
-		e.Steps, e.Preemptions = j.Recorder.totals()
-		joules = j.Recorder.joules()
+		e, joules = j.Recorder.totals(), j.Recorder.joules()
 	}
 	c := j.Counts.snapshot(j.Plan.To - j.Plan.From)
 	e.setEnergy(joules, &c)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -133,6 +134,46 @@ func TestRun(t *testing.T) {
 	}
 	if d := cmp.Diff(rows, shards); d != "" {
 		t.Errorf("sharding changes the rows:\n%s", d[:min(len(d), 1000)])
+	}
+}
+
+// TestStopWithdraws: a job that is told to stop when the engine has all the rows that are
+// left ends with those that have begun, and is not complete.
+func TestStopWithdraws(t *testing.T) {
+	in := demoInput(t)
+	o := Options{TokenIDs: true, InFlight: 1 << 14, PartRows: 90, Seed: 5}
+	whole := t.TempDir()
+	if err := newJob(t, in, o, &stub{vocab: 2000, length: 9}, whole).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	e := &stub{vocab: 2000, length: 9, seats: 7}
+	e.onStep = func(int) {
+		switch { // when all rows are here, and that there are no more is known
+		case e.ending:
+			cancel()
+		case e.added == in.Rows:
+			time.Sleep(20 * time.Millisecond)
+			e.ending = true
+		}
+	}
+	j := newJob(t, in, o, e, dir)
+	j.Stop.Grace = time.Hour
+	if err := j.Run(ctx); !errors.Is(err, ErrInterrupted) {
+		t.Fatalf("the job ended with %v", err)
+	}
+	j.Folder.Close()
+	m, err := readManifest(dir)
+	if err != nil || m.Status != StatusInterrupted || m.Counts.Rows == 0 || m.Counts.Rows >= in.Rows {
+		t.Fatalf("manifest %+v, %v", m, err)
+	}
+	if err := newJob(t, in, o, &stub{vocab: 2000, length: 9}, dir).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(readOut(t, whole), readOut(t, dir)); d != "" {
+		t.Errorf("stopping changes the rows:\n%s", d[:min(len(d), 1000)])
 	}
 }
 

@@ -105,11 +105,19 @@ type ManifestCounts struct {
 type ManifestEngine struct {
 	Steps       int64 `json:"steps"`
 	Preemptions int64 `json:"preemptions"`
+	Shared      int64 `json:"shared_prompt_tokens"` // not computed, as rows with the same prefix had
 
 	// What the GPUs used, by their meters while steps ran, and for each token of output
 	// rows, prompts' too; null: not measured, as without a GPU.
 	Joules   *float64 `json:"joules"`
 	PerToken *float64 `json:"joules_per_token"`
+}
+
+// add sums what runs did, but not what the GPUs used.
+func (e *ManifestEngine) add(o *ManifestEngine) {
+	e.Steps += o.Steps
+	e.Preemptions += o.Preemptions
+	e.Shared += o.Shared
 }
 
 func (c *Counts) snapshot(inputRows int64) ManifestCounts {

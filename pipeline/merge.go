@@ -289,8 +289,7 @@ func mergeManifests(shards []*Manifest) *Manifest {
 		}
 		m.Runs += s.Runs
 		m.Counts.add(&s.Counts)
-		m.Engine.Steps += s.Engine.Steps
-		m.Engine.Preemptions += s.Engine.Preemptions
+		m.Engine.add(&s.Engine)
 		if all = all && s.Engine.Joules != nil; all {
 			joules += *s.Engine.Joules
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"glmbatch/datasets"
+	"glmbatch/engine"
 )
 
 // Plan is a job whose options and columns have been checked against its input;
@@ -161,6 +162,7 @@ type Estimate struct {
 	Rows, Errors    int64
 	Samples         int64
 	PromptTokens    int64 // of all samples
+	SharedTokens    int64 // of them, those that need not be computed, as others have them
 	MostTokens      int64 // of output, if every sample runs to max_tokens
 	LongestPrompt   int
 	LongestSequence int // prompt and max_tokens
@@ -174,6 +176,7 @@ func (p *Plan) Estimate(ctx context.Context, t Text) (Estimate, error) {
 		return e, err
 	}
 	prep := &preparer{cols: p.cols, text: t, o: &p.Options}
+	prefixes := engine.NewPrefixes(p.Options.InFlight)
 	r := p.in.Reader(p.From, p.To)
 	defer r.Close()
 	for {
@@ -199,6 +202,9 @@ func (p *Plan) Estimate(ctx context.Context, t Text) (Estimate, error) {
 			n := int64(row.params.N)
 			e.Samples += n
 			e.PromptTokens += n * int64(len(row.prompt))
+			for range n {
+				e.SharedTokens += int64(prefixes.Add(row.prompt))
+			}
 			e.MostTokens += n * int64(row.params.MaxTokens)
 			e.LongestPrompt = max(e.LongestPrompt, len(row.prompt))
 			e.LongestSequence = max(e.LongestSequence, len(row.prompt)+row.params.MaxTokens)

@@ -35,6 +35,7 @@ type Recorder struct {
 	err       error
 	counted   atomic.Int64 // steps
 	preempted atomic.Int64
+	shared    atomic.Int64 // tokens of prompts that were not computed
 	energyMu  sync.Mutex
 	energy    energy
 
@@ -71,9 +72,15 @@ type RecorderOptions struct {
 	// Where a resumed job goes on, as [OpenFolder] found it.
 	FirstStep               int64
 	Preempted               int64 // sequences, in the steps before
+	Shared                  int64 // tokens of prompts that were not computed, as the manifest has them
 	StepsPart, TimelinePart int
 	Sampled                 timeline.Sampler // what it chose
 	Energy                  energy           // of the steps before
+}
+
+// done is what the engine did in earlier runs.
+func (o *RecorderOptions) done() ManifestEngine {
+	return ManifestEngine{Steps: o.FirstStep, Preemptions: o.Preempted, Shared: o.Shared}
 }
 
 // NewRecorder starts to record.
@@ -85,6 +92,7 @@ func NewRecorder(o RecorderOptions) *Recorder {
 		steps: &datasets.Parts[datasets.Step]{Dir: filepath.Join(o.Dir, datasets.StepsDir), Format: o.Format, MaxRows: stepRows, Next: o.StepsPart}}
 	r.counted.Store(o.FirstStep)
 	r.preempted.Store(o.Preempted)
+	r.shared.Store(o.Shared)
 	if o.Policy.On() {
 		r.clock = &hostClock{}
 		rows := spanRows
@@ -158,6 +166,7 @@ func (r *Recorder) OnStep(i engine.StepInfo) {
 	s.info.Step += r.base
 	r.counted.Store(s.info.Step + 1)
 	r.preempted.Add(int64(i.Preempted))
+	r.shared.Add(int64(i.Shared))
 	s.host = r.clock.take(s.host)
 	if s.gpu = nil; r.gpu != nil {
 		s.gpu = r.gpu()
@@ -175,7 +184,9 @@ func (r *Recorder) take() *recordedStep {
 }
 
 // totals are those of all runs of the job.
-func (r *Recorder) totals() (steps, preempted int64) { return r.counted.Load(), r.preempted.Load() }
+func (r *Recorder) totals() ManifestEngine {
+	return ManifestEngine{Steps: r.counted.Load(), Preemptions: r.preempted.Load(), Shared: r.shared.Load()}
+}
 
 func (r *Recorder) count(joules *float64) {
 	r.energyMu.Lock()

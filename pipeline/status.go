@@ -98,8 +98,7 @@ func shardStatus(out string, shards []datasets.Shard, now time.Time) (*Status, e
 		s.State = worst(s.State, one.State)
 		s.RunID, s.Runs = one.RunID, s.Runs+one.Runs
 		s.Counts.add(&one.Counts)
-		s.Engine.Steps += one.Engine.Steps
-		s.Engine.Preemptions += one.Engine.Preemptions
+		s.Engine.add(&one.Engine)
 		if one.State == StatusRunning {
 			s.Rate += one.Rate
 			s.Left = max(s.Left, one.Left)

@@ -18,6 +18,9 @@ type stub struct {
 	tokens  []engine.Token
 	steps   int
 	onStep  func(step int)
+	seats   int // requests that run at once; 0: all
+	added   int64
+	ending  bool
 }
 
 type stubSequence struct {
@@ -33,6 +36,7 @@ func (s *stub) Add(r engine.Request) error {
 		want = min(want, most)
 	}
 	s.seqs = append(s.seqs, &stubSequence{Request: r, want: want})
+	s.added++
 	return nil
 }
 
@@ -59,7 +63,7 @@ func (s *stub) Step() ([]engine.Token, error) {
 	s.tokens = s.tokens[:0]
 	live := s.seqs[:0]
 	for i, q := range s.seqs {
-		if s.shuffle != nil && i > len(s.seqs)/2 {
+		if s.shuffle != nil && i > len(s.seqs)/2 || s.seats > 0 && i >= s.seats {
 			live = append(live, q)
 			continue
 		}
@@ -79,6 +83,14 @@ func (s *stub) Step() ([]engine.Token, error) {
 	clear(s.seqs[len(live):])
 	s.seqs = live
 	return s.tokens, nil
+}
+
+func (s *stub) Withdraw() (ids []int64) {
+	for len(s.seqs) > 0 && s.seats > 0 && s.seqs[len(s.seqs)-1].made == 0 {
+		last := len(s.seqs) - 1
+		ids, s.seqs = append(ids, s.seqs[last].ID), s.seqs[:last]
+	}
+	return ids
 }
 
 func mix(x uint64) uint64 {

@@ -23,7 +23,8 @@ type benchFlags struct {
 	model      string
 	config     synthOptions // the config and what changes it
 	synthetic  bool
-	collective bool // time collectives instead
+	collective bool     // time collectives instead
+	job        benchJob // run a whole job instead
 	tp, ranks  int
 	batches    []int
 	contexts   []int
@@ -63,6 +64,10 @@ entries, and the pages of every sequence lie all over the pool. With fewer ranks
 --tp, sums over ranks take only the ranks that are there: no time for links is in the
 figures.
 
+With --job a whole job of random prompts runs through scheduler and engine, as in
+glmbatch run: tokens a second over all of it, how full steps and caches were, and
+what shared prefixes saved.
+
 A step is: write the list of calls, upload its inputs, run it, fetch the sampled
 tokens. On a GPU each step is launched while the one before runs, as in glmbatch run,
 and lasts from that one's end to its own. Steps are timed without spans; between them
@@ -81,6 +86,10 @@ once. --machine takes another: this, or
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-slots 494976
   # what a copy of the whole pool in each layer would cost
   glmbatch bench --config glm-5 --layers 8 --tp 8 --kv-cache fp8 --kv-slots 494976 --what-if kv=cast-pool
+  # a whole job through scheduler and engine: 1,000 requests, on one rank of eight
+  glmbatch bench --config glm-5 --tp 8 --kv-cache fp8 --job 8192/1024 --seqs 256
+  # what a prefix of 2,000 tokens that all share saves
+  glmbatch bench --config tiny --tp 1 --job 2050/16 --prefix 2000 --requests 200
   # sums over eight ranks, from a row to 64 MB, in every way
   glmbatch bench --collectives --ranks 8 --device cuda
   # are the kernels' own stamps right? NVIDIA's CUPTI times the same steps
@@ -102,12 +111,21 @@ once. --machine takes another: this, or
 	s.StringArrayVar(&f.config.Set, "set", nil, "with --config: key=value for any field of config.json; may be repeated")
 	s.Uint64Var(&f.config.Seed, "seed", 0, "of weights, caches, tokens and pages")
 	s.BoolVar(&f.collective, "collectives", false, "time the sums over --ranks ranks instead, by size and way, beside NCCL's")
+	j := &f.job
+	s.StringVar(&j.text, "job", "", "run a whole job instead, of prompts and answers of so many tokens: `INPUT/OUTPUT`")
+	s.IntVar(&j.requests, "requests", 1000, "with --job: how many")
+	s.IntVar(&j.seqs, "seqs", 64, "with --job: sequences that run at once")
+	s.IntVar(&j.prefix, "prefix", 0, "with --job: tokens of the prompt that the requests of a group share")
+	s.IntVar(&j.groups, "groups", 1, "with --job: groups of requests, which take turns")
+	s.StringVar(&j.sharing, "prefix-sharing", "on", "with --job: on, or off: each request computes its whole prompt")
+	s.Float64Var(&j.rate, "link-rate", linkRate, "with --job and fewer ranks than --tp: bytes a second that a rank sends and gets")
+	s.DurationVar(&j.latency, "link-latency", linkLatency, "with --job and fewer ranks than --tp: what a sum over ranks takes beside its bytes")
 	s.IntVar(&f.tp, "tp", 8, "ranks that the model is cut for: 1, 2, 4 or 8")
 	s.IntVar(&f.ranks, "ranks", 1, "how many of them run")
 	s.IntSliceVar(&f.batches, "batch", []int{1}, "sequences of a decode step, some with commas between; 0: no decode")
 	s.IntSliceVar(&f.contexts, "context", nil, "positions of each sequence, some with commas between (default: 8192, or the model's)")
 	s.IntVar(&f.prefill, "prefill", 0, "also time the prefill of a prompt of so many tokens")
-	s.IntVar(&f.chunk, "chunk", 8192, "tokens of a prefill step")
+	s.IntVar(&f.chunk, "chunk", 8192, "tokens of a prefill step; with --job, of any step")
 	s.StringVar(&f.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
 	s.IntVar(&f.kvSlots, "kv-slots", 0, "tokens that the caches hold, 0: what the largest batch that fits needs")
 	s.StringVar(&f.whatIf, "what-if", "", "kv=cast-pool: also time decode with a copy of each layer's whole FP8 cache to BF16")
@@ -250,6 +268,9 @@ func runBench(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (err
 			return err
 		}
 		return runCollectives(ctx, f, stdout)
+	}
+	if f.job.text != "" {
+		return runBenchJob(ctx, f, stdout, stderr)
 	}
 	if err := f.validate(); err != nil {
 		return err

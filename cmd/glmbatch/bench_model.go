@@ -88,7 +88,10 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 	if b.machine, err = benchMachine(f.machine, info); err != nil {
 		return nil, withCode(exitInput, err)
 	}
-	o := b.options(&config, info)
+	o, err := b.options(&config, info)
+	if err != nil {
+		return nil, err
+	}
 	if err := b.allSkipped(); err != nil {
 		return nil, err
 	}
@@ -150,17 +153,22 @@ func (b *bench) checkpoint() (*checkpoint.Checkpoint, glm5.Config, error) {
 }
 
 // options are what the largest case needs.
-func (b *bench) options(c *glm5.Config, info kernels.Info) glm5.Options {
+func (b *bench) options(c *glm5.Config, info kernels.Info) (glm5.Options, error) {
 	f := b.flags
 	o := glm5.Options{KVCache: kernels.Format(f.kvCache), Act: glm5.Act(f.act), Dense: kernels.Format(f.dense), Shards: f.tp, MaxRows: 1, MaxSeqs: 1, Context: 1}
-	b.pool.perToken = cacheToken(c, o.KVCache)
+	n, err := c.Need(glm5.Options{KVCache: o.KVCache, Shards: f.tp, MaxRows: b.rows(), MaxSeqs: b.most(func(c benchCase) int { return c.batch }), Context: b.most(func(c benchCase) int { return c.context })})
+	if err != nil {
+		return o, withCode(exitInput, err)
+	}
+	b.pool.perToken = n.Token()
 	var room int64
 	if info.Memory > 0 {
-		total := b.weights
+		own := n.Own + scratch(info.Kind, c, b.rows())
+		taken := b.weights + n.Whole + own
 		if info.Shared { // what is the same on all ranks is there once
-			total = b.together(f.ranks)
+			taken = b.together(f.ranks) + n.Whole + int64(f.ranks)*own
 		}
-		room = max(1, int64(memoryShare*float64(info.Memory))-total-workingMemory(c, b.rows(), f.tp))
+		room = max(1, info.Memory-reserve(info.Kind, info.Memory)-taken)
 	}
 	b.pool.plan(b.results, int64(f.kvSlots), room)
 	for i := range b.results {
@@ -174,7 +182,16 @@ func (b *bench) options(c *glm5.Config, info kernels.Info) glm5.Options {
 	b.pool.pages = max(b.pool.pages, 1)
 	o.Pages = b.pool.pages
 	b.pool.shuffle(rand.New(b.rng))
-	return o
+	return o, nil
+}
+
+// most is the largest of a figure of the cases.
+func (b *bench) most(of func(benchCase) int) int {
+	n := 1
+	for i := range b.results {
+		n = max(n, of(b.results[i].of))
+	}
+	return n
 }
 
 // allSkipped says why nothing can be measured; nil: something can.

@@ -18,21 +18,6 @@ type cachePool struct {
 	order    []int32 // the pages in the order in which they are given out
 }
 
-// cacheToken is the bytes that a token takes in the caches of all main layers.
-func cacheToken(c *glm5.Config, f kernels.Format) int64 {
-	n := int64(c.Layers * kernels.LatentEntry(f, c.KVLoRA, c.QKRope))
-	for i := range c.Layers {
-		if c.IndexerFull(i) {
-			n += int64(kernels.IndexEntry(f, c.IndexHeadDim))
-		}
-	}
-	return n
-}
-
-// memoryShare is the part of a device's memory that a bench plans with; the
-// driver and kernels' scratch have the rest.
-const memoryShare = 0.96
-
 // plan chooses the pool's size and says of each case that does not fit why.
 // room is the memory for caches; 0: unknown.
 func (p *cachePool) plan(results []benchResult, slots, room int64) {

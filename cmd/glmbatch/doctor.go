@@ -319,6 +319,6 @@ func (d *diagnosis) judge(why string) {
 			return
 		}
 		d.Verdict = fmt.Sprintf("not ready: %s cannot run at --tp %d on %s", m.Name, m.TP, on)
-		d.problem("model.fit", m.Fault, m.remedy(d.Device))
+		d.problem("model.fit", m.Fault, m.remedy())
 	}
 }

@@ -181,6 +181,9 @@ func nvlinkLines(all []gpus.GPU) (lines []string) {
 	return lines
 }
 
+// usualSequence is a length by which machines are compared.
+const usualSequence = 8192
+
 func (m *modelFit) print(s *strings.Builder) {
 	s.WriteByte('\n')
 	if m.Memory == 0 {
@@ -200,6 +203,9 @@ func (m *modelFit) print(s *strings.Builder) {
 			text += fmt.Sprintf(", %.0f %% of one context of %s", 100*full, digits(int64(m.Context)))
 		} else {
 			text += fmt.Sprintf(", %s contexts of %s", figureText(full), digits(int64(m.Context)))
+		}
+		if n := m.Tokens / usualSequence; m.Context > usualSequence && n > 0 {
+			text += fmt.Sprintf(", or %s sequences of %s", digits(n), digits(usualSequence))
 		}
 	}
 	labelled(s, "", "%s", text)

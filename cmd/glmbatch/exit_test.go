@@ -117,7 +117,7 @@ func TestAgain(t *testing.T) {
 		{nil, exitRowErrors, "nothing to do: " + out + " has all of this job already: 3 rows, 1 of them with errors"},
 		{[]string{"--max-errors", "1"}, exitOK, "nothing to do"},
 		{[]string{"--seed", "3"}, exitInput, `--seed was "0" and is "3"`},
-		{[]string{"--overwrite", "--kv-tokens", "2000000000"}, exitDevice, "out of device memory"}, // the old output stays
+		{[]string{"--overwrite", "--kv-tokens", "2000000000"}, exitDevice, "try a smaller --kv-tokens"}, // the old output stays
 	} {
 		code, _, errs := glmbatch(append(base, c.more...)...)
 		if code != c.code || !strings.Contains(errs, c.says) {

@@ -186,7 +186,9 @@ func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) (*insp
 			r.IndexerLayers++
 		}
 	}
-	r.Rank = rankOf(c, o, r.IndexerLayers)
+	if r.Rank, err = rankOf(c, o); err != nil {
+		return nil, err
+	}
 	for _, s := range cover.Weights {
 		var share int64
 		if r.Rank.Fault == "" {
@@ -214,8 +216,7 @@ func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) (*insp
 	return r, nil
 }
 
-func rankOf(c *glm5.Config, o inspectOptions, indexers int) rankRow {
-	f := kernels.Format(o.KVCache)
+func rankOf(c *glm5.Config, o inspectOptions) (rankRow, error) {
 	k := rankRow{TP: o.TP, KVCache: o.KVCache, KVTokens: o.KVTokens}
 	if err := c.CheckTP(o.TP); err != nil {
 		k.Fault = err.Error()
@@ -223,10 +224,9 @@ func rankOf(c *glm5.Config, o inspectOptions, indexers int) rankRow {
 	if k.KVTokens == 0 {
 		k.KVTokens = int64(c.MaxPositions)
 	}
-	k.LatentToken = int64(c.Layers * kernels.LatentEntry(f, c.KVLoRA, c.QKRope))
-	k.IndexToken = int64(indexers * kernels.IndexEntry(f, c.IndexHeadDim))
-	k.Cache = k.KVTokens * (k.LatentToken + k.IndexToken)
-	return k
+	need, err := c.Need(glm5.Options{KVCache: kernels.Format(o.KVCache)})
+	k.LatentToken, k.IndexToken, k.Cache = need.Latent, need.Index, k.KVTokens*need.Token()
+	return k, err
 }
 
 func (r *inspection) add(part string, s *glm5.Stored) {

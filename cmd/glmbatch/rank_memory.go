@@ -59,18 +59,3 @@ func usualRows(device string) int {
 	}
 	return 512
 }
-
-// workingMemory is roughly what a step works in on each rank: its rows' buffers,
-// the indexer's scores, and kernels' scratch, in which each expert's output of a row
-// waits to be summed.
-func workingMemory(c *glm5.Config, rows, tp int) int64 {
-	inner := 0
-	for i := range c.Layers {
-		if c.Dense(i) {
-			inner = c.Intermediate
-		}
-	}
-	all := (4+c.ExpertsPerToken)*c.Hidden + c.QLoRA + c.IndexHeads*c.IndexHeadDim + c.IndexTopK
-	own := c.Heads*(c.QKHeadDim()+2*c.KVLoRA+c.VHead) + 3*inner + c.ExpertsPerToken*c.MoEIntermediate
-	return 4*int64(rows)*int64(all+own/tp) + 256<<20
-}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -100,8 +99,20 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		return withCode(exitInput, fmt.Errorf("--stop-token-ids: the vocabulary has no token %d: ids are 0 to %d", r.stopTokens[i], m.config.Vocab-1))
 	}
 	r.rows.Logprobs = r.rows.Params.Logprobs > 0
-	r.rows.Context = m.context(r)
-	r.rows.InFlight = 2 * max(r.maxSeqs, defaultSeqs)
+	if r.showPrompt < 0 {
+		err = m.fit(r)
+	} else {
+		m.context = m.config.MaxPositions
+		if r.kvTokens > 0 {
+			m.context = min(m.context, r.kvTokens/kernels.PageTokens*kernels.PageTokens)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r.rows.Context = m.context
+	r.rows.InFlight = max(knownRows, 2*r.maxSeqs)
+	r.rows.Window = 2 * r.rows.InFlight
 	plan, err := pipeline.NewPlan(in, r.rows)
 	if err == nil {
 		err = plan.Check(m.text)
@@ -230,8 +241,8 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 		}
 		r.printed = true
 	}
-	var tokens atomic.Int64
-	if job.Engine, err = m.load(ctx, r, recorder, folder, manifest, &tokens); err != nil {
+	var work work
+	if job.Engine, err = m.load(ctx, r, recorder, folder, manifest, &work); err != nil {
 		return r.outcome(job.Counts, job.End(err))
 	}
 	if err := remote.begin(ctx, r.overwrite); err != nil {
@@ -245,7 +256,8 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 		return withCode(exitOutput, job.End(err))
 	}
 	defer func() { r.metrics.stop(say, codeOf(err)) }()
-	progress := say.start(job.Counts, &tokens, plan.To-plan.From, folder.Done())
+	progress := say.start(job.Counts, &work, plan.To-plan.From, folder.Done())
+	progress.seats, progress.pages = m.seats, m.pages
 	ctx, cancel := r.until(ctx)
 	defer cancel()
 	end.allow(r.grace + r.device.stepTimeout + timeToSave)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -64,6 +65,9 @@ func TestCountsAgree(t *testing.T) {
 				Prompt     int64 `json:"prompt_tokens"`
 				Completion int64 `json:"completion_tokens"`
 			} `json:"counts"`
+			Engine struct {
+				Shared int64 `json:"shared_prompt_tokens"`
+			} `json:"engine"`
 		}
 		if b, err := os.ReadFile(filepath.Join(out, "_manifest.json")); err != nil || json.Unmarshal(b, &m) != nil {
 			t.Fatal(err)
@@ -77,8 +81,11 @@ func TestCountsAgree(t *testing.T) {
 			computed += int64(s.Tokens)
 			sampled += int64(s.Sampled)
 		}
-		if good != int64(2*n) || completion != 3*good || prompt != m.Counts.Prompt || completion != m.Counts.Completion || computed != prompt+completion-good || sampled != completion {
+		if good != int64(2*n) || completion != 3*good || prompt != m.Counts.Prompt || completion != m.Counts.Completion || computed+m.Engine.Shared != prompt+completion-good || sampled != completion {
 			t.Errorf("n %d: outputs have %d + %d tokens in %d rows, the manifest %+v, steps %d and %d sampled", n, prompt, completion, good, m.Counts, computed, sampled)
+		}
+		if (m.Engine.Shared > 0) != (n > 1) || strings.Contains(said, " prompt tokens that rows share were computed once") != (n > 1) {
+			t.Errorf("n %d: %d prompt tokens were shared: %s", n, m.Engine.Shared, said)
 		}
 		if want := fmt.Sprintf("%s prompt tokens (", digits(prompt)); !strings.Contains(said, want) {
 			t.Errorf("n %d: no %q in %s", n, want, said)
@@ -132,5 +139,26 @@ func TestTextLogprobs(t *testing.T) {
 	}
 	if ended == 0 || ended == len(rows) {
 		t.Errorf("%d of %d responses ended by themselves: the test tests nothing", ended, len(rows))
+	}
+}
+
+// TestSharingChangesNoByte: outputs are the same files whether prefixes are shared or not.
+func TestSharingChangesNoByte(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a model")
+	}
+	system := strings.Repeat("Answer in one word, as short as can be. ", 12)
+	args := []string{"run", "--demo", "--limit", "12", "--n", "2", "--temperature", "0.7", "--max-tokens", "6", "--logprobs", "1", "--system", system, "--timeline", "off"}
+	var files [][]byte
+	for _, sharing := range []string{"on", "off"} {
+		out := t.TempDir()
+		code, _, errs := glmbatch(append(args, "--out", out, "--prefix-sharing", sharing)...)
+		if code != 0 || strings.Contains(errs, "were computed once") != (sharing == "on") {
+			t.Fatalf("--prefix-sharing %s: exit code %d, %s", sharing, code, errs)
+		}
+		files = append(files, outputs(t, out))
+	}
+	if !bytes.Equal(files[0], files[1]) {
+		t.Error("outputs differ with --prefix-sharing off")
 	}
 }

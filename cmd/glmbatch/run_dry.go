@@ -20,10 +20,7 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	kv := int64(r.kvTokens)
-	if kv == 0 {
-		kv = int64(max(m.config.MaxPositions, defaultTokens))
-	}
+	kv, f := m.kvTokens, m.fits
 	look, err := inspect(m.ck, &m.config, inspectOptions{TP: r.tp, KVCache: r.kvCache, KVTokens: kv, dense: r.dense})
 	if err != nil {
 		return withCode(exitInput, err)
@@ -35,7 +32,11 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 	if seqs == 0 {
 		seqs = defaultSeqs
 	}
-	prefill, decode := (e.PromptTokens+budget-1)/budget, (e.MostTokens+seqs-1)/seqs
+	if r.sharing == "off" {
+		e.SharedTokens = 0
+	}
+	computed := e.PromptTokens - e.SharedTokens
+	prefill, decode := (computed+budget-1)/budget, (e.MostTokens+seqs-1)/seqs
 	var werr error
 	p := func(name, format string, a ...any) {
 		if _, err := fmt.Fprintf(w, "%-16s %s\n", name, fmt.Sprintf(format, a...)); werr == nil {
@@ -53,11 +54,17 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 		p("  "+code, "%s", digits(e.Codes[code]))
 	}
 	p("prompt tokens", "%s, longest %s", digits(e.PromptTokens), digits(int64(e.LongestPrompt)))
+	if e.SharedTokens > 0 {
+		p("", "%s of them are shared by rows: %s are computed", digits(e.SharedTokens), digits(computed))
+	}
 	p("output tokens", "at most %s", digits(e.MostTokens))
 	p("longest sequence", "%s of a context of %s", digits(int64(e.LongestSequence)), digits(int64(plan.Options.Context)))
 	p("steps", "at most about %s: %s of prompts at %s tokens a step, %s of output at %s sequences", digits(prefill+decode), digits(prefill), digits(budget), digits(decode), digits(seqs))
 	p("model", "%s, %s parameters, %s missing weights", look.Dir, countText(look.Params), digits(int64(len(look.Missing)+len(look.Unreadable))))
-	p("memory a rank", "%s of weights, %s of caches for %s tokens, %d ranks", bytesText(look.Rank.Weights), bytesText(look.Rank.Cache), digits(kv), r.tp)
+	p("memory a rank", "%s of weights, %s of caches for %s tokens, %s for steps, %d ranks", bytesText(f.Weights), bytesText(look.Rank.Cache), digits(kv), bytesText(f.Working), r.tp)
+	if f.Memory > 0 {
+		p("", "%s has %s free, of which %s are left alone: room for %s tokens", f.Where, bytesText(f.Memory), bytesText(f.Reserve), digits(f.Tokens))
+	}
 	manifest, err := m.manifest(r, plan, nil)
 	if err != nil {
 		return err

@@ -36,6 +36,7 @@ type runFlags struct {
 	maxBatchTokens int
 	maxSeqs        int
 	kvTokens       int
+	sharing        string // on or off
 	thinking       string
 	template       string
 	templateArgs   string
@@ -136,7 +137,8 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.Float32Var(&r.latentEps, "latent-norm-eps", 0, latentEpsUsage)
 	f.IntVar(&r.maxBatchTokens, "max-batch-tokens", 0, "tokens of a step (default 512, on GPUs 2048)")
 	f.IntVar(&r.maxSeqs, "max-seqs", 0, "sequences that run at once (default 64)")
-	f.IntVar(&r.kvTokens, "kv-tokens", 0, "tokens in the caches (default 65536, or one context)")
+	f.IntVar(&r.kvTokens, "kv-tokens", 0, "tokens in the caches (default: what fits beside the weights, see glmbatch doctor; on the CPU half of that)")
+	f.StringVar(&r.sharing, "prefix-sharing", "on", "on: what prompts begin with in common is computed once; off: by each row. The outputs have the same bits")
 	heading(f, "Engine")
 	f.StringVar(&r.timeline, "timeline", "auto", "steps to record call by call: off, all, every=N, or auto: all of a short job, else of each kind 100 to 200, evenly spread")
 	f.StringVar(&r.timelineFormat, "timeline-format", datasets.Parquet, "format of steps and timeline: parquet or arrow")
@@ -222,7 +224,7 @@ func (r *runFlags) check(args []string) error {
 		usage("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default", r.kvTokens, leastContext)
 	}
 	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"), oneOf("act", r.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", r.dense, "bf16", "fp8"), checkLatentEps(r.latentEps),
-		oneOf("log-format", r.logFormat, logText, logJSON), oneOf("timeline-format", r.timelineFormat, datasets.Parquet, datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"))
+		oneOf("log-format", r.logFormat, logText, logJSON), oneOf("timeline-format", r.timelineFormat, datasets.Parquet, datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"), oneOf("prefix-sharing", r.sharing, "on", "off"))
 	if err := r.checkTemplate(); err != nil {
 		errs = append(errs, err)
 	}

@@ -15,7 +15,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"glmbatch/datasets/demo"
 	"glmbatch/engine"
@@ -32,6 +31,10 @@ const (
 	defaultSeqs   = 64
 	defaultTokens = 65536
 )
+
+// knownRows is how many rows the engine knows at once: it finds the prefixes that they
+// share, and begins with those whose answers are long.
+const knownRows = 1 << 14
 
 // lessForRun are the options with which a run takes less memory.
 const lessForRun = "a smaller --kv-tokens, --max-batch-tokens or --max-seqs, --kv-cache fp8"
@@ -56,7 +59,13 @@ type openedModel struct {
 	generation pipeline.Generation
 	group      *ranks.Group // once loaded
 	rounded    []glm5.Rounding
-	pages      int // of its caches, once loaded
+	seats      int // once loaded: sequences that run at once
+	pages      int // once loaded: of the caches
+
+	// See fit.
+	fits     *modelFit
+	kvTokens int64
+	context  int
 }
 
 // The small files of a checkpoint that the pipeline reads.
@@ -153,13 +162,33 @@ func (m *openedModel) close() error {
 	return errors.Join(errs...)
 }
 
-// context is how many positions a sequence can have: the model's, or what the
-// caches hold if that is less.
-func (m *openedModel) context(r *runFlags) int {
-	if r.kvTokens > 0 {
-		return min(m.config.MaxPositions, r.kvTokens/kernels.PageTokens*kernels.PageTokens)
+// fit sees to it that the model fits where it is to run, before anything is loaded, and
+// says how many tokens its caches get and how many positions a sequence: the model's, or
+// what the caches hold if that is less.
+func (m *openedModel) fit(r *runFlags) error {
+	cover := m.config.Cover(m.ck)
+	name := cmp.Or(r.model, demoName)
+	m.fits = fitOf(name, &m.config, memoryOf(&cover, r.tp, r.modelOptions(m)), nil, r.modelOptions(m), roomHere(&r.device))
+	f := m.fits
+	m.kvTokens = int64(r.kvTokens)
+	if f.Memory == 0 { // unknown: what does not fit is seen when it is loaded
+		m.kvTokens = cmp.Or(m.kvTokens, int64(max(m.config.MaxPositions, defaultTokens)))
+	} else if !f.Fits {
+		return withCode(exitDevice, fmt.Errorf("%s does not fit: %s: %s", name, f.Fault, f.remedy()))
 	}
-	return m.config.MaxPositions
+	if m.kvTokens == 0 {
+		m.kvTokens = f.usual(cmp.Or(r.maxSeqs, defaultSeqs))
+	}
+	if f.Memory > 0 && m.kvTokens > f.Tokens {
+		return withCode(exitDevice, fmt.Errorf("caches of %s tokens (--kv-tokens) take %s on %s, which has room for %s tokens: it has %s free, of which %s are left alone, and weights and steps of %d ranks take %s: try a smaller --kv-tokens, or leave it out; glmbatch doctor says what fits",
+			digits(m.kvTokens), bytesText(m.kvTokens*f.token), f.Where, digits(f.Tokens), bytesText(f.Memory), bytesText(f.Reserve), f.Ranks, bytesText(f.taken)))
+	}
+	if r.kvTokens > 0 {
+		m.context = min(m.config.MaxPositions, r.kvTokens/kernels.PageTokens*kernels.PageTokens)
+	} else {
+		m.context = f.context(m.kvTokens)
+	}
+	return nil
 }
 
 func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
@@ -168,15 +197,14 @@ func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 	if o.MaxRows == 0 {
 		o.MaxRows = usualRows(r.device.resolved())
 	}
-	if r.kvTokens > 0 {
-		o.Pages = (r.kvTokens + kernels.PageTokens - 1) / kernels.PageTokens
-	}
+	o.Shards, o.Context = r.tp, m.context
+	o.Pages = int((m.kvTokens + kernels.PageTokens - 1) / kernels.PageTokens)
 	return o
 }
 
-// load takes the weights to the ranks and makes the engine, which counts the
-// tokens of its steps in done.
-func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recorder, folder *pipeline.Folder, manifest *pipeline.Manifest, done *atomic.Int64) (*engine.Engine, error) {
+// load takes the weights to the ranks and makes the engine, which counts what its
+// steps do in work.
+func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recorder, folder *pipeline.Folder, manifest *pipeline.Manifest, work *work) (*engine.Engine, error) {
 	g, err := r.device.open(r.tp)
 	if err != nil {
 		return nil, err
@@ -192,15 +220,16 @@ func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recor
 	default:
 		return nil, withCode(exitInput, err)
 	}
-	m.rounded, m.pages = model.Rounding(), model.Options().Pages
+	m.rounded = model.Rounding()
+	m.seats, m.pages = min(model.Options().MaxSeqs, model.Options().MaxRows), model.Options().Pages
 	onTrace := func(t kernels.Trace) {
 		if c := g.Info().Clock; c > 0 {
 			manifest.SetDevice("clock_ns", fmt.Sprint(c)) // it grows
 		}
 		rec.OnTrace(t)
 	}
-	o := engine.Options{Trace: rec.Trace(), OnTrace: onTrace, OnLaunch: folder.Aboard().OnLaunch, OnStep: func(i engine.StepInfo) {
-		done.Add(int64(i.Tokens))
+	o := engine.Options{NoSharing: r.sharing == "off", Trace: rec.Trace(), OnTrace: onTrace, OnLaunch: folder.Aboard().OnLaunch, OnStep: func(i engine.StepInfo) {
+		work.add(&i)
 		r.metrics.onStep(i)
 		rec.OnStep(i)
 	}}

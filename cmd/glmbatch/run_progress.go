@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
@@ -21,11 +20,13 @@ import (
 type progress struct {
 	say   *speaker
 	count *pipeline.Counts
-	done  *atomic.Int64 // tokens that went through the model, step by step
-	rows  int64         // in all
-	first int64         // rows that earlier runs did
+	done  *work // of the engine
+	rows  int64 // in all
+	first int64 // rows that earlier runs did
 	marks []mark
 	last  float64 // rate when it was last asked for
+	seats int     // of the engine
+	pages int     // of its caches
 	began time.Time
 	quit  chan struct{}
 	ended chan struct{}
@@ -38,7 +39,7 @@ const (
 )
 
 // start shows a job of which earlier runs did the first rows.
-func (s *speaker) start(c *pipeline.Counts, done *atomic.Int64, rows, first int64) *progress {
+func (s *speaker) start(c *pipeline.Counts, done *work, rows, first int64) *progress {
 	p := &progress{say: s, count: c, done: done, rows: rows, first: first, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{})}
 	switch {
 	case s.quiet:
@@ -114,7 +115,7 @@ func (p *progress) figures() string {
 
 // rate is the tokens a second of the last while.
 func (p *progress) rate(now time.Time) float64 {
-	tokens := p.done.Load()
+	tokens := p.done.tokens()
 	if p.marks = append(p.marks, mark{now, tokens}); len(p.marks) > rateMarks {
 		p.marks = p.marks[1:]
 	}
@@ -134,7 +135,7 @@ func (p *progress) left() time.Duration {
 	if done <= 0 || rows >= p.rows || p.last <= 0 {
 		return 0
 	}
-	tokens := float64(written)/float64(done)*float64(p.rows-rows) - float64(max(0, p.done.Load()-written))
+	tokens := float64(written)/float64(done)*float64(p.rows-rows) - float64(max(0, p.done.tokens()-written))
 	if tokens <= 0 {
 		return 0
 	}
@@ -153,11 +154,13 @@ const rateMarks = 20 // the last while: so many figures back
 func (p *progress) summary(r *runFlags, err error) {
 	c, took := p.count, time.Since(p.began)
 	in, out := c.RunPrompt.Load(), c.RunCompletion.Load()
-	each := func(n int64) string { return digits(int64(float64(n) / took.Seconds())) }
 	p.say.record("summary", fmt.Sprintf("%s rows in %.1f s", digits(c.RunRows.Load()), took.Seconds()), "rows", c.Rows.Load(), "run_rows", c.RunRows.Load(),
 		"seconds", took.Seconds(), "prompt_tokens", in, "completion_tokens", out, "errors", c.Errors.Load(), "truncated", c.Truncated.Load(),
 		"checked", c.Checked.Load(), "correct", c.Correct.Load(), "out", r.out)
-	p.say.line("%s prompt tokens (%s/s), %s completion tokens (%s/s)", digits(in), each(in), digits(out), each(out))
+	f := p.done.figures(took.Seconds(), in, out, p.seats, p.pages)
+	for _, line := range f.lines() {
+		p.say.line("%s", line)
+	}
 	if n := c.Errors.Load(); n > 0 {
 		p.say.line("%s rows have errors: see error_code and error", digits(n))
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,10 +14,10 @@ import (
 
 func TestProgressFigures(t *testing.T) {
 	var c pipeline.Counts
-	var done atomic.Int64
+	var done work
 	p := &progress{count: &c, done: &done, rows: 1100, first: 100, began: time.Now().Add(-10 * time.Second)}
 	c.Rows.Store(100)
-	done.Store(5000)
+	done.computed.Store(5000)
 	if s := p.figures(); !strings.HasSuffix(s, " tok/s") || strings.HasPrefix(s, "0 ") {
 		t.Errorf("with tokens and no rows it says %q", s)
 	}
@@ -29,7 +28,7 @@ func TestProgressFigures(t *testing.T) {
 	c.RunPrompt.Store(4000)
 	c.RunCompletion.Store(1000)
 	c.Errors.Store(3)
-	done.Store(10000)
+	done.computed.Store(10000)
 	p.marks = nil
 	p.rate(p.began.Add(10 * time.Second))
 	if got, want := p.last, 1000.0; got != want {
@@ -41,7 +40,7 @@ func TestProgressFigures(t *testing.T) {
 	if got, want := p.counted(), "200 of 1,100 rows"; got != want {
 		t.Errorf("counted %q, want %q", got, want)
 	}
-	done.Add(2000)
+	done.computed.Add(2000)
 	if s := p.figures(); !strings.Contains(s, " left, 3 errors") {
 		t.Errorf("figures %q", s)
 	}

@@ -75,6 +75,9 @@ func printStatus(w io.Writer, s *pipeline.Status, steps int, now time.Time) erro
 		p("  %-12s %s", code, digits(c.Codes[code]))
 	}
 	p("%-8s %s prompt, %s completion", "tokens", digits(c.PromptTokens), digits(c.CompletionTokens))
+	if n := s.Engine.Shared; n > 0 {
+		p("%-8s %s prompt tokens that rows share were computed once", "", digits(n))
+	}
 	if c.Checked > 0 {
 		p("%-8s %s of %s answers are right", "checked", digits(c.Correct), digits(c.Checked))
 	}

@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"glmbatch/engine"
+	"glmbatch/engine/glm5"
+	"glmbatch/kernels"
+	"glmbatch/replay/report"
+)
+
+// benchJob is a whole job of made-up prompts: --job and the flags that go with it.
+type benchJob struct {
+	text     string // INPUT/OUTPUT; "": no job
+	requests int
+	seqs     int
+	prefix   int // of the input, that the requests of a group share
+	groups   int
+	sharing  string
+	rate     float64       // of links, bytes/s each way
+	latency  time.Duration // of a sum over ranks, beside its bytes
+
+	input, output int
+}
+
+// What sums over ranks add on two H200s over NVLink, where one of eight ranks alone and
+// two of them were timed at 1, 8, 64 and 8,192 rows: so much each, and the bytes at this
+// rate.
+const (
+	linkLatency = 2200 * time.Nanosecond
+	linkRate    = 207e9
+)
+
+const mostJobTokens = 1 << 33
+
+func (j *benchJob) validate(f *benchFlags) error {
+	in, out, ok := strings.Cut(j.text, "/")
+	var err1, err2 error
+	j.input, err1 = strconv.Atoi(in)
+	j.output, err2 = strconv.Atoi(out)
+	errs := []error{oneOf("prefix-sharing", j.sharing, "on", "off")}
+	fault := func(bad bool, format string, args ...any) {
+		if bad {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	fault(!ok || err1 != nil || err2 != nil || j.input < 1 || j.output < 1, "--job %q: it is INPUT/OUTPUT, tokens of a prompt and of an answer, as 8192/1024", j.text)
+	fault(j.requests < 1 || int64(j.requests)*int64(j.input+j.output) > mostJobTokens, "--requests %d: from 1, and of %s tokens in all", j.requests, digits(mostJobTokens))
+	fault(j.seqs < 1 || j.seqs > 1<<16, "--seqs %d: it must be from 1 to %d", j.seqs, 1<<16)
+	fault(j.prefix < 0 || j.prefix > j.input, "--prefix %d: it must be from 0 to the prompt's %d", j.prefix, j.input)
+	fault(j.groups < 1, "--groups %d: it must be at least 1", j.groups)
+	fault(!(j.rate > 0) || j.latency < 0, "--link-rate and --link-latency must be above 0")
+	fault(f.prefill > 0 || f.whatIf != "" || f.capture != "" || f.timeline != "" || f.stamps, "--job excludes --prefill, --what-if, --capture, --timeline and --check-stamps")
+	return withCode(exitInput, errors.Join(errs...))
+}
+
+// runBenchJob runs the job through scheduler and engine.
+func runBenchJob(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (err error) {
+	if err := errors.Join(f.validate(), f.job.validate(f)); err != nil {
+		return withCode(exitInput, err)
+	}
+	b := &bench{flags: f}
+	defer func() { err = errors.Join(err, b.close()) }()
+	seats, pages, err := b.loadJob(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	r, err := b.playJob(ctx, seats, pages)
+	if err != nil {
+		return err
+	}
+	if f.format == "json" {
+		e := json.NewEncoder(stdout)
+		e.SetIndent("", "  ")
+		return e.Encode(r)
+	}
+	return r.print(stdout)
+}
+
+// loadJob makes the model, with caches for all that can run at once, or for what fits.
+func (b *bench) loadJob(ctx context.Context, log io.Writer) (seats, pages int, err error) {
+	f, j := b.flags, &b.flags.job
+	ck, c, err := b.checkpoint()
+	if err != nil {
+		return 0, 0, err
+	}
+	defer ck.Close()
+	if j.input+j.output > c.MaxPositions {
+		return 0, 0, withCode(exitInput, fmt.Errorf("--job %s: the model has %d positions", j.text, c.MaxPositions))
+	}
+	f.device.say(log)
+	if b.group, err = f.device.open(f.ranks); err != nil {
+		return 0, 0, err
+	}
+	seats = min(j.seqs, j.requests)
+	o := glm5.Options{KVCache: kernels.Format(f.kvCache), Act: glm5.Act(f.act), Dense: kernels.Format(f.dense), Shards: f.tp, MaxRows: max(f.chunk, seats), MaxSeqs: seats, Context: j.input + j.output}
+	at := machineRoom{device: f.device.resolved(), memory: availableMemory(), per: f.ranks}
+	if info := b.group.Info(); at.device == "cuda" {
+		at.gpus = []int64{info.Memory}
+		if !info.Shared {
+			at.per = 1
+		}
+	}
+	fits := fitOf(b.name, &c, b.rankMemory, nil, o, at)
+	pages = f.kvSlots / kernels.PageTokens
+	if pages == 0 {
+		if !fits.Fits && fits.Memory > 0 {
+			return 0, 0, withCode(exitDevice, fmt.Errorf("%s does not fit: %s: %s", b.name, fits.Fault, fits.remedy()))
+		}
+		each := int64((j.input+j.output)/kernels.PageTokens + 1)
+		pages = int(min(int64(seats)*(each+1)+int64(j.groups), fits.Tokens/kernels.PageTokens)) // and pages kept for those to come
+	}
+	o.Pages = max(1, pages)
+	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", c.Layers, bytesText(b.weights), bytesText(int64(o.Pages)*kernels.PageTokens*fits.Token))
+	b.model, err = glm5.Load(ctx, ck, b.group, o)
+	switch {
+	case context.Cause(ctx) != nil:
+		return 0, 0, withCode(exitInterrupted, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
+	case errors.Is(err, kernels.ErrMemory), errors.Is(err, kernels.ErrDevice):
+		return 0, 0, deviceError(err, "a smaller --kv-slots, --seqs or --chunk, --kv-cache fp8")
+	case err != nil:
+		return 0, 0, withCode(exitInput, err)
+	}
+	return seats, o.Pages, nil
+}
+
+// jobResult is what bench --job says.
+type jobResult struct {
+	Schema   string `json:"schema"`
+	Model    string `json:"model"`
+	Device   string `json:"device"`
+	TP       int    `json:"tp"`
+	Ranks    int    `json:"ranks"`
+	Job      string `json:"job"`
+	Requests int    `json:"requests"`
+	Seqs     int    `json:"seqs"`
+	KVTokens int    `json:"kv_tokens"`
+	jobFigures
+	Links float64 `json:"links_seconds"` // that ranks which are not here would add; 0: all are here
+
+	rate    float64
+	latency time.Duration
+}
+
+// playJob runs the requests, of which the engine knows as many as in run.
+func (b *bench) playJob(ctx context.Context, seats, pages int) (*jobResult, error) {
+	f, j := b.flags, &b.flags.job
+	r := &jobResult{Schema: "glmbatch.bench.job/1", Model: b.name, Device: b.group.Info().Name, TP: f.tp, Ranks: f.ranks, Job: j.text, Requests: j.requests, Seqs: seats,
+		KVTokens: pages * kernels.PageTokens, rate: j.rate, latency: j.latency}
+	var w work
+	links := 0.0
+	e, err := engine.New(b.model, engine.Options{NoSharing: j.sharing == "off", OnStep: func(i engine.StepInfo) {
+		w.add(&i)
+		links += b.links(i.Tokens, i.Sampled)
+	}})
+	if err != nil {
+		return nil, withCode(exitInput, err)
+	}
+	prompts := newJobPrompts(j, b.model.Config.Vocab, f.config.Seed)
+	var output int64
+	begin := time.Now()
+	for next, live := 0, 0; next < j.requests || live > 0; {
+		for ; next < j.requests && live < knownRows; next, live = next+1, live+1 {
+			err := e.Add(engine.Request{ID: int64(next), Prompt: prompts.of(next), Sampling: engine.Sampling{MaxTokens: j.output, IgnoreEOS: true}})
+			if err != nil {
+				return nil, withCode(exitInput, err)
+			}
+		}
+		tokens, err := e.Step()
+		if err != nil {
+			return nil, deviceError(err, "a smaller --kv-slots, --seqs or --chunk")
+		}
+		for i := range tokens {
+			if tokens[i].Reason == engine.Failed {
+				return nil, withCode(exitDevice, fmt.Errorf("request %d: the model gave no number", tokens[i].ID))
+			}
+			output++
+			if tokens[i].Reason != engine.Going {
+				live--
+			}
+		}
+		if err := context.Cause(ctx); err != nil {
+			return nil, withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
+		}
+	}
+	r.jobFigures = w.figures(time.Since(begin).Seconds(), int64(j.requests)*int64(j.input), output, seats, pages)
+	r.Links = links
+	return r, nil
+}
+
+// links is how many seconds sums over ranks and the gathering of logits would take more
+// in a step if all ranks were here.
+func (b *bench) links(rows, logits int) float64 {
+	f, c := b.flags, &b.model.Config
+	if f.ranks == f.tp {
+		return 0
+	}
+	one := func(k kernels.Name, m, n int) float64 {
+		wire := func(ranks int) int64 {
+			x := kernels.Call{Kernel: k, Dims: kernels.Dims{M: int32(m), N: int32(n), Ranks: int32(ranks)}}
+			return x.Cost(0).Wire
+		}
+		return f.job.latency.Seconds() + float64(wire(f.tp)-wire(f.ranks))/f.job.rate
+	}
+	s := 2 * float64(c.Layers) * one("all_reduce_norm", rows, c.Hidden)
+	if logits > 0 {
+		s += one("all_gather", logits, c.Vocab)
+	}
+	return s
+}
+
+// jobPrompts makes prompts, those of a group with the same first tokens.
+type jobPrompts struct {
+	*benchJob
+	vocab int
+	seed  uint64
+}
+
+func newJobPrompts(j *benchJob, vocab int, seed uint64) jobPrompts {
+	return jobPrompts{j, vocab, seed}
+}
+
+func (p jobPrompts) of(i int) []int32 {
+	prompt := make([]int32, p.input)
+	fill := func(to []int32, what uint64) {
+		r := rand.New(rand.NewPCG(p.seed, what))
+		for k := range to {
+			to[k] = r.Int32N(int32(p.vocab))
+		}
+	}
+	fill(prompt[:p.prefix], uint64(i%p.groups))
+	fill(prompt[p.prefix:], 1<<40+uint64(i))
+	return prompt
+}
+
+func (r *jobResult) print(w io.Writer) error {
+	var s strings.Builder
+	line := func(format string, args ...any) { fill(&s, fmt.Sprintf(format, args...), report.DefaultWidth) }
+	line("%s, --job %s, %s requests, %s at once, caches of %s tokens, %d of %d ranks on %s", r.Model, r.Job, digits(int64(r.Requests)), digits(int64(r.Seqs)), digits(int64(r.KVTokens)), r.Ranks, r.TP, r.Device)
+	s.WriteByte('\n')
+	line("%.1f s", r.Seconds)
+	for _, l := range r.lines() {
+		line("%s", l)
+	}
+	if r.Ranks < r.TP {
+		all := *r
+		all.Seconds += r.Links
+		s.WriteByte('\n')
+		line("%d of %d ranks are here: sums over the others are not in these figures. At %s a sum and %s/s each way (--link-latency, --link-rate; the defaults are from one and two H200s over NVLink) they add %.1f s:",
+			r.Ranks, r.TP, r.latency, bytesText(int64(r.rate)), r.Links)
+		line("%.1f s, together %s tokens/s, prompts %s/s, completions %s/s", all.Seconds, all.a(r.Input+r.Output), all.a(r.Input), all.a(r.Output))
+	}
+	_, err := io.WriteString(w, s.String())
+	return err
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+)
+
+// A whole job has all its tokens, the shares of its time make it up, and what requests
+// share is computed once.
+func TestBenchJob(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a model")
+	}
+	args := []string{"bench", "--config", "tiny", "--set", "num_hidden_layers=2", "--tp", "2", "--ranks", "1", "--device", "cpu", "--job", "80/4", "--requests", "6", "--prefix", "70", "--groups", "2", "--seqs", "3", "--chunk", "100"}
+	for _, sharing := range []string{"on", "off"} {
+		code, text, errs := glmbatch(append(args, "--format", "json", "--prefix-sharing", sharing)...)
+		if code != exitOK {
+			t.Fatalf("exit code %d: %s", code, errs)
+		}
+		var r jobResult
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Input != 480 || r.Output != 24 || r.Steps < 4 || r.Seconds <= 0 || r.Links <= 0 || r.Preempted != 0 || math.Abs(r.Prefill+r.Mixed+r.Decode-1) > 1e-9 {
+			t.Errorf("%+v", r)
+		}
+		if want := map[string]int64{"on": 4 * 70, "off": 0}[sharing]; r.Shared != want {
+			t.Errorf("--prefix-sharing %s: %d tokens shared, want %d", sharing, r.Shared, want)
+		}
+		if r.Rows <= 0 || r.Rows > 1 || r.Memory <= 0 || r.Memory > r.Peak || r.Peak > 1 {
+			t.Errorf("occupancy %+v", r.jobFigures)
+		}
+	}
+	code, text, errs := glmbatch(args...)
+	if code != exitOK || !strings.Contains(text, "1 of 2 ranks are here") {
+		t.Errorf("exit code %d: %s%s", code, text, errs)
+	}
+	narrow(t, text)
+	for flag, want := range map[string]string{"--job=8192": "INPUT/OUTPUT", "--job=0/5": "INPUT/OUTPUT", "--prefix=81": "--prefix 81", "--requests=0": "--requests 0", "--prefill=5": "excludes"} {
+		if code, _, errs := glmbatch(append(args, flag)...); code != exitInput || !strings.Contains(errs, want) {
+			t.Errorf("%s: exit code %d, %s", flag, code, errs)
+		}
+	}
+}

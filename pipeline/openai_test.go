@@ -64,6 +64,7 @@ func (s *scripted) Step() ([]engine.Token, error) {
 }
 
 func (s *scripted) Cancel(int64) bool { return true }
+func (s *scripted) Withdraw() []int64 { return nil }
 func (s *scripted) Idle() bool        { return len(s.tokens) == 0 }
 
 const tools = `[{"type":"function","function":{"name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"},"days":{"type":"integer"}}}}}]`

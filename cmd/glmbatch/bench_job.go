@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -102,11 +103,11 @@ func (b *bench) loadJob(ctx context.Context, log io.Writer) (seats, pages int, e
 	}
 	seats = min(j.seqs, j.requests)
 	o := glm5.Options{KVCache: kernels.Format(f.kvCache), Act: glm5.Act(f.act), Dense: kernels.Format(f.dense), Shards: f.tp, MaxRows: max(f.chunk, seats), MaxSeqs: seats, Context: j.input + j.output}
-	at := machineRoom{device: f.device.resolved(), memory: availableMemory(), per: f.ranks}
+	at := machineRoom{device: f.device.resolved(), memory: availableMemory(), ranks: f.ranks}
 	if info := b.group.Info(); at.device == "cuda" {
 		at.gpus = []int64{info.Memory}
 		if !info.Shared {
-			at.per = 1
+			at.gpus = slices.Repeat(at.gpus, f.ranks)
 		}
 	}
 	fits := fitOf(b.name, &c, b.rankMemory, nil, o, at)

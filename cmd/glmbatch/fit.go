@@ -40,6 +40,7 @@ type machineRoom struct {
 	memory int64   // of the machine, that is free; 0: unknown
 	gpus   []int64 // free on each
 	per    int     // ranks a GPU; 0: as few as place all
+	ranks  int     // of the model's that run here; 0: all
 }
 
 // roomHere looks at this machine.
@@ -97,13 +98,17 @@ func fitOf(name string, c *glm5.Config, need rankMemory, wrong error, o glm5.Opt
 	}
 	own := n.Own + scratch(at.device, c, o.MaxRows)
 	m.Working, m.Token = n.Whole+own, n.Token()
+	here := o.Shards
+	if at.ranks > 0 {
+		here = at.ranks
+	}
 	if at.device == "cuda" {
-		m.onGPUs(at)
+		m.onGPUs(at, here)
 		m.taken, m.token = int64(m.Ranks)*(m.Weights+m.Working), int64(m.Ranks)*m.Token
 	} else {
 		// The ranks share one memory, with one copy of what is the same.
-		m.Where, m.Ranks, m.Memory = "this machine", o.Shards, at.memory
-		m.taken, m.token = need.together(o.Shards)+n.Whole+int64(o.Shards)*own, m.Token
+		m.Where, m.Ranks, m.Memory = "this machine", here, at.memory
+		m.taken, m.token = need.together(here)+n.Whole+int64(here)*own, m.Token
 	}
 	m.Reserve = reserve(at.device, m.Memory)
 	m.Tokens = max(0, (m.Memory-m.Reserve-m.taken)/max(m.token, 1)/kernels.PageTokens*kernels.PageTokens)
@@ -133,17 +138,17 @@ func (m *modelFit) lacks() string {
 
 // onGPUs places the ranks on the GPUs as the device does: in turn, several on
 // one where there are fewer GPUs than ranks. The fullest GPU counts.
-func (m *modelFit) onGPUs(at machineRoom) {
+func (m *modelFit) onGPUs(at machineRoom, ranks int) {
 	n, per := max(len(at.gpus), 1), at.per
 	if per == 0 {
-		per = (m.TP + n - 1) / n
+		per = (ranks + n - 1) / n
 	}
-	m.Where, m.Ranks = "a GPU", min(per, m.TP)
-	if per*n < m.TP {
-		m.Fault, m.way = fmt.Sprintf("%d ranks do not find a place on %d GPUs with --ranks-per-gpu %d", m.TP, n, per), "raise --ranks-per-gpu, or leave it out"
+	m.Where, m.Ranks = "a GPU", min(per, ranks)
+	if per*n < ranks {
+		m.Fault, m.way = fmt.Sprintf("%d ranks do not find a place on %d GPUs with --ranks-per-gpu %d", ranks, n, per), "raise --ranks-per-gpu, or leave it out"
 	}
 	for i, free := range at.gpus {
-		if i*per < m.TP && (i == 0 || free < m.Memory) {
+		if i*per < ranks && (i == 0 || free < m.Memory) {
 			m.Memory = free
 		}
 	}

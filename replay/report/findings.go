@@ -13,7 +13,7 @@ import (
 
 // Bounds above which something is worth saying.
 const (
-	launchBound      = 0.5  // of the wall without the profiler's time, in gaps that are the host's
+	hostBound        = 0.5  // of the wall without the profiler's time, in gaps that are the host's
 	deviceBound      = 0.9  // of the same, in which work runs
 	idleBound        = 0.05 // of the wall, in gaps
 	waitBound        = 0.1  // of the wall, waiting in collectives
@@ -177,8 +177,12 @@ func balanceOf(s *attribute.Section) balance {
 func (r *Report) bound(s *attribute.Section) (code, text string, ns int64) {
 	b := balanceOf(s)
 	switch {
-	case b.launchBound(s):
-		return "launch-bound", fmt.Sprintf("launch-bound: the device idles for %s: %s", of(s, b.idle), causes(s)), b.idle
+	case b.hostBound(s):
+		code = "launch-bound"
+		if 2*amount(s, attribute.Launch) < b.host { // launches are the smaller part of the host's
+			code = "host-bound"
+		}
+		return code, fmt.Sprintf("%s: the device idles for %s: %s", code, of(s, b.idle), causes(s)), b.idle
 	case share(b.busy, s.Wall-b.profiler) >= deviceBound && len(s.Classes) > 0:
 		c := &s.Classes[0]
 		return "device-bound", fmt.Sprintf("device-bound: the device works for %s, the largest part on %s (%s ms)",
@@ -187,8 +191,8 @@ func (r *Report) bound(s *attribute.Section) (code, text string, ns int64) {
 	return "", "", 0
 }
 
-func (b *balance) launchBound(s *attribute.Section) bool {
-	return share(b.host, s.Wall-b.profiler) >= launchBound
+func (b *balance) hostBound(s *attribute.Section) bool {
+	return share(b.host, s.Wall-b.profiler) >= hostBound
 }
 
 // causes lists why the device idles, the longest first.
@@ -230,7 +234,7 @@ func waitedIn(waits []attribute.Amount) string {
 // little of it.
 func (r *Report) idles(s *attribute.Section) (code, text string, ns int64) {
 	b := balanceOf(s)
-	if share(b.idle, s.Wall) < idleBound || b.launchBound(s) {
+	if share(b.idle, s.Wall) < idleBound || b.hostBound(s) {
 		return "", "", 0
 	}
 	return "idle", fmt.Sprintf("the device idles for %s: %s", of(s, b.idle), causes(s)), b.idle

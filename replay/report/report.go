@@ -56,7 +56,7 @@ type Report struct {
 
 // Finding is something that stands out, in plain words.
 type Finding struct {
-	Code string `json:"code"` // short and stable: dominant, kv.cast, launch-bound …
+	Code string `json:"code"` // short and stable: dominant, kv.cast, launch-bound, host-bound …
 	Kind string `json:"kind"` // of the steps; "": the whole timeline
 	Text string `json:"text"`
 }

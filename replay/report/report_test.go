@@ -333,3 +333,22 @@ func BenchmarkLoad(b *testing.B) {
 	}
 	b.ReportMetric(float64(len(rows))*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
+
+// A step whose device waits for the host is named after what the host does: launch, or
+// anything else.
+func TestHostBound(t *testing.T) {
+	for code, ns := range map[string]map[attribute.Entry]int64{
+		"launch-bound": {attribute.Launch: 40, attribute.Host: 10, attribute.Wait: 10},
+		"host-bound":   {attribute.Launch: 20, attribute.Host: 10, attribute.Wait: 30},
+		"":             {attribute.Launch: 20, attribute.Queue: 50},
+	} {
+		s := &attribute.Section{Kind: timeline.KindDecode, RankSteps: 1, Wall: 100}
+		for entry, n := range ns {
+			s.Ledger = append(s.Ledger, attribute.Amount{Name: entry.String(), NS: n})
+		}
+		got, text, _ := (&Report{}).bound(s)
+		if got != code || !strings.HasPrefix(text, code) {
+			t.Errorf("%v: %s, %q, want %s", ns, got, text, code)
+		}
+	}
+}

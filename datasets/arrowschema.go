@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
@@ -41,6 +42,7 @@ const (
 	fieldKind     = 2
 	fieldType     = 3
 	fieldChildren = 5
+	kindInt       = 2
 	kindDuration  = 18
 )
 
@@ -116,7 +118,9 @@ func parseArrowSchema(stored string, root *node) (s *arrowSchema, err error) {
 			if f.name() != root.child(i).name {
 				return errors.New("it describes other columns")
 			}
-			f.tell(root.child(i))
+			if err := f.tell(root.child(i)); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -141,11 +145,21 @@ func readArrowSchema(raw []byte) (*arrowSchema, error) {
 	return &arrowSchema{schema.tables(schemaFields), schema.ref(schemaMeta)}, nil
 }
 
-// tell marks integers that are durations.
-func (f flatField) tell(n *node) {
+// tell marks integers that are durations. Its error is of integers that Arrow has not: none of
+// its readers would open a file with them.
+func (f flatField) tell(n *node) error {
 	kind := 0
 	if at := f.slot(fieldKind); at > 0 {
 		kind = int(f.message[at])
+	}
+	if kind == kindInt {
+		bits := 0
+		if at := f.ref(fieldType).slot(0); at > 0 {
+			bits = f.u32(at)
+		}
+		if bits != 8 && bits != 16 && bits != 32 && bits != 64 {
+			return fmt.Errorf("column %q has integers of %d bits", f.name(), bits)
+		}
 	}
 	if n.leaf {
 		if kind == kindDuration && n.typ == (leafType{kind: pages.Int64}) {
@@ -155,7 +169,7 @@ func (f flatField) tell(n *node) {
 			}
 			n.typ.duration = pages.Seconds + pages.Unit(min(unit, 3))
 		}
-		return
+		return nil
 	}
 	children := f.tables(fieldChildren)
 	below := n.fields
@@ -166,11 +180,14 @@ func (f flatField) tell(n *node) {
 		below = []parquet.Field{n.child(0)}
 	}
 	if len(children) != len(below) {
-		return
+		return nil
 	}
 	for i, c := range children {
-		c.tell(below[i].(*node))
+		if err := c.tell(below[i].(*node)); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // mergeArrow makes the table's Arrow schema: each column's field comes from the

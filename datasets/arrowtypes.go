@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
@@ -16,6 +17,9 @@ import (
 
 // arrowNode is a column for an Arrow field, as Arrow's own writers have it.
 func arrowNode(f arrow.Field) (*node, error) {
+	if !utf8.ValidString(f.Name) {
+		return nil, errors.New("its name is not UTF-8")
+	}
 	n := &node{name: f.Name}
 	if f.Nullable || f.Type.ID() == arrow.NULL {
 		n.rep = optional

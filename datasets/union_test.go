@@ -290,6 +290,43 @@ func TestDurations(t *testing.T) {
 	}
 }
 
+// TestArrowIntegers: a stored schema with integers that Arrow has not is not passed on.
+func TestArrowIntegers(t *testing.T) {
+	type row struct {
+		A int32 `parquet:"a"`
+	}
+	option := stored(t, arrow.Field{Name: "a", Type: arrow.PrimitiveTypes.Int32})
+	for _, bits := range []byte{32, 4, 0, 33} {
+		data := withFooter(t, parquetOf(t, []row{{7}}, option), func(m *format.FileMetaData) {
+			for i := range m.KeyValueMetadata {
+				if kv := &m.KeyValueMetadata[i]; kv.Key == arrowSchemaKey {
+					raw, err := base64.StdEncoding.DecodeString(kv.Value)
+					if err != nil {
+						t.Fatal(err)
+					}
+					at := bytes.Index(raw, []byte{32, 0, 0, 0}) // the width
+					if at < 0 || bytes.Count(raw, []byte{32, 0, 0, 0}) != 1 {
+						t.Fatalf("the width is not where it was: % x", raw)
+					}
+					raw[at] = bits
+					kv.Value = base64.StdEncoding.EncodeToString(raw)
+				}
+			}
+		})
+		in, err := union(t, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := false
+		for _, kv := range footerOf(t, output(t, in)).KeyValueMetadata {
+			has = has || kv.Key == arrowSchemaKey
+		}
+		if has != (bits == 32) {
+			t.Errorf("%d bits: the output has Arrow's schema: %v", bits, has)
+		}
+	}
+}
+
 // TestArrowTypesOfTomorrow: one type that is not known here leaves the others as they are.
 func TestArrowTypesOfTomorrow(t *testing.T) {
 	type row struct {

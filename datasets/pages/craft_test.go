@@ -291,3 +291,61 @@ func FuzzColumn(f *testing.F) {
 		}
 	})
 }
+
+// TestFootersWithoutFields: what a footer must have is not taken for 0, and names are UTF-8.
+func TestFootersWithoutFields(t *testing.T) {
+	element := func(name string) func(c *compact) {
+		return func(c *compact) {
+			c.list(2, 2, func(i int) {
+				if i == 0 {
+					c.text(4, "root").i32(5, 1)
+					return
+				}
+				if c.i32(1, int64(Int32)).i32(3, Required); name != "" {
+					c.text(4, name)
+				}
+			})
+		}
+	}
+	none := func(*compact) {}
+	groups := func(c *compact) { c.list(4, 0, func(int) {}) }
+	for name, f := range map[string]struct {
+		schema, groups func(c *compact)
+		err            string
+	}{
+		"whole":        {element("x"), groups, ""},
+		"no groups":    {element("x"), none, "field 4 of a struct is missing"},
+		"no schema":    {none, groups, "field 2 of a struct is missing"},
+		"no name":      {element(""), groups, "field 4 of a struct is missing"},
+		"not UTF-8":    {element("x\xe3"), groups, "is not UTF-8"},
+		"no chunks":    {element("x"), func(c *compact) { c.list(4, 1, func(int) { c.i64(2, 0).i64(3, 0) }) }, "field 1 of a struct is missing"},
+		"no rows said": {element("x"), func(c *compact) { c.list(4, 1, func(int) { c.list(1, 0, func(int) {}) }) }, "field 3 of a struct is missing"},
+	} {
+		c := &compact{}
+		c.open()
+		c.i32(1, 1)
+		f.schema(c)
+		c.i64(3, 0)
+		f.groups(c)
+		c.shut()
+		data := append([]byte(magic), c.b...)
+		data = append(binary.LittleEndian.AppendUint32(data, uint32(len(c.b))), magic...)
+		_, err := Open(bytes.NewReader(data), int64(len(data)))
+		if f.err == "" && err != nil || f.err != "" && (err == nil || !strings.Contains(err.Error(), f.err)) {
+			t.Errorf("%s: %v, want %q", name, err, f.err)
+		}
+	}
+}
+
+// TestConvertedTypes: an older annotation that the format never had is damage.
+func TestConvertedTypes(t *testing.T) {
+	for n, ok := range map[int64]bool{0: true, 16: true, 21: true, 22: false, 76: false, -1: false} {
+		c := &compact{}
+		c.open()
+		c.text(4, "x").i32(6, n)
+		c.shut()
+		if err := (&Element{Name: "x", Raw: c.b}).checkAnnotations(); (err == nil) != ok {
+			t.Errorf("converted type %d: %v", n, err)
+		}
+	}
+}

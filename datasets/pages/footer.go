@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"unicode/utf8"
 )
 
 // Kind is a physical type, numbered as in the format.
@@ -174,7 +175,7 @@ func (f *File) parse() error {
 			return false
 		}
 		return true
-	})
+	}, 1, 2, 3, 4)
 	if t.err == nil {
 		t.err = f.findLeaves()
 	}
@@ -200,7 +201,7 @@ func (t *thriftReader) element() Element {
 			return false
 		}
 		return true
-	})
+	}, 4)
 	e.Raw = t.b[at:t.at]
 	return e
 }
@@ -216,7 +217,7 @@ func (t *thriftReader) keyValue() (kv KeyValue) {
 			return false
 		}
 		return true
-	})
+	}, 1)
 	return kv
 }
 
@@ -231,7 +232,7 @@ func (t *thriftReader) rowGroup() (g RowGroup) {
 			return false
 		}
 		return true
-	})
+	}, 1, 3)
 	return g
 }
 
@@ -287,7 +288,7 @@ func (t *thriftReader) chunkMeta(c *Chunk) {
 			return false
 		}
 		return true
-	})
+	}, 1, 4, 5, 7, 9)
 }
 
 // findLeaves checks the tree of elements and lists its leaves.
@@ -303,8 +304,13 @@ func (f *File) findLeaves() error {
 		switch {
 		case depth > MaxNesting:
 			return unsupported("a schema nested more than %d deep", MaxNesting)
+		case !utf8.ValidString(e.Name):
+			return damaged("the name of column %q is not UTF-8", e.Name)
 		case e.Children < 0 || e.Repetition < Required || e.Repetition > Repeated || e.Kind < Group || e.Kind > FixedLenByteArray:
 			return damaged("column %q of the schema", e.Name)
+		}
+		if err := e.checkAnnotations(); err != nil {
+			return err
 		}
 		if depth > 0 {
 			path = append(path[:len(path):len(path)], e.Name)

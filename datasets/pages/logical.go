@@ -125,6 +125,29 @@ func (e *Element) Logical() Logical {
 	return l
 }
 
+// checkAnnotations refuses annotations that the format cannot have, since no reader opens a
+// file with them.
+func (e *Element) checkAnnotations() error {
+	var err error
+	t := thriftReader{b: e.Raw}
+	t.fields(func(id int64, typ byte) bool {
+		switch {
+		case id == 6 && typ == thriftI32:
+			if n := t.i32(); n != 0 && converted[n] == (Logical{}) {
+				err = damaged("column %q has the converted type %d", e.Name, n)
+			}
+		case id == 10 && typ == thriftStruct:
+			if l := t.logical(); l.Class == Integer && l.Bits != 8 && l.Bits != 16 && l.Bits != 32 && l.Bits != 64 {
+				err = damaged("column %q has integers of %d bits", e.Name, l.Bits)
+			}
+		default:
+			return false
+		}
+		return true
+	})
+	return err
+}
+
 func (l Logical) fits(e *Element) bool {
 	switch l.Class {
 	case String, Enum, JSON, BSON:

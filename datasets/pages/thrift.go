@@ -88,24 +88,33 @@ func (t *thriftReader) i32() int32 {
 	return int32(v)
 }
 
-// fields walks a struct. f takes a field or returns false to have it skipped.
-func (t *thriftReader) fields(f func(id int64, typ byte) bool) {
+// fields walks a struct. f takes a field or returns false to have it skipped. required are
+// the fields without which the struct is damaged.
+func (t *thriftReader) fields(f func(id int64, typ byte) bool, required ...int64) {
 	t.depth++
 	defer func() { t.depth-- }()
 	if t.depth > MaxNesting {
 		t.fail(errors.New("nested too deep"))
 	}
-	id := int64(0)
+	id, seen := int64(0), uint64(0)
 	for t.err == nil {
 		head := t.byte()
 		typ := head & 15
 		if head == 0 || t.err != nil {
+			for _, r := range required {
+				if seen>>r&1 == 0 {
+					t.fail(fmt.Errorf("field %d of a struct is missing", r))
+				}
+			}
 			return
 		}
 		if delta := int64(head >> 4); delta > 0 {
 			id += delta
 		} else {
 			id = t.zigzag()
+		}
+		if id > 0 && id < 64 {
+			seen |= 1 << id
 		}
 		if !f(id, typ) {
 			t.skip(typ, false)

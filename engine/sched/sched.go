@@ -16,6 +16,7 @@ type Scheduler struct {
 	running []*Seq // in the order in which they began
 	batch   Batch
 	sources []source
+	copies  int // the most in a step
 	added   int64
 	begun   int64
 	lengths lengths
@@ -38,7 +39,7 @@ func New(o Options) (*Scheduler, error) {
 		return nil, fmt.Errorf("scheduler options: %w", err)
 	}
 	o = o.withDefaults()
-	s := &Scheduler{o: o, pages: newPool(o.Pages)}
+	s := &Scheduler{o: o, pages: newPool(o.Pages), copies: mostCopies}
 	s.tree.pages, s.tree.page = s.pages, o.PageTokens
 	s.tree.root.tail, s.tree.root.at = -1, -1
 	for i := range o.MaxSeqs {
@@ -135,6 +136,9 @@ func (s *Scheduler) admit(b *Batch) bool {
 		s.tree.reclaim()
 		m.have, m.tail = len(m.pages)*s.o.PageTokens, -1
 	}
+	if len(b.Copies) >= s.copies { // the tokens of the page are computed instead
+		m.have, m.tail = len(m.pages)*s.o.PageTokens, -1
+	}
 	s.waiting.remove(q)
 	s.running = append(s.running, q)
 	q.Seat = s.seats[len(s.seats)-1]
@@ -159,6 +163,10 @@ func (s *Scheduler) admit(b *Batch) bool {
 	}
 	return true
 }
+
+// mostCopies is how many pages a step copies: each is a call in every layer, and the calls
+// of a step have a bound.
+const mostCopies = 64
 
 // mostAside is how many sequences that wait for a prefix are passed over in a step.
 const mostAside = 64

@@ -152,6 +152,7 @@ func TestEverythingFinishes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		s.copies = rapid.SampledFrom([]int{mostCopies, 1, 0}).Draw(t, "copies")
 		type plan struct {
 			at, output int
 			prompt     []int32

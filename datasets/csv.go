@@ -19,7 +19,11 @@ import (
 // numbers, numbers and true or false are values if they are written as this program
 // would write them, so that none changes; all else is text.
 func linesOfCSV(in io.Reader, out io.Writer) error {
-	left := &lineBudget{r: in}
+	start := bufio.NewReader(in)
+	if mark, err := start.Peek(3); err == nil && string(mark) == "\ufeff" {
+		_, _ = start.Discard(3)
+	}
+	left := &lineBudget{r: start}
 	r := csv.NewReader(left)
 	r.ReuseRecord = true
 	header, err := r.Read()
@@ -36,7 +40,7 @@ func linesOfCSV(in io.Reader, out io.Writer) error {
 	w := bufio.NewWriterSize(out, 1<<16)
 	var line []byte
 	for {
-		left.read = 0
+		left.read, left.commas = 0, 0
 		fields, err := r.Read()
 		if err == io.EOF {
 			return w.Flush()
@@ -67,7 +71,6 @@ func csvKeys(header []string) ([][]byte, error) {
 	if len(header) > maxJSONColumns {
 		return nil, fmt.Errorf("it has %d columns, at most %d can be read", len(header), maxJSONColumns)
 	}
-	header[0] = strings.TrimPrefix(header[0], "\ufeff")
 	seen := map[string]bool{}
 	var keys [][]byte
 	for i, name := range header {
@@ -103,14 +106,30 @@ func appendCSV(to []byte, f string) []byte {
 
 // lineBudget is an error where one row takes more than maxLine.
 type lineBudget struct {
-	r    io.Reader
-	read int64
+	r      io.Reader
+	read   int64
+	commas int
+	quoted bool
 }
+
+// aheadCSV is more than what is read of the rows behind the one at hand.
+const aheadCSV = 1 << 13
 
 func (b *lineBudget) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
 	if b.read += int64(n); b.read > maxLine {
 		return 0, fmt.Errorf("a row is longer than %d bytes: is a quote missing?", maxLine)
+	}
+	for _, c := range p[:n] {
+		switch {
+		case c == '"':
+			b.quoted = !b.quoted
+		case c == ',' && !b.quoted:
+			b.commas++
+		}
+	}
+	if b.commas > maxJSONColumns+aheadCSV {
+		return 0, fmt.Errorf("a row has more than %d columns", maxJSONColumns)
 	}
 	return n, err
 }

@@ -3,6 +3,7 @@ package datasets
 import (
 	"bytes"
 	"encoding/csv"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,29 @@ import (
 
 // TestCSV: what a CSV has comes back as it was, whatever its fields have in them, from a
 // file, compressed or not, and from a stream.
+// TestCSVHeads: a mark of UTF-8 may stand before a quoted name, and a row of commas is
+// refused before it is split.
+func TestCSVHeads(t *testing.T) {
+	var out strings.Builder
+	if err := linesOfCSV(strings.NewReader("\ufeff\"prompt\",\"n, or more\"\nx,1\n"), &out); err != nil || out.String() != `{"prompt":"x","n, or more":1}`+"\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+	commas := strings.Repeat(",", maxJSONColumns+3*aheadCSV)
+	for _, text := range []string{commas, "prompt\n" + commas} {
+		if err := linesOfCSV(strings.NewReader(text), io.Discard); err == nil || !strings.Contains(err.Error(), "a row has more than") {
+			t.Errorf("a row of commas: %v", err)
+		}
+	}
+	var many strings.Builder
+	many.WriteString("prompt,n\n")
+	for range 3 * maxJSONColumns {
+		many.WriteString("\"a,b\",1\n")
+	}
+	if err := linesOfCSV(strings.NewReader(many.String()), io.Discard); err != nil {
+		t.Errorf("many rows: %v", err)
+	}
+}
+
 func TestCSV(t *testing.T) {
 	const text = "\ufeffprompt,n,id,share,ok,note\n" +
 		"\"two, \"\"quoted\"\"\nlines\",3,007,0.5,true,\n" +

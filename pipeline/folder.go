@@ -185,7 +185,7 @@ func (f *Folder) Suspects() (alone, failed int) {
 // Done is how many rows are finished, in parts or in the journal.
 func (f *Folder) Done() int64 {
 	n := f.NextRow - f.first
-	if f.saved != nil {
+	if f.saved != nil && f.saved.journal != nil { // nil: it could not be read
 		n += f.saved.tally.Rows
 	}
 	return n
@@ -205,7 +205,7 @@ func (f *Folder) Torn() int64 {
 // Close gives the folder up.
 func (f *Folder) Close() error {
 	var err error
-	if f.saved != nil {
+	if f.saved != nil && f.saved.journal != nil { // nil: it could not be read
 		err = f.saved.journal.Close()
 		f.saved = nil
 	}

@@ -318,3 +318,44 @@ func (k *killer) read(t *testing.T, log string, from int, finished map[uint64]ti
 	}
 	return from
 }
+
+// A journal that cannot be read is an error of the folder, which says how many positions
+// its job has all the same.
+func TestJournalThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	in, err := datasets.Open([]string{killRows(t, dir, 20)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	o := killOptions()
+	o.Context = 4096
+	p, err := NewPlan(in, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out")
+	open := func() error {
+		f, err := OpenFolder(out, &Manifest{Settings: p.Settings(), Input: in.Files, FromRow: p.From, ToRow: p.To}, FolderOptions{})
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	}
+	if n := ContextOf(out); n != 0 {
+		t.Errorf("%d positions before there is a job", n)
+	}
+	if err := open(); err != nil {
+		t.Fatal(err)
+	}
+	log := filepath.Join(out, datasets.JournalDir)
+	if err := errors.Join(os.RemoveAll(log), os.WriteFile(log, []byte("x"), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(); !errors.Is(err, ErrOutput) {
+		t.Errorf("a file in the place of the journal: %v", err)
+	}
+	if n := ContextOf(out); n != 4096 {
+		t.Errorf("the job has %d positions", n)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -64,6 +65,16 @@ func OtherJob(dir string, m *Manifest) (string, error) {
 	c := *m
 	c.Version, c.RunID = manifestVersion, runID(m)
 	return c.differs(old), nil
+}
+
+// ContextOf is how many positions a sequence has in the job of a folder; 0: it has none.
+func ContextOf(dir string) int {
+	old, err := readManifest(dir)
+	if old == nil || err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(old.Settings["context"])
+	return n
 }
 
 // SetDevice says something of the device.

@@ -119,6 +119,9 @@ func WriteBatch(in *datasets.Input, info BatchInfo, out, errs io.Writer) error {
 	}
 	defer rows.Close()
 	b := &batchWriter{info: info, more: newWrittenFields(in), out: bufio.NewWriter(out), errs: bufio.NewWriter(errs)}
+	if errs == out { // one stream has one buffer, or lines would be cut
+		b.errs = b.out
+	}
 	for _, f := range []struct {
 		name string
 		to   **datasets.Field

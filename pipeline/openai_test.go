@@ -208,3 +208,47 @@ func TestBatchIDs(t *testing.T) {
 		}
 	}
 }
+
+// TestBatchInOneStream: answers and errors that go to one stream keep the input's order, and
+// each its line.
+func TestBatchInOneStream(t *testing.T) {
+	const n = 60
+	var input strings.Builder
+	for i := range n {
+		method := "POST"
+		if i%2 == 1 {
+			method = "GET"
+		}
+		input.WriteString(batchRequest(fmt.Sprint("row", i), method, "/v1/chat/completions", chatBody("ask", "")))
+	}
+	in, err := datasets.OpenStream(strings.NewReader(input.String()), "standard input")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	dir, text := t.TempDir(), demoText(t)
+	if err := newJob(t, in, Options{}, &scripted{text: text, answers: map[string]string{"ask": "yes"}}, dir).Run(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := datasets.Open([]string{filepath.Join(dir, datasets.OutputsDir, "part-00000.parquet")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := WriteBatch(rows, BatchInfo{RunID: "r1", Model: "demo", Created: 1_700_000_000}, &out, &out); err != nil {
+		t.Fatal(err)
+	}
+	i := 0
+	for line := range strings.Lines(out.String()) {
+		var l struct {
+			ID string `json:"custom_id"`
+		}
+		if err := json.Unmarshal([]byte(line), &l); err != nil || l.ID != fmt.Sprint("row", i) {
+			t.Fatalf("line %d is of %q, %v: %.80s", i, l.ID, err, line)
+		}
+		i++
+	}
+	if i != n {
+		t.Errorf("%d lines, want %d", i, n)
+	}
+}

@@ -38,6 +38,7 @@ func (f *Folder) retryParts() error {
 	if err != nil {
 		return err
 	}
+	all := names
 	names = names[:min(len(names), f.NextPart)] // behind them may be one that was not full
 	first, at := -1, Folder{Dir: f.Dir, NextRow: f.first, manifest: f.manifest}
 	for i := range names {
@@ -63,7 +64,7 @@ func (f *Folder) retryParts() error {
 	if err := os.Remove(filepath.Join(f.Dir, datasets.SuccessFile)); noFile(err) != nil {
 		return err
 	}
-	for _, name := range slices.Backward(names[first:]) {
+	for _, name := range slices.Backward(all[first:]) {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {
 			return err
 		}
@@ -112,6 +113,12 @@ func unwrite(j *journal.Journal, path string) error {
 	put := func() error {
 		if len(of) == 1 && mayPass(of[0].code) {
 			return nil
+		}
+		if s := of[:min(1, len(of))]; len(s) == 1 && s[0].code != "" { // the journal may have the error already
+			again := &saved{kind: savedRetry, given: s[0].given, cut: s[0].cut, code: s[0].code}
+			if _, err := j.Append(at, again.append(nil)); err != nil {
+				return err
+			}
 		}
 		before := int64(0)
 		for _, s := range of {

@@ -187,6 +187,10 @@ func (m *openedModel) fit(r *runFlags) error {
 		m.context = min(m.config.MaxPositions, r.kvTokens/kernels.PageTokens*kernels.PageTokens)
 	} else {
 		m.context = f.context(m.kvTokens)
+		// What was free when the job began has decided it: other programs do not now.
+		if was := pipeline.ContextOf(r.jobDir()); !r.overwrite && was > 0 && int64(was) <= m.kvTokens {
+			m.context = min(was, m.config.MaxPositions)
+		}
 	}
 	return nil
 }

@@ -77,7 +77,7 @@ func (r *runFlags) saveRows(stdout io.Writer, batch bool) error {
 	if !toStdout {
 		return nil
 	}
-	return writeRows(in, dir, r.stdout, stdout, stdout)
+	return withCode(exitOutput, writeRows(in, dir, r.stdout, stdout, stdout))
 }
 
 // saveFile writes the file, and that of errors; each has its name when it is whole.

@@ -334,3 +334,39 @@ func TestRetryErrors(t *testing.T) {
 func runBlamed2(t *testing.T, path, out, how string, retry bool) (*Job, error) {
 	return runBlamedWith(t, Options{Raw: true}, path, out, how, 0, FolderOptions{Retry: retry})
 }
+
+// TestWrittenFields: an input's column is none of results, whatever it is called.
+func TestWrittenFields(t *testing.T) {
+	type row struct {
+		Prompt    string   `parquet:"prompt"`
+		Calls     []string `parquet:"tool_calls,list"`
+		Truncated int32    `parquet:"truncated_tokens"`
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "prompts.parquet")
+	w, err := datasets.Create[row](path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Write([]row{{"a", []string{"x"}, 7}, {"b", nil, 9}}), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(dir, "out")
+	if _, err := runBlamedWith(t, Options{Raw: true}, path, out, "", 0, FolderOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	in, err := datasets.Open([]string{filepath.Join(out, datasets.OutputsDir, "part-00000.parquet")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	have := newWrittenFields(in).fields
+	for _, name := range []string{"tool_calls", "truncated_tokens"} {
+		if f, ok := have[name]; ok {
+			t.Errorf("the input's column %s is taken for one of results", f.Name)
+		}
+	}
+	if _, ok := have["seed"]; !ok {
+		t.Error("the seed is not found")
+	}
+}

@@ -155,8 +155,12 @@ type writtenFields struct {
 
 func newWrittenFields(in *datasets.Input) *writtenFields {
 	w := &writtenFields{map[string]datasets.Field{}}
+	// Columns of results stand behind the input's, which may have their names where the job
+	// did not write them.
+	names := in.Names()
+	names = names[max(0, slices.Index(names, in.ResultName("response"))):]
 	for _, name := range []string{"error", "prompt_tokens", "completion_tokens", "seed", "truncated_tokens", "token_ids", "logprobs", "top_logprobs", "tool_calls", "tool_calls_note"} {
-		if f, ok := in.Lookup(in.ResultName(name)); ok {
+		if f, ok := in.Lookup(in.ResultName(name)); ok && slices.Contains(names, f.Name) {
 			w.fields[name] = f
 		}
 	}

@@ -73,11 +73,26 @@ func OpenLines(paths []string) (in *Input, err error) {
 	return openStream(io.MultiReader(all...), name, true)
 }
 
-// csvLines are the JSON lines of a CSV.
+// csvLines are the JSON lines of a CSV. Close returns when nobody reads r any more.
 func csvLines(r io.Reader) io.ReadCloser {
 	out, in := io.Pipe()
-	go func() { in.CloseWithError(linesOfCSV(r, in)) }()
-	return out
+	c := &csvReader{out, make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		in.CloseWithError(linesOfCSV(r, in))
+	}()
+	return c
+}
+
+type csvReader struct {
+	*io.PipeReader
+	done chan struct{}
+}
+
+func (c *csvReader) Close() error {
+	err := c.PipeReader.Close()
+	<-c.done
+	return err
 }
 
 // openLines opens a file here or in an object store, unpacked.

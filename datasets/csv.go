@@ -149,36 +149,25 @@ func (in *Input) WriteCSV(w io.Writer) error {
 	if err := out.Write(in.Names()); err != nil {
 		return err
 	}
-	r := in.Reader(0, in.Rows)
-	defer r.Close()
 	row := make([]string, len(fields))
-	for {
-		records, err := r.Read()
-		if err == io.EOF {
-			out.Flush()
-			return out.Error()
+	err := in.Each(func(rec Record) (err error) {
+		for i, f := range fields {
+			if row[i], err = f.csv(rec); err != nil {
+				return badFile(in.Paths(), fmt.Errorf("row %d: column %q: %w", rec.Index, f.Name, err))
+			}
 		}
-		if err != nil {
+		if len(row) == 1 && row[0] == "" { // an empty line would be no row
+			out.Flush()
+			_, err = io.WriteString(w, "\"\"\n")
 			return err
 		}
-		for _, rec := range records {
-			for i, f := range fields {
-				if row[i], err = f.csv(rec); err != nil {
-					return badFile(in.Paths(), fmt.Errorf("row %d: column %q: %w", rec.Index, f.Name, err))
-				}
-			}
-			if len(row) == 1 && row[0] == "" { // an empty line would be no row
-				out.Flush()
-				if _, err := io.WriteString(w, "\"\"\n"); err != nil {
-					return err
-				}
-				continue
-			}
-			if err := out.Write(row); err != nil {
-				return err
-			}
-		}
+		return out.Write(row)
+	})
+	if err != nil {
+		return err
 	}
+	out.Flush()
+	return out.Error()
 }
 
 // csv is a value as a field.

@@ -82,19 +82,8 @@ func TestLargeValuesAreLetGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := in.Reader(0, in.Rows)
-	defer r.Close()
-	for n := int64(0); n < in.Rows; {
-		records, err := r.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, rec := range records {
-			if err := p.Write(rec, Cut{}); err != nil {
-				t.Fatal(err)
-			}
-			n++
-		}
+	if err := in.Each(func(rec Record) error { return p.Write(rec, Cut{}) }); err != nil {
+		t.Fatal(err)
 	}
 	if kept := int64(heap()) - int64(before); kept > 150<<20 {
 		t.Errorf("%d MiB are kept of 64", kept>>20)

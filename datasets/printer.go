@@ -80,22 +80,12 @@ func (p *Printer) File(path string) error {
 }
 
 func (p *Printer) input(in *Input) error {
-	r := in.Reader(0, in.Rows)
-	defer r.Close()
-	for {
-		records, err := r.Read()
-		if err == io.EOF {
-			return nil
+	return in.Each(func(rec Record) error {
+		if err := p.record(in.root, rec); err != nil {
+			return badFile(in.Paths(), fmt.Errorf("row %d: %w", rec.Index, err))
 		}
-		if err != nil {
-			return err
-		}
-		for _, rec := range records {
-			if err := p.record(in.root, rec); err != nil {
-				return badFile(in.Paths(), fmt.Errorf("row %d: %w", rec.Index, err))
-			}
-		}
-	}
+		return nil
+	})
 }
 
 // record prints a record of a table.

@@ -31,6 +31,27 @@ type Reader struct {
 	budget  pages.Budget
 }
 
+// Each hands every row to f, in order, until f has an error. A record is valid until f
+// returns.
+func (in *Input) Each(f func(Record) error) error {
+	r := in.Reader(0, in.Rows)
+	defer r.Close()
+	for {
+		records, err := r.Read()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, rec := range records {
+			if err := f(rec); err != nil {
+				return err
+			}
+		}
+	}
+}
+
 // Reader starts to read at row from and ends before row to, or at the last row.
 func (in *Input) Reader(from, to int64) *Reader {
 	return &Reader{in: in, next: max(0, from), end: min(to, in.Rows), file: -1}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/zeebo/xxh3"
 
@@ -53,29 +52,19 @@ func findBatch(in *datasets.Input, o *Options) (*batchColumns, error) {
 // million batches.
 func (b *batchColumns) ids(in *datasets.Input) error {
 	lines := map[uint64]int64{}
-	r := in.Reader(0, in.Rows)
-	defer r.Close()
-	for {
-		records, err := r.Read()
-		if err == io.EOF {
-			return nil
+	return in.Each(func(rec datasets.Record) error {
+		id, ok, err := b.id.Text(rec)
+		line := rec.Index + 1
+		if err != nil || !ok || len(id) == 0 {
+			return fmt.Errorf("%s: line %d: missing_required_parameter: there is no custom_id", in.Paths(), line)
 		}
-		if err != nil {
-			return err
+		hash := xxh3.Hash(id)
+		if first, ok := lines[hash]; ok {
+			return fmt.Errorf("%s: line %d: duplicate_custom_id: %s is that of line %d too", in.Paths(), line, short(id), first)
 		}
-		for _, rec := range records {
-			id, ok, err := b.id.Text(rec)
-			line := rec.Index + 1
-			if err != nil || !ok || len(id) == 0 {
-				return fmt.Errorf("%s: line %d: missing_required_parameter: there is no custom_id", in.Paths(), line)
-			}
-			hash := xxh3.Hash(id)
-			if first, ok := lines[hash]; ok {
-				return fmt.Errorf("%s: line %d: duplicate_custom_id: %s is that of line %d too", in.Paths(), line, short(id), first)
-			}
-			lines[hash] = line
-		}
-	}
+		lines[hash] = line
+		return nil
+	})
 }
 
 // request reads a row's line. Its error is the row's.

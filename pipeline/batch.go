@@ -112,8 +112,8 @@ func batchInput(fields map[string]json.RawMessage, in *chat.Input) *rowError {
 	if b := bytes.TrimLeft(in.Messages, " \t\r\n"); len(b) == 0 || b[0] != '[' {
 		return badRow(BadMessages, "the body's messages are not a JSON list")
 	}
-	if tools := fields["tools"]; len(tools) > 0 && string(tools) != "null" {
-		in.Tools = tools
+	if tools := fields["tools"]; len(tools) > 0 && string(tools) != "null" && string(fields["tool_choice"]) != `"none"` {
+		in.Tools = tools // with none, no call is to be made: the model is not told of them
 	}
 	args := map[string]json.RawMessage{}
 	for name, v := range in.Kwargs {

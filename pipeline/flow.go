@@ -98,7 +98,7 @@ func (f *flow) run(ctx context.Context) error {
 		}
 		tokens, err := f.engine.Step()
 		if err != nil {
-			if blames(err) {
+			if blames(err) && ctx.Err() == nil { // else it is the stop that ended the step
 				f.blame(err)
 				err = errors.Join(err, f.emit())
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"glmbatch/datasets"
 )
@@ -203,7 +204,9 @@ func (b *batchWriter) failed(line *batchLine, r *outputRow, code string) error {
 	if res.Error != nil {
 		text = *res.Error
 	}
-	text = fmt.Sprintf("line %d: %s", r.row+1, text)
+	if at := fmt.Sprintf("line %d: ", r.row+1); !strings.HasPrefix(text, at) {
+		text = at + text
+	}
 	if slices.Contains(answerless, code) {
 		line.Error = &batchError{code, text}
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/engine"
+	"glmbatch/pipeline/chat"
 )
 
 // scripted is an engine that answers with the text that its requests' prompts ask for.
@@ -250,5 +251,16 @@ func TestBatchInOneStream(t *testing.T) {
 	}
 	if i != n {
 		t.Errorf("%d lines, want %d", i, n)
+	}
+}
+
+// TestToolChoice: with none, the model is not told of tools, and its text is no call.
+func TestToolChoice(t *testing.T) {
+	for choice, given := range map[string]bool{`"none"`: false, `"auto"`: true, `null`: true, ``: true} {
+		fields := map[string]json.RawMessage{"messages": json.RawMessage(`[]`), "tools": json.RawMessage(tools), "tool_choice": json.RawMessage(choice)}
+		var in chat.Input
+		if bad := batchInput(fields, &in); bad != nil || (in.Tools != nil) != given {
+			t.Errorf("tool_choice %s: tools %s, %v", choice, in.Tools, bad)
+		}
 	}
 }

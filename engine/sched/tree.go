@@ -96,13 +96,10 @@ func (t *tree) split(k *node, at, end int) *node {
 	if k.ready >= end {
 		n.busy = nil
 		if end%t.page > 0 {
-			switch { // the page that the tokens up to end begin
-			case len(k.pages) > whole:
+			// The page that the tokens up to end begin. Where it is k's last and k is being
+			// computed, there is none yet: k's tail is known at the end of its step.
+			if n.tail = k.tail; len(k.pages) > whole {
 				n.tail = k.pages[whole]
-			case end/t.page == k.ready/t.page:
-				n.tail = k.tail
-			case k.busy != nil:
-				n.tail = k.busy.Pages[end/t.page]
 			}
 		}
 		if n.tail >= 0 {

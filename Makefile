@@ -98,7 +98,7 @@ together: ## run commands on one path at once, and among another user's links (r
 	bash interop/together.sh
 
 .PHONY: kernels
-kernels: ## compile the CUDA kernels for all architectures (nvcc from the PATH or PyPI)
+kernels: ## compile the CUDA kernels whose sources changed, for all architectures (nvcc from the PATH or PyPI)
 	bash kernels/cuda/build.sh
 
 # cu and NVML are C: their headers' warnings are not ours.

@@ -1,40 +1,80 @@
 #!/usr/bin/env bash
-# Compiles src/*.cu into images/*.fatbin for every architecture, and notes the
-# hashes of sources and images and the images' matrix instructions. nvcc comes from the PATH or NVCC, else from
-# PyPI into .cache, by toolchain.txt.
-# With the argument "headers": prints the folder of cuda.h, fetched where needed.
+# Compiles each src/*.cu into images/NAME.fatbin for every architecture, if what it is made of has changed: its
+# source, what that includes, nvcc.options or toolchain.txt. images/MANIFEST.txt notes of each image the hash of what
+# it is made of, its own, and its matrix instructions. nvcc and cuobjdump come from the PATH (nvcc also from NVCC),
+# else from PyPI into .cache, by toolchain.txt.
+# Arguments are the images to compile in any case ("all": every one), or "headers": prints the folder of cuda.h,
+# fetched where needed.
 set -euo pipefail
 cd "$(dirname "$0")"
-root=../..
-headers() { # folder with cuda.h
-  if [ -n "${CUDA_HOME:-}" ] && [ -f "$CUDA_HOME/include/cuda.h" ]; then echo "$CUDA_HOME/include"; return; fi
-  [ -f /usr/local/cuda/include/cuda.h ] && { echo /usr/local/cuda/include; return; }
-  find "$root/.cache/cuda" -path '*/include/cuda.h' -printf '%h\n' 2>/dev/null | head -n 1 || true
-}
-venv=$root/.cache/cuda
+venv=../../.cache/cuda
 fetch() { # packages of toolchain.txt whose names match, from PyPI, with the hashes there
   [ -d "$venv" ] || python3 -m venv "$venv"
   "$venv/bin/pip" install -q --disable-pip-version-check --require-hashes -r <(grep -E "^nvidia-($1)==" toolchain.txt)
 }
+fetched() { find "$venv/" -path "*/$1" 2>/dev/null | head -n 1 || true; }
+headers() { # folder with cuda.h
+  if [ -n "${CUDA_HOME:-}" ] && [ -f "$CUDA_HOME/include/cuda.h" ]; then echo "$CUDA_HOME/include"; return; fi
+  if [ -f /usr/local/cuda/include/cuda.h ]; then echo /usr/local/cuda/include; return; fi
+  fetched include/cuda.h | xargs -r dirname
+}
 if [ "${1:-}" = headers ]; then
   d=$(headers)
-  [ -n "$d" ] || { fetch 'cuda-runtime' >&2; d=$(headers); }
+  [ -n "$d" ] || { fetch cuda-runtime >&2; d=$(headers); }
   cd "$d" && pwd
   exit
 fi
-if [ -z "${NVCC:-}" ] && ! NVCC=$(command -v nvcc); then
-  if ! find "$venv" -name nvcc -type f 2>/dev/null | grep -q .; then
-    fetch 'cuda-nvcc|cuda-runtime|cuda-crt|nvvm|cuda-cccl'
+tools() { # nvcc, cuobjdump
+  if [ -z "${NVCC:-}" ] && ! NVCC=$(command -v nvcc); then
+    [ -n "$(fetched bin/nvcc)" ] || fetch 'cuda-nvcc|cuda-runtime|cuda-crt|nvvm|cuda-cccl'
+    NVCC=$(fetched bin/nvcc)
   fi
-  NVCC=$(find "$venv" -name nvcc -type f | head -n 1)
-fi
-arch=(-gencode=arch=compute_90a,code=sm_90a -gencode=arch=compute_100a,code=sm_100a -gencode=arch=compute_120a,code=sm_120a -gencode=arch=compute_90,code=compute_90)
+  if ! command -v cuobjdump >/dev/null || ! command -v nvdisasm >/dev/null; then
+    [ -n "$(fetched bin/nvdisasm)" ] || fetch 'cuda-cuobjdump|cuda-nvdisasm'
+    PATH=$(realpath "$(dirname "$(fetched bin/nvdisasm)")"):$PATH
+  fi
+}
+declare -A seen
+closure() { # a source and what it includes
+  [ -z "${seen[$1]:-}" ] || return 0
+  seen[$1]=1
+  echo "$1"
+  local name
+  for name in $(sed -n 's/^#include "\(.*\)".*/\1/p' "$1"); do closure "src/$name"; done
+}
+made_of() { # the hash of all that an image is made of
+  seen=()
+  closure "$1" >"$scratch"
+  LC_ALL=C sort "$scratch" | xargs sha256sum nvcc.options toolchain.txt | sha256sum | cut -d' ' -f1
+}
+noted() { # what the manifest has of an image
+  [ ! -f images/MANIFEST.txt ] || awk -v name="$1" -v RS= -F'\n' '$1 == name' images/MANIFEST.txt
+}
+instructions() { # an image's matrix instructions, by architecture
+  local a
+  for a in sm_90a sm_100a sm_120a; do
+    cuobjdump -sass -arch "$a" "$1" | { grep -oE '\b(HMMA|HGMMA|OMMA|QMMA|UTC[A-Z]*MMA)[.A-Z0-9]*' || true; } |
+      LC_ALL=C sort | uniq -c | while read -r n op; do echo "  $a $op $n"; done
+  done
+}
 mkdir -p images
-for f in src/*.cu; do
-  out=images/$(basename "$f" .cu).fatbin
-  echo "nvcc $f" >&2
-  "$NVCC" -std=c++17 -O3 --fatbin -Xfatbin -compress-all "${arch[@]}" -o "$out" "$f"
+scratch=$(mktemp)
+trap 'rm -f "$scratch" images/MANIFEST.new' EXIT
+: >images/MANIFEST.new
+for f in $(find src -name '*.cu' | sed 's|.*/|&\t|' | LC_ALL=C sort -k2 | tr -d '\t'); do
+  name=$(basename "$f" .cu) out=images/$(basename "$f" .cu).fatbin
+  sources=$(made_of "$f") is=$(noted "$name")
+  if [[ " $* " == *" $name "* || " $* " == *" all "* || ! -f $out ]] ||
+    [ "$(sed -n 's/^  sources //p' <<<"$is")" != "$sources" ] ||
+    [ "$(sed -n 's/^  image //p' <<<"$is")" != "$(sha256sum <"$out" | cut -d' ' -f1)" ]; then
+    echo "nvcc $f" >&2
+    tools
+    "$NVCC" --options-file nvcc.options -t 0 -o "$out" "$f"
+    is=$(printf '%s\n  sources %s\n  image %s\n' "$name" "$sources" "$(sha256sum <"$out" | cut -d' ' -f1)"; instructions "$out")
+  fi
+  printf '%s\n\n' "$is" >>images/MANIFEST.new
 done
-cat src/*.cu src/*.cuh | sha256sum | cut -d' ' -f1 > images/SOURCES.sha256
-(cd images && LC_ALL=C sha256sum ./*.fatbin) > images/SHA256SUMS
-bash disasm.sh
+mv images/MANIFEST.new images/MANIFEST.txt
+for out in images/*.fatbin; do # whose source is gone
+  grep -qx "$(basename "$out" .fatbin)" images/MANIFEST.txt || rm "$out"
+done

@@ -86,7 +86,7 @@
 // their products are too. GPUs of compute capability 12.0 multiply them as they are
 // (mma.sync with block scales, src/fp4mma.cu), as do those of 10.0 (tcgen05.mma,
 // src/fp4tensor.cu): compiled, and seen in the disassembly that
-// images/INSTRUCTIONS.txt counts, but never run on such a GPU. Tests run the same
+// images/MANIFEST.txt counts, but never run on such a GPU. Tests run the same
 // kernels with plain code for those instructions.
 //
 // # Order of sums

@@ -3,92 +3,120 @@ package cuda
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// The embedded images are those of the sources: make kernels after a change.
-func TestImagesMatchSources(t *testing.T) {
-	cu, _ := filepath.Glob("src/*.cu")
-	cuh, _ := filepath.Glob("src/*.cuh")
-	h := sha256.New()
-	for _, f := range slices.Concat(cu, cuh) {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h.Write(b)
-	}
-	want, err := os.ReadFile("images/SOURCES.sha256")
+// manifest is images/MANIFEST.txt: of each image the lines that it has there.
+func manifest(t *testing.T) map[string][]string {
+	t.Helper()
+	b, err := os.ReadFile("images/MANIFEST.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != strings.TrimSpace(string(want)) {
-		t.Errorf("images are of sources %s, the sources are %s: run make kernels", strings.TrimSpace(string(want)), got)
-	}
-	for _, f := range cu {
-		name := strings.TrimSuffix(filepath.Base(f), ".cu")
-		if _, err := os.Stat("images/" + name + ".fatbin"); err != nil {
-			t.Error(err)
+	all := map[string][]string{}
+	for part := range strings.SplitSeq(strings.TrimSpace(string(b)), "\n\n") {
+		lines := strings.Split(part, "\n")
+		for i := range lines {
+			lines[i] = strings.TrimSpace(lines[i])
 		}
+		if all[lines[0]] != nil {
+			t.Errorf("MANIFEST.txt has %s twice", lines[0])
+		}
+		all[lines[0]] = lines
+	}
+	return all
+}
+
+// TestManifest: each source has its image, compiled from what the source is now, as
+// the compiler wrote it.
+func TestManifest(t *testing.T) {
+	noted := manifest(t)
+	for name, source := range sources(t) {
+		image, err := os.ReadFile("images/" + name + ".fatbin")
+		if err != nil {
+			t.Errorf("%v: run make kernels", err)
+			continue
+		}
+		want := []string{name, "sources " + madeOf(t, source), fmt.Sprintf("image %x", sha256.Sum256(image))}
+		if has := noted[name]; len(has) < len(want) || !slices.Equal(has[:len(want)], want) {
+			t.Errorf("MANIFEST.txt has %q, %s is %q: run make kernels", has, source, want)
+		}
+		delete(noted, name)
+	}
+	for name := range noted {
+		t.Errorf("MANIFEST.txt has %s, which no source is of: run make kernels", name)
 	}
 }
 
-// The images are those that the compiler wrote: each has its hash.
-func TestImageHashes(t *testing.T) {
-	b, err := os.ReadFile("images/SHA256SUMS")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := map[string]string{}
-	for line := range strings.Lines(string(b)) {
-		hash, name, ok := strings.Cut(strings.TrimSpace(line), "  ./")
-		if !ok {
-			t.Fatalf("SHA256SUMS: %q is not a hash and a name", line)
+// sources are the kernels' source files, by the names of their images.
+func sources(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	if err := filepath.WalkDir("src", func(path string, _ fs.DirEntry, err error) error {
+		if name, ok := strings.CutSuffix(filepath.Base(path), ".cu"); ok {
+			if all[name] != "" {
+				t.Errorf("%s and %s are one image", all[name], path)
+			}
+			all[name] = path
 		}
-		want[name] = hash
+		return err
+	}); err != nil || len(all) == 0 {
+		t.Fatalf("%d sources, %v", len(all), err)
 	}
-	files, _ := filepath.Glob("images/*.fatbin")
-	for _, f := range files {
-		image, err := os.ReadFile(f)
+	return all
+}
+
+var included = regexp.MustCompile(`(?m)^#include "(.*)"`)
+
+// madeOf is the hash that build.sh notes: that of the lines that sha256sum prints for
+// nvcc.options, toolchain.txt, the source and what it includes, in order.
+func madeOf(t *testing.T, source string) string {
+	t.Helper()
+	files, hashes := []string{source}, map[string]string{}
+	for i := 0; i < len(files); i++ {
+		b, err := os.ReadFile(files[i])
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, name := sha256.Sum256(image), filepath.Base(f)
-		if got := hex.EncodeToString(h[:]); got != want[name] {
-			t.Errorf("%s has hash %s, SHA256SUMS says %q: run make kernels", name, got, want[name])
+		hashes[files[i]] = fmt.Sprintf("%x  %s\n", sha256.Sum256(b), files[i])
+		for _, m := range included.FindAllSubmatch(b, -1) {
+			if name := "src/" + string(m[1]); !slices.Contains(files, name) {
+				files = append(files, name)
+			}
 		}
-		delete(want, name)
 	}
-	for name := range want {
-		t.Errorf("SHA256SUMS has %s, images has not", name)
+	slices.Sort(files)
+	all := sha256.New()
+	for _, name := range []string{"nvcc.options", "toolchain.txt"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(all, "%x  %s\n", sha256.Sum256(b), name)
 	}
+	for _, name := range files {
+		all.Write([]byte(hashes[name]))
+	}
+	return hex.EncodeToString(all.Sum(nil))
 }
 
 // What the images' disassembly has, by image and architecture: each product's
 // matrix instruction.
 func TestMatrixInstructions(t *testing.T) {
-	b, err := os.ReadFile("images/INSTRUCTIONS.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources, err := os.ReadFile("images/SOURCES.sha256")
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(string(b), "\n")
-	if lines[0] != strings.TrimSpace(string(sources)) {
-		t.Errorf("INSTRUCTIONS.txt is of other images: run make kernels")
-	}
-	for _, want := range []string{
-		"gemm sm_90a HMMA.16816.F32.BF16 ", "moe sm_90a HMMA.16816.F32.BF16 ", "moe sm_100a HMMA.16816.F32.BF16 ",
-		"fp4mma sm_120a OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X ", "fp4tensor sm_100a UTCOMMA.4X ",
+	noted := manifest(t)
+	for _, c := range [][2]string{
+		{"gemm", "sm_90a HMMA.16816.F32.BF16 "}, {"moe", "sm_90a HMMA.16816.F32.BF16 "}, {"moe", "sm_100a HMMA.16816.F32.BF16 "},
+		{"fp4mma", "sm_120a OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X "}, {"fp4tensor", "sm_100a UTCOMMA.4X "},
 	} {
-		if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, want) }) {
-			t.Errorf("no %s", want)
+		if !slices.ContainsFunc(noted[c[0]], func(l string) bool { return strings.HasPrefix(l, c[1]) }) {
+			t.Errorf("%s has no %s", c[0], c[1])
 		}
 	}
 }

@@ -94,68 +94,71 @@ func topK(sel []int32, scores []float32, s *scratch) {
 		}
 		return
 	}
-	least, ties := threshold(scores, len(sel), s)
-	n := 0
+	keys := s.ints(2, len(scores))
 	for i, v := range scores {
-		k := sortKey(v)
-		if k < least {
+		keys[i] = int32(sortKey(v))
+	}
+	least, ties := threshold(keys, len(sel), s)
+	n := 0
+	for i, k := range keys {
+		if uint32(k) < least {
 			continue
 		}
-		if k == least {
+		if uint32(k) == least {
 			if ties == 0 {
 				continue
 			}
 			ties--
 		}
 		sel[n] = int32(i)
-		n++
+		if n++; n == len(sel) {
+			return
+		}
 	}
 }
 
-// threshold returns the key of the n-th largest score (n >= 1) and how many of
-// the scores with that key are among the n. It narrows the key by 11, 11 and 10
-// bits; only scores that share the bits so far are looked at again.
-func threshold(scores []float32, n int, s *scratch) (key uint32, ties int) {
-	const bits = 11
-	count := s.ints(1, 1<<bits)
-	keys := s.ints(2, len(scores))
-	for i, v := range scores {
-		keys[i] = int32(sortKey(v))
-	}
-	for _, shift := range [3]uint{21, 10, 0} {
-		width := min(bits, 32-shift)
-		if shift == 0 {
-			width = 10
-		}
-		mask := uint32(1)<<width - 1
+// threshold returns the n-th largest key (n >= 1) and how many of those equal to it are
+// among the n. It narrows the key by 11, 11 and 10 bits; only keys that share the bits so
+// far are looked at again.
+func threshold(keys []int32, n int, s *scratch) (key uint32, ties int) {
+	count, kept := s.ints(1, 1<<11), s.ints(3, len(keys))
+	for _, digit := range [3]struct{ shift, width uint }{{21, 11}, {10, 11}, {0, 10}} {
+		mask := uint32(1)<<digit.width - 1
+		count := count[:mask+1]
 		clear(count)
+		low, high := mask, uint32(0)
 		for _, k := range keys {
-			count[uint32(k)>>shift&mask]++
+			d := uint32(k) >> digit.shift & mask
+			low, high = min(low, d), max(high, d)
+			count[d]++
 		}
-		b := int(mask)
+		b := high
 		for int(count[b]) < n {
 			n -= int(count[b])
 			b--
 		}
-		kept := keys[:0]
-		for _, k := range keys {
-			if uint32(k)>>shift&mask == uint32(b) {
-				kept = append(kept, k)
+		key |= b << digit.shift
+		if low == high {
+			continue // all keys go on
+		}
+		have := 0
+		for _, k := range keys { // without a branch that depends on the keys
+			kept[have] = k
+			if uint32(k)>>digit.shift&mask == b {
+				have++
 			}
 		}
-		keys, key = kept, key|uint32(b)<<shift
+		keys = kept[:have]
 	}
 	return key, n
 }
 
 // sortKey orders like the values, NaN below all and both zeros alike.
 func sortKey(v float32) uint32 {
-	if v != v {
-		return 0
-	}
 	b := math.Float32bits(v + 0)
-	if b>>31 != 0 {
-		return ^b
+	b ^= uint32(int32(b)>>31) | 1<<31
+	if v != v {
+		b = 0
 	}
-	return b | 1<<31
+	return b
 }

@@ -1,7 +1,9 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -150,4 +152,20 @@ func shares(l []float32, p kernels.SampleParams) []float64 {
 		out[i] = e[i] / have
 	}
 	return out
+}
+
+// BenchmarkTopK is the selection of GLM-5's 2,048 and the demo's 64 positions.
+func BenchmarkTopK(b *testing.B) {
+	for _, size := range []struct{ scores, k int }{{800, 64}, {8192, 2048}, {131072, 2048}} {
+		b.Run(fmt.Sprintf("%d_of_%d", size.k, size.scores), func(b *testing.B) {
+			r := rand.New(rand.NewPCG(1, 2))
+			scores, sel, s := make([]float32, size.scores), make([]int32, size.k), new(scratch)
+			for i := range scores {
+				scores[i] = float32(r.NormFloat64())
+			}
+			for b.Loop() {
+				topK(sel, scores, s)
+			}
+		})
+	}
 }

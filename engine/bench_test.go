@@ -52,17 +52,17 @@ func step(b *testing.B, e *engine.Engine) {
 }
 
 // Steps of the demo model that decode, by ranks and sequences. The phases are
-// those of StepInfo.
+// those of kernels.Times.
 func BenchmarkDecode(b *testing.B) {
 	for _, tp := range []int{1, 8} {
 		for _, seqs := range []int{1, 64} {
 			b.Run(fmt.Sprintf("tp%d/seqs%d", tp, seqs), func(b *testing.B) {
 				m := load(b, tp, 0, glm5.Options{MaxRows: 512, MaxSeqs: seqs, Context: 256, Pages: 256})
-				var sum engine.StepInfo
+				var sum struct{ schedule, upload, sample int64 }
 				o := engine.Options{OnStep: func(s engine.StepInfo) {
-					sum.ScheduleNS += s.ScheduleNS
-					sum.UploadNS += s.UploadNS
-					sum.SampleNS += s.SampleNS
+					sum.schedule += s.Times.Schedule.NS()
+					sum.upload += s.Times.Upload.NS()
+					sum.sample += s.Times.Sample.NS()
 				}}
 				var e *engine.Engine
 				const tokens, steps = 200, 150 // the first sequence has begun some steps before the last
@@ -79,9 +79,9 @@ func BenchmarkDecode(b *testing.B) {
 					n++
 				}
 				each := float64(n) * 1000
-				b.ReportMetric(float64(sum.ScheduleNS)/each, "schedule-µs")
-				b.ReportMetric(float64(sum.UploadNS)/each, "upload-µs")
-				b.ReportMetric(float64(sum.SampleNS)/each, "sample-µs")
+				b.ReportMetric(float64(sum.schedule)/each, "schedule-µs")
+				b.ReportMetric(float64(sum.upload)/each, "upload-µs")
+				b.ReportMetric(float64(sum.sample)/each, "sample-µs")
 			})
 		}
 	}
@@ -116,7 +116,7 @@ func BenchmarkBandwidth(b *testing.B) {
 			e := decoding(b, m, 1, 2000, engine.Options{
 				Trace:   func(step int64, _ string) bool { return step == traced },
 				OnTrace: func(t kernels.Trace) { bytes = work(t, tp) },
-				OnStep:  func(s engine.StepInfo) { times = append(times, s.WallNS) },
+				OnStep:  func(s engine.StepInfo) { times = append(times, s.Times.Wall.NS()) },
 			})
 			for len(times) <= traced {
 				step(b, e)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"glmbatch/engine/glm5"
+	"glmbatch/engine/inflight"
 	"glmbatch/engine/sched"
 	"glmbatch/kernels"
 )
@@ -19,18 +20,14 @@ type Engine struct {
 	stats Stats
 	err   error // of the step that failed: there is none after it
 
-	// Steps that were launched and have not landed, in a ring.
-	flights          [kernels.MaxAhead]flight
-	launched, landed int64
+	ring    *inflight.Ring
+	flights [kernels.MaxAhead]flight // what the engine knows of the ring's steps
 
 	// Of the step at hand; the memory is kept.
 	tokens []Token
 	aboard []int64 // requests of the steps that are on their way
 
 	announced []int64 // as OnLaunch got them last
-	clock     clock
-	shared    bool // the ranks take turns: see kernels.Trace
-	beside    bool // lists run beside the host: see kernels.Info
 }
 
 // New returns an engine on a loaded model, which no other engine uses. The
@@ -45,7 +42,7 @@ func New(model *glm5.Model, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: map[int32]bool{}, shared: info.Shared, beside: info.Beside}
+	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: map[int32]bool{}, ring: inflight.New(model)}
 	for _, t := range model.Config.EOS {
 		e.ends[t] = true
 	}
@@ -79,9 +76,8 @@ func (e *Engine) Step() ([]Token, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	e.clock.begin()
-	for e.launched-e.landed < int64(e.o.Ahead) && e.err == nil {
-		if e.launched > e.landed && e.flight(e.launched-1).alone {
+	for e.ring.Len() < e.o.Ahead && e.err == nil {
+		if s := e.ring.Newest(); s != nil && s.Alone {
 			break
 		}
 		f := e.next()
@@ -90,27 +86,26 @@ func (e *Engine) Step() ([]Token, error) {
 		}
 		e.err = e.launch(f)
 	}
-	if e.err != nil || e.launched == e.landed {
+	if e.err != nil || e.ring.Len() == 0 {
 		return nil, e.err
 	}
-	f := e.flight(e.landed)
-	if err := e.model.Group().Wait(); err != nil {
+	s, err := e.ring.Land()
+	f := e.flight(s)
+	if err != nil {
 		e.err = f.failed(err)
 		return nil, e.err
 	}
-	e.landed++
-	e.clock.endAt(device, max(e.clock.mark, e.model.Group().Landed()))
 	e.commit(f)
-	e.clock.end(sample)
+	e.ring.Sampled()
 	if err := e.report(f); err != nil {
-		e.err = fmt.Errorf("after step %d: %w", f.step, err)
+		e.err = fmt.Errorf("after step %d: %w", f.Number, err)
 		return nil, e.err
 	}
 	return e.tokens, nil
 }
 
 // Idle reports that no request is in flight.
-func (e *Engine) Idle() bool { return e.sched.Idle() && e.launched == e.landed }
+func (e *Engine) Idle() bool { return e.sched.Idle() && e.ring.Len() == 0 }
 
 // Cancel drops a request, wherever it is; no more of its tokens come. It
 // reports whether the request was in flight.

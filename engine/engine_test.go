@@ -355,11 +355,23 @@ func testObservers(t *testing.T, ahead int) {
 		if s.Step != int64(i) || s.Recorded != (i%2 == 1) || traced[s.Step] != s.Recorded {
 			t.Errorf("step %d: %+v", i, s)
 		}
-		if s.Ahead != (ahead > 1 && i > 0) {
-			t.Errorf("step %d: ahead is %v", i, s.Ahead)
+		x := &s.Times
+		if x.Ahead() != (ahead > 1 && i > 0) {
+			t.Errorf("step %d: ahead is %v", i, x.Ahead())
 		}
-		if sum := s.ScheduleNS + s.UploadNS + s.LaunchNS + s.DeviceNS + s.SampleNS; s.Ahead && sum > s.WallNS || !s.Ahead && sum != s.WallNS || min(s.ScheduleNS, s.UploadNS, s.LaunchNS, s.DeviceNS, s.SampleNS) < 0 {
-			t.Errorf("step %d: phases do not fill it: %+v", i, s)
+		phases := []kernels.Interval{x.Schedule, x.Upload, x.Launch, x.Device, x.Sample}
+		if x.Ahead() {
+			phases = []kernels.Interval{x.Sample, x.Schedule, x.Upload, x.Launch, x.Device}
+		}
+		at, sum := x.Wall.Start, int64(0)
+		for _, p := range phases {
+			if p.Start < at || p.NS() < 0 {
+				t.Errorf("step %d: phases overlap: %+v", i, x)
+			}
+			at, sum = p.End, sum+p.NS()
+		}
+		if at != x.Wall.End || !x.Ahead() && sum != x.Wall.NS() {
+			t.Errorf("step %d: phases do not fill it: %+v", i, x)
 		}
 	}
 	if int64(len(infos)) != stats.Steps || int64(sampled) != stats.Sampled || kinds["prefill"] == 0 || kinds["decode"] == 0 || kinds["mixed"] == 0 {

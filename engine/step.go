@@ -9,7 +9,7 @@ import (
 // layOut turns the scheduler's batch into rows: first those that attend to all
 // of their context, then those whose context is longer than the indexer's top-k.
 func (e *Engine) layOut(f *flight) {
-	in, c := &f.in, &e.model.Config
+	in, c := &f.Batch, &e.model.Config
 	in.Reset()
 	for _, k := range f.batch.Copies {
 		in.Copies = append(in.Copies, k.From, k.To)
@@ -36,23 +36,22 @@ func (e *Engine) layOut(f *flight) {
 			}
 		}
 	}
-	f.sampled = slices.Grow(f.sampled[:0], len(f.wanted))[:len(f.wanted)]
 }
 
 // want adds a row of logits for q's next token. Where steps are launched ahead,
 // the token that it goes on from may still be on its way: the ranks have it.
 func (e *Engine) want(f *flight, q *sequence, row int32) {
-	f.in.Logits = append(f.in.Logits, row)
-	f.in.Params = append(f.in.Params, q.params())
+	f.Batch.Logits = append(f.Batch.Logits, row)
+	f.Batch.Params = append(f.Batch.Params, q.params())
 	f.wanted = append(f.wanted, wanted{q, len(q.Tokens)})
 	if e.o.Ahead == 1 {
 		return
 	}
 	from := int32(-1)
-	if q.step == f.step-1 && e.launched > e.landed {
+	if q.step == f.Number-1 && e.ring.Len() > 0 {
 		from = q.row
 	}
-	f.in.From = append(f.in.From, from)
+	f.Batch.From = append(f.Batch.From, from)
 }
 
 // upload takes the rows, and what changed of page tables and of the bitmaps of
@@ -65,7 +64,7 @@ func (e *Engine) upload(f *flight) error {
 		e.live[s.ID].fresh = all // the seat may be new
 	}
 	for i, q := range f.wanted {
-		first, words := q.unseen(len(f.in.From) > 0 && f.in.From[i] >= 0)
+		first, words := q.unseen(len(f.Batch.From) > 0 && f.Batch.From[i] >= 0)
 		if len(words) == 0 {
 			continue
 		}
@@ -73,19 +72,19 @@ func (e *Engine) upload(f *flight) error {
 			return err
 		}
 	}
-	return e.model.Upload(&f.in)
+	return e.model.Upload(&f.Batch)
 }
 
 // known fills in the tokens that were not known when the step was launched, and
 // returns what it was timed at without the call that fed them.
 func (f *flight) known(t kernels.Trace) kernels.Trace {
-	for i, from := range f.in.From {
+	for i, from := range f.Batch.From {
 		if from >= 0 {
 			q := &f.wanted[i]
-			f.in.Tokens[f.in.Logits[i]] = q.Tokens[q.at-1]
+			f.Batch.Tokens[f.Batch.Logits[i]] = q.Tokens[q.at-1]
 		}
 	}
-	f.in.From = f.in.From[:0]
+	f.Batch.From = f.Batch.From[:0]
 	if len(t.Calls) == 0 || t.Calls[0].Kernel != "feed" {
 		return t
 	}
@@ -104,7 +103,7 @@ func (e *Engine) commit(f *flight) {
 		if q.ended { // by a token that was not known yet when this row was launched
 			continue
 		}
-		s := &f.sampled[i]
+		s := &f.Sampled[i]
 		if s.Token < 0 {
 			e.finish(q.sequence)
 			e.tokens = append(e.tokens, Token{ID: q.ID, Token: s.Token, Reason: Failed})

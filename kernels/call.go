@@ -84,6 +84,8 @@ const (
 // Trace is one step as it ran: Spans[rank][i] belongs to Calls[i].
 type Trace struct {
 	Step   int64
+	Kind   string // prefill, decode or mixed; "": unknown
+	Times  Times
 	Calls  []Call
 	Spans  [][]Span
 	Asides [][]Aside // of each rank; nil: devices tell none

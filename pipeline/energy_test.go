@@ -6,6 +6,7 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/engine"
+	"glmbatch/kernels"
 	"glmbatch/replay/report"
 	"glmbatch/telemetry"
 )
@@ -25,7 +26,7 @@ func TestEnergy(t *testing.T) {
 			f.Recorder.GPU = func() *telemetry.GPU { return &telemetry.GPU{Count: 1, Watts: 500, Joules: joules, Clock: 1980} }
 			r := NewRecorder(f.Recorder)
 			for i := range int64(5) {
-				r.OnStep(engine.StepInfo{Step: i, Kind: "decode", Tokens: 10, Sampled: 5, WallNS: 1e9})
+				r.OnStep(engine.StepInfo{Step: i, Kind: "decode", Tokens: 10, Sampled: 5, Times: kernels.Times{Wall: kernels.Interval{End: 1e9}}})
 				joules += 50
 			}
 			if err := r.close(true); err != nil {

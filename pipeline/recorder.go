@@ -137,7 +137,7 @@ func (r *Recorder) OnTrace(t kernels.Trace) {
 	}
 	s := r.take()
 	s.timed = true
-	s.trace.Step, s.trace.Shared = t.Step+r.base, t.Shared
+	s.trace.Step, s.trace.Kind, s.trace.Times, s.trace.Shared = t.Step+r.base, t.Kind, t.Times, t.Shared
 	s.trace.Calls = append(s.trace.Calls[:0], t.Calls...)
 	if len(s.trace.Spans) != len(t.Spans) {
 		s.trace.Spans = make([][]kernels.Span, len(t.Spans))
@@ -214,7 +214,7 @@ func (r *Recorder) close(write bool) error {
 		return nil
 	}
 	if r.timeline != nil && r.err == nil {
-		r.err = r.timeline.Write(r.outside(nil, r.clock.take(nil)))
+		r.err = r.timeline.Write(timeline.HostRows(nil, -1, r.clock.take(nil), r.origin))
 	}
 	if r.err != nil {
 		r.steps.Abort()
@@ -246,11 +246,11 @@ func (r *Recorder) work() {
 }
 
 func (r *Recorder) write(rows []datasets.Span, s *recordedStep) ([]datasets.Span, error) {
-	i := &s.info
+	i, t := &s.info, &s.info.Times
 	row := datasets.Step{
 		Step: i.Step, Kind: i.Kind, Sequences: int32(i.Sequences), Tokens: int32(i.Tokens), Sampled: int32(i.Sampled), Waiting: int32(i.Waiting),
-		Pages: int32(i.Pages), Preempted: int32(i.Preempted), StartNS: i.StartNS - r.origin, WallNS: i.WallNS,
-		ScheduleNS: i.ScheduleNS, UploadNS: i.UploadNS, LaunchNS: i.LaunchNS, DeviceNS: i.DeviceNS, SampleNS: i.SampleNS, Recorded: s.timed,
+		Pages: int32(i.Pages), Preempted: int32(i.Preempted), StartNS: t.Wall.Start - r.origin, WallNS: t.Wall.NS(),
+		ScheduleNS: t.Schedule.NS(), UploadNS: t.Upload.NS(), LaunchNS: t.Launch.NS(), DeviceNS: t.Device.NS(), SampleNS: t.Sample.NS(), Recorded: s.timed,
 	}
 	if s.gpu != nil && !r.metered {
 		r.meter, r.metered = s.gpu.Joules, true
@@ -262,24 +262,8 @@ func (r *Recorder) write(rows []datasets.Span, s *recordedStep) ([]datasets.Span
 		return rows, err
 	}
 	if s.timed {
-		host := hostPhases(i, s.trace.Spans)
-		rows = timeline.Rows(rows, s.trace, timeline.Step{Kind: i.Kind, Start: i.StartNS, End: i.StartNS + i.WallNS, Origin: r.origin}, host)
+		rows = timeline.Rows(rows, &s.trace, r.origin)
 	}
-	rows = r.outside(rows, s.host)
+	rows = timeline.HostRows(rows, -1, s.host, r.origin)
 	return rows, r.timeline.Write(rows)
-}
-
-// hostPhases are what the driving thread did in a step.
-func hostPhases(i *engine.StepInfo, spans [][]kernels.Span) []timeline.HostSpan {
-	t := timeline.StepTimes{Start: i.StartNS, Wall: i.WallNS, Schedule: i.ScheduleNS, Upload: i.UploadNS, Launch: i.LaunchNS, Device: i.DeviceNS,
-		Sample: i.SampleNS, Ahead: i.Ahead}
-	return t.Phases(spans)
-}
-
-// outside appends host phases that belong to no step.
-func (r *Recorder) outside(rows []datasets.Span, host []timeline.HostSpan) []datasets.Span {
-	if len(host) == 0 {
-		return rows
-	}
-	return timeline.Rows(rows, kernels.Trace{Step: -1}, timeline.Step{Origin: r.origin}, host)
 }

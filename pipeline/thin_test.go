@@ -30,25 +30,27 @@ func recordJob(t *testing.T, dir string, seed uint64, steps int64) {
 		r := NewRecorder(f.Recorder)
 		choose := r.Trace()
 		for base := at; at < end; at++ {
-			i := engine.StepInfo{Step: at - base, Kind: "decode", Sequences: 1, Tokens: 1, StartNS: now, WallNS: 1_000_000 + rng.Int64N(200_000)}
+			i := engine.StepInfo{Step: at - base, Kind: "decode", Sequences: 1, Tokens: 1}
+			wall := 1_000_000 + rng.Int64N(200_000)
 			switch {
 			case at == 0:
 				i.Kind = "prefill"
 			case at%period == 0:
-				i.Kind, i.WallNS = "mixed", 3*i.WallNS
+				i.Kind, wall = "mixed", 3*wall
 			}
 			if at > steps/2 {
-				i.WallNS = int64(float64(i.WallNS) * slow)
+				wall = int64(float64(wall) * slow)
 			}
 			if rng.IntN(100) == 0 { // a stall
-				i.WallNS *= 4
+				wall *= 4
 			}
+			i.Times.Wall = kernels.Interval{Start: now, End: now + wall}
 			if i.Recorded = choose(i.Step, i.Kind); i.Recorded {
-				span := kernels.Span{Start: now + 1000, End: now + i.WallNS - 1000}
-				r.OnTrace(kernels.Trace{Step: i.Step, Calls: []kernels.Call{{Kernel: "embed_f32", Dims: kernels.Dims{M: 1, N: 8}}}, Spans: [][]kernels.Span{{span}}})
+				span := kernels.Span{Start: now + 1000, End: now + wall - 1000}
+				r.OnTrace(kernels.Trace{Step: i.Step, Kind: i.Kind, Times: i.Times, Calls: []kernels.Call{{Kernel: "embed_f32", Dims: kernels.Dims{M: 1, N: 8}}}, Spans: [][]kernels.Span{{span}}})
 			}
 			r.OnStep(i)
-			now += i.WallNS
+			now += wall
 		}
 		if err := r.close(true); err != nil {
 			t.Fatal(err)

@@ -38,6 +38,13 @@ func timesOf(calls []kernels.Call, begin, host int64, length func(i int) int64) 
 	return [][]kernels.Span{list}, at + 50
 }
 
+// stepTimes are those of a step that uploads for a while and then waits.
+func stepTimes(begin, upload, end int64) kernels.Times {
+	at := func(from, to int64) kernels.Interval { return kernels.Interval{Start: from, End: to} }
+	return kernels.Times{Wall: at(begin, end), Schedule: at(begin, begin), Upload: at(begin, begin+upload), Launch: at(begin+upload, begin+upload),
+		Device: at(begin+upload, end), Sample: at(end, end)}
+}
+
 // TestRecordedBesideReplayed: what made a recorded step longer than its repeats is said
 // from what was measured: a call that stalled, the host, or all of it.
 func TestRecordedBesideReplayed(t *testing.T) {
@@ -47,8 +54,7 @@ func TestRecordedBesideReplayed(t *testing.T) {
 	for n := range int64(9) {
 		begin := n * 1_000_000
 		spans, end := timesOf(calls, begin, 2000, func(i int) int64 { return usual(i) + n })
-		repeats = timeline.Rows(repeats, kernels.Trace{Step: n, Calls: calls, Spans: spans}, timeline.Step{Kind: "decode", Start: begin, End: end},
-			[]timeline.HostSpan{{Name: "upload", Start: begin, End: begin + 2000}})
+		repeats = timeline.Rows(repeats, &kernels.Trace{Step: n, Kind: kernels.Decode, Times: stepTimes(begin, 2000, end), Calls: calls, Spans: spans}, 0)
 	}
 	for _, c := range []struct {
 		cause  string
@@ -79,11 +85,10 @@ func TestRecordedBesideReplayed(t *testing.T) {
 			return usual(i)
 		}, []string{"most of it attn ("}},
 	} {
-		x := &Capture{Header: Header{Step: 7, Kind: "decode", Ranks: 1, StartNS: 5_000}, Calls: calls}
+		x := &Capture{Header: Header{Step: 7, Kind: "decode", Ranks: 1}, Calls: calls}
 		var end int64
-		x.Spans, end = timesOf(calls, x.StartNS, c.host, c.length)
-		x.WallNS, x.UploadNS = end-x.StartNS, c.host
-		x.DeviceNS = x.WallNS - x.UploadNS
+		x.Spans, end = timesOf(calls, 5_000, c.host, c.length)
+		x.Times = stepTimes(5_000, c.host, end)
 		r := &Result{Capture: x, Figures: Figures{Name: "as captured", Rows: repeats}}
 		r.Report = reportOf("as captured", repeats, report.Options{})
 		a := r.again()
@@ -99,8 +104,8 @@ func TestRecordedBesideReplayed(t *testing.T) {
 		for _, row := range a.Rows {
 			sum += row.Recorded
 		}
-		if sum != a.Wall.Recorded || a.Wall.Recorded != x.WallNS {
-			t.Errorf("%s: the recorded rows add up to %d, the wall is %d of %d", c.cause, sum, a.Wall.Recorded, x.WallNS)
+		if sum != a.Wall.Recorded || a.Wall.Recorded != x.Times.Wall.NS() {
+			t.Errorf("%s: the recorded rows add up to %d, the wall is %d of %d", c.cause, sum, a.Wall.Recorded, x.Times.Wall.NS())
 		}
 	}
 	if (&Result{Capture: &Capture{}}).again() != nil {
@@ -115,11 +120,11 @@ func TestCaptureIsATimeline(t *testing.T) {
 	var files []string
 	var want []datasets.Span
 	for step := range int64(3) {
-		x := &Capture{Header: Header{Step: step, Kind: "decode", Ranks: 1, StartNS: step * 1_000_000, KV: KVSeeded}, Calls: calls}
-		spans, end := timesOf(calls, x.StartNS, 2000, func(i int) int64 { return 1000 })
-		x.Spans, x.WallNS, x.UploadNS = spans, end-x.StartNS, 2000
-		x.DeviceNS = x.WallNS - 2000
-		x.Asides = [][]kernels.Aside{{{Name: kernels.AsideIn, Start: x.StartNS + 5, End: x.StartNS + 50}}}
+		x := &Capture{Header: Header{Step: step, Kind: "decode", Ranks: 1, KV: KVSeeded}, Calls: calls}
+		begin := step * 1_000_000
+		spans, end := timesOf(calls, begin, 2000, func(i int) int64 { return 1000 })
+		x.Spans, x.Times = spans, stepTimes(begin, 2000, end)
+		x.Asides = [][]kernels.Aside{{{Name: kernels.AsideIn, Start: begin + 5, End: begin + 50}}}
 		x.Batch.Tokens, x.Tables, x.Outputs = []int32{1}, []Table{{0, []int32{0}}}, []Output{{Call: 0, Arg: "y", Hash: make([]byte, 32)}}
 		path := filepath.Join(dir, FileName(step))
 		if err := x.Write(path); err != nil {

@@ -41,15 +41,7 @@ type Header struct {
 	PageRuns  []PageRun         `json:"page_runs"`
 	Detail    string            `json:"outputs"` // none, hash or data of each call
 
-	// Of the job's own step, in ns.
-	StartNS    int64 `json:"start_ns"` // of the process
-	WallNS     int64 `json:"wall_ns"`
-	ScheduleNS int64 `json:"schedule_ns"`
-	UploadNS   int64 `json:"upload_ns"`
-	DeviceNS   int64 `json:"device_ns"`
-	SampleNS   int64 `json:"sample_ns"`
-	LaunchNS   int64 `json:"launch_ns,omitempty"`
-	Ahead      bool  `json:"ahead,omitempty"` // launched before the step before it had landed
+	Times kernels.Times `json:"times"` // of the job's own step
 
 	// What the machine was like while the step ran; nil: nobody knows.
 	Conditions *telemetry.Conditions `json:"conditions,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"glmbatch/datasets"
+	"glmbatch/engine"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/telemetry"
@@ -72,8 +73,8 @@ type Capturer struct {
 	old    []int64 // steps whose files no selector wants any more
 }
 
-// NewCapturer starts the goroutine that writes. Close ends it.
-func NewCapturer(o CaptureOptions) (*Capturer, error) {
+// NewCapturer starts the goroutine that writes steps of a model. Close ends it.
+func NewCapturer(m *glm5.Model, o CaptureOptions) (*Capturer, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func NewCapturer(o CaptureOptions) (*Capturer, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
-	c := &Capturer{o: o, holders: map[int64]int{}, chosen: map[int64][]*watch{}, jobs: make(chan *Capture, 1), done: make(chan struct{})}
+	c := &Capturer{o: o, model: m, holders: map[int64]int{}, chosen: map[int64][]*watch{}, jobs: make(chan *Capture, 1), done: make(chan struct{})}
 	for _, s := range o.Selectors {
 		c.watches = append(c.watches, watch{Selector: s})
 	}
@@ -94,17 +95,49 @@ func NewCapturer(o CaptureOptions) (*Capturer, error) {
 	return c, nil
 }
 
-// Attach says which model runs the steps.
-func (c *Capturer) Attach(m *glm5.Model) { c.model = m }
+// Attach makes an engine's observers capture its steps, beside what they did before.
+//
+// A capture has the spans of its step. Where it may be wanted only when the step is
+// over, all steps are timed, one after the other. The observer of traces that was there
+// gets those that it asked for.
+func (c *Capturer) Attach(o *engine.Options) {
+	timed, onTrace := o.Trace, o.OnTrace
+	recorded := map[int64]bool{} // of steps that have not landed
+	asked := func(step int64, kind string) bool {
+		if timed == nil || !timed(step, kind) {
+			return false
+		}
+		recorded[step] = true
+		return true
+	}
+	o.Trace = func(step int64, kind string) bool {
+		asked(step, kind)
+		return true
+	}
+	if c.foresees() {
+		o.Alone = c.choose
+		o.Trace = func(step int64, kind string) bool { return asked(step, kind) || c.isChosen(step) }
+	}
+	o.OnTrace = nil
+	if timed != nil && onTrace != nil {
+		o.OnTrace = func(t kernels.Trace) {
+			if recorded[t.Step] {
+				delete(recorded, t.Step)
+				onTrace(t)
+			}
+		}
+	}
+	o.OnStepDone = func(d engine.Done) error { return c.Step(Step{d.Trace, d.Info.Sequences, d.Batch}) }
+}
 
-// Foresees reports whether all selectors can choose steps before they run: then
-// every step is to be asked for with Choose.
-func (c *Capturer) Foresees() bool {
+// foresees reports whether all selectors can choose steps before they run: then
+// every step is to be asked for with choose.
+func (c *Capturer) foresees() bool {
 	return !slices.ContainsFunc(c.watches, func(w watch) bool { return w.Rule == "slowest" })
 }
 
-// Choose reports whether a step will be captured. step is the engine's number.
-func (c *Capturer) Choose(step int64, kind string) bool {
+// choose reports whether a step will be captured. step is the engine's number.
+func (c *Capturer) choose(step int64, kind string) bool {
 	wanted := c.wanting(step+c.o.FirstStep, kind, 0)
 	if len(wanted) > 0 {
 		c.chosen[step+c.o.FirstStep] = wanted
@@ -112,8 +145,8 @@ func (c *Capturer) Choose(step int64, kind string) bool {
 	return len(wanted) > 0
 }
 
-// Chosen reports whether Choose said so of a step that has not run yet.
-func (c *Capturer) Chosen(step int64) bool { return len(c.chosen[step+c.o.FirstStep]) > 0 }
+// isChosen reports whether choose said so of a step that has not run yet.
+func (c *Capturer) isChosen(step int64) bool { return len(c.chosen[step+c.o.FirstStep]) > 0 }
 
 // wanting are the selectors that want a step, which are asked once.
 func (c *Capturer) wanting(step int64, kind string, wall int64) []*watch {
@@ -133,7 +166,7 @@ func (c *Capturer) Step(s Step) error {
 	wanted := c.chosen[s.Step]
 	delete(c.chosen, s.Step)
 	if wanted == nil {
-		wanted = c.wanting(s.Step, s.Kind, s.WallNS)
+		wanted = c.wanting(s.Step, s.Kind, s.Times.Wall.NS())
 	}
 	if len(wanted) == 0 {
 		return nil
@@ -155,7 +188,7 @@ func (c *Capturer) Step(s Step) error {
 	c.jobs <- capture
 	for _, w := range wanted {
 		c.holders[s.Step]++
-		if old := w.keep(s.Step, s.WallNS); old >= 0 {
+		if old := w.keep(s.Step, s.Times.Wall.NS()); old >= 0 {
 			c.release(old)
 		}
 	}

@@ -120,9 +120,8 @@ func (c *Capture) read(rows []datasets.Capture) error {
 	if len(rows) == 0 || rows[0].Part != datasets.CaptureHeader {
 		return errors.New("a capture without a header")
 	}
-	d := json.NewDecoder(bytes.NewReader(rows[0].Data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&c.Header); err != nil {
+	var err error
+	if c.Header, err = parseHeader(rows[0].Data); err != nil {
 		return fmt.Errorf("header: %w", err)
 	}
 	if c.Ranks < 1 || c.Ranks > maxRanks {

@@ -70,7 +70,7 @@ func ran(t testing.TB, m *glm5.Model) *Capture {
 	if err := m.Group().Run(calls, spans); err != nil {
 		t.Fatal(err)
 	}
-	c, err := take(m, &Step{Step: 3, Kind: "decode", Sequences: 3, WallNS: 1000, Batch: &b, Trace: kernels.Trace{Calls: calls, Spans: spans}},
+	c, err := take(m, &Step{Sequences: 3, Batch: &b, Trace: kernels.Trace{Step: 3, Kind: kernels.Decode, Calls: calls, Spans: spans}},
 		&CaptureOptions{KV: KVExact, Detail: DetailNone, MaxBytes: DefaultMaxBytes})
 	if err != nil {
 		t.Fatal(err)

@@ -14,10 +14,8 @@ func (c *Capture) Timeline() []datasets.Span {
 	if len(c.Spans) == 0 {
 		return nil
 	}
-	t := kernels.Trace{Step: c.Step, Calls: c.Calls, Spans: c.Spans, Asides: c.Asides, Shared: c.Device.Shared}
-	times := timeline.StepTimes{Start: c.StartNS, Wall: c.WallNS, Schedule: c.ScheduleNS, Upload: c.UploadNS, Launch: c.LaunchNS, Device: c.DeviceNS,
-		Sample: c.SampleNS, Ahead: c.Ahead}
-	return timeline.Rows(nil, t, timeline.Step{Kind: c.Kind, Start: c.StartNS, End: c.StartNS + c.WallNS}, times.Phases(c.Spans))
+	t := kernels.Trace{Step: c.Step, Kind: c.Kind, Times: c.Times, Calls: c.Calls, Spans: c.Spans, Asides: c.Asides, Shared: c.Device.Shared}
+	return timeline.Rows(nil, &t, 0)
 }
 
 // WriteTimeline writes the recorded spans of the captures in files as one timeline.

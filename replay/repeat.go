@@ -2,28 +2,10 @@ package replay
 
 import (
 	"glmbatch/datasets"
+	"glmbatch/engine/inflight"
 	"glmbatch/kernels"
 	"glmbatch/replay/timeline"
 )
-
-// repeats are the runs of one list. As in a job they are launched ahead where lists
-// run beside the host: then a run lasts from the landing of the one before to its
-// own, and the host's work in it is that for the next.
-type repeats struct {
-	*restored
-	calls  []kernels.Call
-	ring   [kernels.MaxAhead]repeat // whose memory is used again
-	flying []*repeat
-	landed int64 // when the last one landed; 0: none has
-}
-
-// repeat is one run on its way.
-type repeat struct {
-	number  int64
-	times   timeline.HostTimes
-	spans   [][]kernels.Span
-	sampled []kernels.Sampled
-}
 
 // ahead is how many runs are launched before the one before them has landed.
 func (s *restored) ahead() int {
@@ -36,33 +18,31 @@ func (s *restored) ahead() int {
 // inPlace runs a list so many times and returns the rows of its timeline: step i
 // is the i-th repeat. ahead is at most kernels.MaxAhead - 1.
 func (s *restored) inPlace(calls []kernels.Call, warmup, times, ahead int) (rows []datasets.Span, err error) {
-	r := repeats{restored: s, calls: calls}
+	ring := inflight.New(s.m)
 	var origin int64
 	for i := -warmup; i < times+ahead; i++ { // so that the host works in the last runs' time too
 		if err = s.stopped(); err != nil {
 			break
 		}
-		if err := r.launch(int64(i)); err != nil {
+		if err := s.launch(ring, calls, true); err != nil {
 			return nil, err
 		}
-		if len(r.flying) <= ahead {
+		if ring.Len() <= ahead {
 			continue
 		}
-		x, host, err := r.land()
+		t, err := s.land(ring)
 		if err != nil {
 			return nil, err
 		}
-		if x.number == 0 {
-			origin = x.times.Begin
+		if t.Step -= int64(warmup); t.Step == 0 {
+			origin = t.Times.Wall.Start
 		}
-		if x.number < 0 {
-			continue
+		if t.Step >= 0 {
+			rows = timeline.Rows(rows, &t, origin)
 		}
-		t := kernels.Trace{Step: x.number, Calls: calls, Spans: x.spans, Shared: s.m.Group().Info().Shared}
-		rows = timeline.Rows(rows, t, timeline.Step{Kind: s.c.Kind, Start: x.times.Begin, End: x.times.End, Origin: origin}, host)
 	}
-	for len(r.flying) > 0 {
-		if _, _, err := r.land(); err != nil {
+	for ring.Len() > 0 {
+		if _, err := s.land(ring); err != nil {
 			return nil, err
 		}
 	}
@@ -78,45 +58,29 @@ func (s *restored) stopped() error {
 }
 
 // launch starts a run as the engine does.
-func (r *repeats) launch(number int64) error {
-	x := &r.ring[uint64(number)%kernels.MaxAhead]
-	if x.spans == nil {
-		x.spans, x.sampled = r.spans(len(r.calls)), make([]kernels.Sampled, len(r.sampled))
-	}
-	x.number = number
-	h := &x.times
-	h.Begin = kernels.Now()
-	r.m.Program(&r.batch)
-	h.Scheduled = kernels.Now()
-	if err := r.m.Upload(&r.batch); err != nil {
-		return err
-	}
-	h.Uploaded = kernels.Now()
-	if err := r.m.Start(r.calls, x.spans, x.sampled); err != nil {
-		return err
-	}
-	h.Launched = kernels.Now()
-	r.flying = append(r.flying, x)
-	return nil
+func (s *restored) launch(ring *inflight.Ring, calls []kernels.Call, timed bool) error {
+	x := ring.Next()
+	x.Kind, x.Batch, x.Calls = s.c.Kind, s.batch, calls
+	s.m.Program(&x.Batch) // takes its time, though other calls may run
+	return ring.Launch(x, timed, nil)
 }
 
-// land waits for the oldest run and returns it with what the host did in its time.
-func (r *repeats) land() (*repeat, []timeline.HostSpan, error) {
-	x := r.flying[0]
-	r.flying = r.flying[1:]
-	if err := r.m.Group().Wait(); err != nil {
-		return nil, nil, err
+// land waits for the oldest run.
+func (s *restored) land(ring *inflight.Ring) (kernels.Trace, error) {
+	x, err := ring.Land()
+	if err != nil {
+		return kernels.Trace{}, err
 	}
-	now := r.m.Group().Landed()
-	did := x.times
-	if len(r.flying) > 0 && r.landed > 0 {
-		did = r.flying[0].times
+	copy(s.sampled, x.Sampled)
+	ring.Sampled()
+	return x.Trace(), nil
+}
+
+// once runs a list once, without spans.
+func (s *restored) once(calls []kernels.Call) (kernels.Trace, error) {
+	ring := inflight.New(s.m)
+	if err := s.launch(ring, calls, false); err != nil {
+		return kernels.Trace{}, err
 	}
-	if r.landed > x.times.Begin { // launched ahead
-		x.times.Begin = r.landed
-	}
-	did.Ran, did.End, x.times.End = now, now, now
-	r.landed = now
-	copy(r.sampled, x.sampled)
-	return x, did.Phases(x.spans), nil
+	return s.land(ring)
 }

@@ -105,19 +105,11 @@ func jobOf(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOpti
 	var capturer *replay.Capturer
 	if c.Selectors != nil {
 		c.Model, c.Hash = "demo", l.hash()
-		if capturer, err = replay.NewCapturer(c); err != nil {
+		if capturer, err = replay.NewCapturer(m, c); err != nil {
 			t.Fatal(err)
 		}
-		capturer.Attach(m)
-		opt.Trace = func(int64, string) bool { return true }
-		if capturer.Foresees() {
-			opt.Ahead, opt.Alone = kernels.MaxAhead, capturer.Choose
-			opt.Trace = func(step int64, _ string) bool { return capturer.Chosen(step) }
-		}
-		opt.OnStepDone = func(d engine.Done) error {
-			i := &d.Info
-			return capturer.Step(replay.Step{Step: i.Step, Kind: i.Kind, Sequences: i.Sequences, StartNS: i.StartNS, WallNS: i.WallNS,
-				ScheduleNS: i.ScheduleNS, UploadNS: i.UploadNS, DeviceNS: i.DeviceNS, SampleNS: i.SampleNS, Batch: d.Batch, Trace: d.Trace})
+		if capturer.Attach(&opt); opt.Alone != nil {
+			opt.Ahead = kernels.MaxAhead
 		}
 	}
 	e, err := engine.New(m, opt)

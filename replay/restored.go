@@ -7,7 +7,6 @@ import (
 
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
-	"glmbatch/replay/timeline"
 )
 
 // errUnfit marks captures that do not fit the model they are run on.
@@ -211,30 +210,6 @@ func (s *restored) sameProgram() error {
 		}
 	}
 	return nil
-}
-
-// once runs the step as the engine does, and returns its phases.
-func (s *restored) once(calls []kernels.Call, spans [][]kernels.Span) (begin, end int64, host []timeline.HostSpan, err error) {
-	h := timeline.HostTimes{Begin: kernels.Now()}
-	s.m.Program(&s.batch)
-	h.Scheduled = kernels.Now()
-	if err = s.m.Upload(&s.batch); err != nil {
-		return
-	}
-	h.Uploaded = kernels.Now()
-	if err = s.m.Group().Start(calls, spans, kernels.Fetch{}); err != nil {
-		return
-	}
-	h.Launched = kernels.Now()
-	if err = s.m.Group().Wait(); err != nil {
-		return
-	}
-	h.Ran = kernels.Now()
-	if err = s.m.Sampled(s.sampled); err != nil {
-		return
-	}
-	h.End = kernels.Now()
-	return h.Begin, h.End, h.Phases(spans), nil
 }
 
 // fetch reads the tokens that are on the device.

@@ -91,7 +91,7 @@ func (r *Result) explain() {
 	r.say("verified", r.Verdict.Text)
 	text := fmt.Sprintf("wall %s ms a step", ms(r.Wall.Median))
 	r.Report.Again = r.again()
-	if was := r.Capture.WallNS; was > 0 && r.Report.Again == nil {
+	if was := r.Capture.Times.Wall.NS(); was > 0 && r.Report.Again == nil {
 		text += fmt.Sprintf(", recorded %s ms (%+.1f %%)", ms(was), 100*(float64(r.Wall.Median)/float64(was)-1))
 	}
 	if r.Capture.KV == KVSeeded {
@@ -204,7 +204,7 @@ type jsonChange struct {
 // json writes the schema that the package's documentation lists.
 func (r *Result) json(w io.Writer) error {
 	c := r.Capture
-	d := jsonResult{Schema: Schema, Capture: jsonCapture{c.File, c.Step, c.Kind, c.Ranks, c.Model, c.Device.Kind, c.KV, c.WallNS},
+	d := jsonResult{Schema: Schema, Capture: jsonCapture{c.File, c.Step, c.Kind, c.Ranks, c.Model, c.Device.Kind, c.KV, c.Times.Wall.NS()},
 		Device: jsonDevice{r.Device.Kind, r.Device.Name, r.Device.Detail}, Verified: r.Verdict, Wall: r.Wall, Coverage: r.Coverage}
 	var err error
 	if d.Report, err = document(r.Report); err != nil {

@@ -55,8 +55,9 @@ func repeats(n int, gemm int64) []datasets.Span {
 		at := i * 1_000_000
 		spans := [][]kernels.Span{{{Start: at + 10_000, End: at + 10_000 + gemm + i}, {Start: at + 11_000 + gemm, End: at + 60_000 + gemm}}}
 		end := at + 80_000 + gemm
-		host := []timeline.HostSpan{{Name: "upload", Start: at, End: at + 9_000}, {Name: "sample", Start: at + 61_000 + gemm, End: end}}
-		rows = timeline.Rows(rows, kernels.Trace{Step: i, Calls: calls, Spans: spans}, timeline.Step{Kind: "decode", Start: at, End: end}, host)
+		times := kernels.Times{Wall: kernels.Interval{Start: at, End: end}, Upload: kernels.Interval{Start: at, End: at + 9_000},
+			Sample: kernels.Interval{Start: at + 61_000 + gemm, End: end}}
+		rows = timeline.Rows(rows, &kernels.Trace{Step: i, Kind: kernels.Decode, Times: times, Calls: calls, Spans: spans}, 0)
 	}
 	return rows
 }
@@ -77,7 +78,7 @@ func exampleResult(t *testing.T) *replay.Result {
 	t.Helper()
 	r := &replay.Result{
 		Capture: &replay.Capture{File: "captures/step-00000042.arrow", Header: replay.Header{Step: 42, Kind: "decode", Ranks: 1, Model: "demo",
-			Device: kernels.Info{Kind: "cpu"}, KV: replay.KVExact, WallNS: 140_000}},
+			Device: kernels.Info{Kind: "cpu"}, KV: replay.KVExact, Times: kernels.Times{Wall: kernels.Interval{End: 140_000}}}},
 		Device:  kernels.Info{Kind: "cpu", Name: "a CPU", Detail: "avx2"},
 		Verdict: replay.Verdict{Mode: replay.VerifyOutputs, Equal: true, Compared: 5, Text: "outputs equal the recorded ones bit for bit: 2 tokens, 5 outputs of calls compared"},
 		Figures: figures("as captured", repeats(5, 40_000), report.Options{}),

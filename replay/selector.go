@@ -3,6 +3,8 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"glmbatch/kernels"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -49,7 +51,7 @@ func parseSelector(s string) (Selector, error) {
 	var x Selector
 	rest := s
 	if kind, after, ok := strings.Cut(s, ":"); ok {
-		if kind != "prefill" && kind != "decode" && kind != "mixed" {
+		if !slices.Contains(kernels.StepKinds, kind) {
 			return bad(fmt.Sprintf("no kind of step %q: prefill, decode or mixed", kind))
 		}
 		x.Kind, rest = kind, after

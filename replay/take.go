@@ -15,14 +15,9 @@ import (
 // Step is a step that was computed, with what a capture takes from it. All of it
 // is the engine's.
 type Step struct {
-	Step, StartNS, WallNS                    int64
-	ScheduleNS, UploadNS, DeviceNS, SampleNS int64
-	LaunchNS                                 int64
-	Ahead                                    bool // launched before the step before it had landed
-	Kind                                     string
-	Sequences                                int
-	Batch                                    *glm5.Batch
-	Trace                                    kernels.Trace
+	kernels.Trace
+	Sequences int
+	Batch     *glm5.Batch
 }
 
 var (
@@ -37,23 +32,23 @@ func take(m *glm5.Model, s *Step, o *CaptureOptions) (*Capture, error) {
 	c := &Capture{Header: Header{
 		Step: s.Step, Kind: s.Kind, Sequences: s.Sequences, Model: o.Model, Hash: o.Hash, Device: m.Group().Info(), Ranks: m.Group().Ranks(),
 		Versions: o.Versions, Options: m.Options(), Long: s.Batch.Long, KV: o.KV, Detail: o.Detail,
-		StartNS: s.StartNS, WallNS: s.WallNS, ScheduleNS: s.ScheduleNS, UploadNS: s.UploadNS, DeviceNS: s.DeviceNS, SampleNS: s.SampleNS, LaunchNS: s.LaunchNS, Ahead: s.Ahead,
+		Times: s.Times,
 	}}
 	if o.Since != nil {
-		now := o.Since(kernels.Epoch().Add(time.Duration(s.StartNS)))
+		now := o.Since(kernels.Epoch().Add(time.Duration(s.Times.Wall.Start)))
 		c.Conditions = &now
 	}
 	if o.KV == KVSeeded {
 		c.Seed = uint64(s.Step)*0x9e3779b97f4a7c15 + 1
 	}
-	c.Calls = cloneCalls(s.Trace.Calls)
+	c.Calls = cloneCalls(s.Calls)
 	b := s.Batch
 	c.Batch = glm5.Batch{Tokens: slices.Clone(b.Tokens), Pos: slices.Clone(b.Pos), Seq: slices.Clone(b.Seq), Slots: slices.Clone(b.Slots),
 		Long: b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params), Copies: slices.Clone(b.Copies)}
-	for _, spans := range s.Trace.Spans {
+	for _, spans := range s.Spans {
 		c.Spans = append(c.Spans, slices.Clone(spans))
 	}
-	for _, asides := range s.Trace.Asides {
+	for _, asides := range s.Asides {
 		c.Asides = append(c.Asides, slices.Clone(asides))
 	}
 	if err := c.tables(m); err != nil {

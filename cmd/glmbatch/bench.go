@@ -203,9 +203,9 @@ type benchCase struct {
 
 func (c benchCase) kind() string {
 	if c.prefill {
-		return "prefill"
+		return kernels.Prefill
 	}
-	return "decode"
+	return kernels.Decode
 }
 
 func (c benchCase) String() string {

@@ -10,7 +10,6 @@ import (
 
 	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
-	"glmbatch/kernels"
 	"glmbatch/replay"
 )
 
@@ -78,35 +77,28 @@ func (b *bench) captureStep(o replay.CaptureOptions, r *benchResult, number int6
 		return err
 	}
 	rng := rand.New(rand.NewPCG(b.flags.config.Seed, uint64(number)))
-	flow := benchFlow{bench: b, r: r}
-	var in glm5.Batch
-	var t *benchTrace
-	ahead, steps := b.ahead(), 1
-	if ahead > 1 { // the one that is captured was launched while the one before ran, as that one was
+	flow := b.flow(r)
+	steps := 1
+	if flow.ahead > 1 { // the one that is captured was launched while the one before ran, as that one was
 		steps = 4
 	}
+	var in glm5.Batch
+	p := &benchPass{record: true}
 	for range steps {
 		in = b.batches(r.of, rng)[0]
-		var err error
-		if t, err = b.launch(r, &in, true); err != nil {
-			return withCode(exitDevice, err)
-		}
-		t.pass = &benchPass{}
-		flow.flying = append(flow.flying, t)
-		if err := flow.land(ahead - 1); err != nil {
+		if err := errors.Join(flow.launch(&in, p), flow.land(flow.ahead-1)); err != nil {
 			return withCode(exitDevice, err)
 		}
 	}
 	if err := flow.land(0); err != nil {
 		return withCode(exitDevice, err)
 	}
-	c, err := replay.NewCapturer(o)
+	c, err := replay.NewCapturer(b.model, o)
 	if err != nil {
 		return err
 	}
-	c.Attach(b.model)
-	err = c.Step(replay.Step{Step: number, Kind: r.Kind, Sequences: r.of.batch, StartNS: t.begin, WallNS: t.fetch - t.begin, ScheduleNS: t.schedule - t.begin,
-		UploadNS: t.upload - t.schedule, DeviceNS: t.run - t.upload, SampleNS: t.fetch - t.run, Batch: &in,
-		Trace: kernels.Trace{Step: number, Calls: t.calls, Spans: t.spans, Shared: b.group.Info().Shared}})
+	t := p.traces[steps-1]
+	t.Step = number
+	err = c.Step(replay.Step{Trace: t, Sequences: r.of.batch, Batch: &in})
 	return errors.Join(err, c.Close().Last)
 }

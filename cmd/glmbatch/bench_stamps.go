@@ -226,12 +226,13 @@ func (b *bench) checkStamps(ctx context.Context, r *benchResult) (err error) {
 		return err
 	}
 	rng := rand.New(rand.NewPCG(b.flags.config.Seed, 0x7374616d70))
-	step := func() (benchTrace, error) {
+	flow := b.flow(r)
+	step := func() (kernels.Trace, error) {
 		if err := context.Cause(ctx); err != nil {
-			return benchTrace{}, withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
+			return kernels.Trace{}, withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
 		}
 		in := b.batches(r.of, rng)[0]
-		t, err := b.run(r, &in, true)
+		t, err := flow.step(&in)
 		if err != nil {
 			return t, withCode(exitDevice, fmt.Errorf("%v: %w", r.of, err))
 		}
@@ -244,7 +245,8 @@ func (b *bench) checkStamps(ctx context.Context, r *benchResult) (err error) {
 		if err != nil {
 			return err
 		}
-		alone = append(alone, deviceTime(t.spans[0]))
+		busy, _ := t.Busy()
+		alone = append(alone, busy.NS())
 	}
 	if err := p.Start(); err != nil {
 		return withCode(exitDevice, err)
@@ -258,7 +260,7 @@ func (b *bench) checkStamps(ctx context.Context, r *benchResult) (err error) {
 		}
 		seen, err := p.Calls()
 		if err == nil && i >= stampWarmup {
-			err = s.add(t.calls, t.spans[0], seen)
+			err = s.add(t.Calls, t.Spans[0], seen)
 		}
 		if err != nil {
 			return fmt.Errorf("%v: %w", r.of, err)
@@ -267,20 +269,6 @@ func (b *bench) checkStamps(ctx context.Context, r *benchResult) (err error) {
 	r.Stamps = s.check()
 	r.Stamps.CUPTI, r.Stamps.Without = p.Version(), medianOf(alone)
 	return nil
-}
-
-// deviceTime is from the first start of a step's calls to the last end.
-func deviceTime(spans []kernels.Span) int64 {
-	var from, to int64
-	for _, s := range spans {
-		if s.End > s.Start {
-			if to == 0 {
-				from, to = s.Start, s.End
-			}
-			from, to = min(from, s.Start), max(to, s.End)
-		}
-	}
-	return to - from
 }
 
 // print writes the comparison.

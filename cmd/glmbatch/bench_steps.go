@@ -31,7 +31,7 @@ type benchResult struct {
 	Step     stepTimes `json:"step"`          // all of it
 	Schedule stepTimes `json:"schedule"`      // writing the list of calls; with ahead, while the step before ran
 	Upload   stepTimes `json:"upload"`        // its inputs
-	Launch   stepTimes `json:"launch"`        // of the list; where it does not run beside the host, all of its run
+	Launch   stepTimes `json:"launch"`        // starting the list; 0 where that takes as long as it runs
 	Run      stepTimes `json:"run"`           // the list, with upload and launch
 	Recorded stepTimes `json:"recorded_step"` // all of it, with spans
 
@@ -98,7 +98,7 @@ func (b *bench) measure(ctx context.Context, r *benchResult) error {
 	if r.of.prefill { // each is many steps
 		steps, warmup = min(steps, 3), min(warmup, 2)
 	}
-	flow := benchFlow{bench: b, r: r, ahead: b.ahead()}
+	flow := b.flow(r)
 	rng := rand.New(rand.NewPCG(b.flags.config.Seed, uint64(r.of.batch)<<32|uint64(r.of.context)))
 	for i := -warmup; i < steps; i++ {
 		if err := context.Cause(ctx); err != nil {
@@ -122,9 +122,8 @@ func (b *bench) measure(ctx context.Context, r *benchResult) error {
 		return withCode(exitDevice, fmt.Errorf("%v: %w", r.of, err))
 	}
 	r.Ahead = flow.ahead > 1
-	plain, traces := flow.results()
-	b.summarise(r, plain, traces)
-	return b.keep(r, traces)
+	b.summarise(r, flow.passes)
+	return b.keep(r, flow.passes)
 }
 
 // setPages gives each sequence of a case its pages.
@@ -174,18 +173,18 @@ func (b *bench) batches(c benchCase, rng *rand.Rand) []glm5.Batch {
 
 // count says what the calls of one pass must do at least, on one rank; of ranks
 // that share a machine, on all. It is the mean of the passes recorded.
-func (r *benchResult) count(traces []benchTrace, passes int, shared bool) {
+func (r *benchResult) count(traces []kernels.Trace, passes int) {
 	var layers, touched int
 	for i := range traces {
 		t := &traces[i]
-		r.Calls += len(t.calls)
-		for j := range t.calls {
-			c := &t.calls[j]
-			for rank := range t.spans {
-				if rank > 0 && (!shared || c.Replicated) {
+		r.Calls += len(t.Calls)
+		for j := range t.Calls {
+			c := &t.Calls[j]
+			for rank := range t.Spans {
+				if rank > 0 && (!t.Shared || c.Replicated) {
 					break
 				}
-				groups := t.spans[rank][j].Groups
+				groups := t.Spans[rank][j].Groups
 				cost := c.Cost(groups)
 				r.Bytes += cost.HBM
 				if k := kernels.Lookup(c.Kernel); k.Pipe != kernels.OnVector {
@@ -204,30 +203,27 @@ func (r *benchResult) count(traces []benchTrace, passes int, shared bool) {
 	}
 }
 
-func (b *bench) summarise(r *benchResult, plain []clockMarks, traces []benchTrace) {
-	of := func(f func(clockMarks) int64) stepTimes {
+func (b *bench) summarise(r *benchResult, passes []*benchPass) {
+	of := func(record bool, f func(*benchPass) int64) stepTimes {
 		var ns []int64
-		for _, m := range plain {
-			ns = append(ns, f(m))
+		for _, p := range passes {
+			if p.record == record {
+				ns = append(ns, f(p))
+			}
 		}
 		return timesOf(ns)
 	}
-	r.Schedule = of(func(m clockMarks) int64 { return m.schedule })
-	r.Upload = of(func(m clockMarks) int64 { return m.upload - m.schedule })
-	r.Launch = of(func(m clockMarks) int64 { return m.launch - m.upload })
-	r.Run = of(func(m clockMarks) int64 { return m.run - m.schedule })
-	r.Step = of(func(m clockMarks) int64 { return m.fetch })
-	var ns []int64
-	each := max(1, len(traces)/max(1, len(plain)))
-	for i := 0; i < len(traces); i += each {
-		var pass int64
-		for _, t := range traces[i:min(i+each, len(traces))] {
-			pass += t.fetch - t.begin
-		}
-		ns = append(ns, pass)
+	wall := func(p *benchPass) int64 { return p.wall }
+	r.Schedule = of(false, func(p *benchPass) int64 { return p.schedule })
+	r.Upload = of(false, func(p *benchPass) int64 { return p.upload })
+	r.Launch = of(false, func(p *benchPass) int64 { return p.launch })
+	r.Run = of(false, func(p *benchPass) int64 { return p.wall - p.schedule })
+	r.Step, r.Recorded = of(false, wall), of(true, wall)
+	var traces []kernels.Trace
+	for _, p := range passes {
+		traces = append(traces, p.traces...)
 	}
-	r.Recorded = timesOf(ns)
-	r.count(traces, len(ns), b.group.Info().Shared)
+	r.count(traces, r.Recorded.N)
 
 	c := &b.model.Config
 	r.ExpertsUniform = float64(c.Experts) * (1 - math.Pow(1-float64(c.ExpertsPerToken)/float64(max(1, c.Experts)), float64(r.rows(b.flags.chunk))))
@@ -246,16 +242,18 @@ func (b *bench) summarise(r *benchResult, plain []clockMarks, traces []benchTrac
 }
 
 // keep writes the recorded steps' rows.
-func (b *bench) keep(r *benchResult, traces []benchTrace) error {
+func (b *bench) keep(r *benchResult, passes []*benchPass) error {
 	r.first = b.step
-	for i := range traces {
-		t := &traces[i]
-		b.buffer = timeline.Rows(b.buffer[:0], kernels.Trace{Step: b.step, Calls: t.calls, Spans: t.spans, Asides: t.asides, Shared: b.group.Info().Shared},
-			timeline.Step{Kind: r.Kind, Start: t.begin, End: t.fetch}, t.host.hostTimes().Phases(t.spans))
-		if err := b.spans.Write(b.buffer); err != nil {
-			return err
+	for _, p := range passes {
+		for i := range p.traces {
+			t := &p.traces[i]
+			t.Step = b.step
+			b.buffer = timeline.Rows(b.buffer[:0], t, 0)
+			if err := b.spans.Write(b.buffer); err != nil {
+				return err
+			}
+			b.step++
 		}
-		b.step++
 	}
 	r.last = b.step - 1
 	return nil

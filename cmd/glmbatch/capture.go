@@ -11,7 +11,6 @@ import (
 	"glmbatch/datasets"
 	"glmbatch/engine"
 	"glmbatch/engine/glm5"
-	"glmbatch/kernels"
 	"glmbatch/pipeline"
 	"glmbatch/replay"
 	"glmbatch/telemetry"
@@ -66,46 +65,10 @@ func (c *captureFlags) attach(dir string, first int64, p *pipeline.Manifest, o *
 			return err
 		}
 	}
-	if c.capturer, err = replay.NewCapturer(opt); err != nil {
+	if c.capturer, err = replay.NewCapturer(m, opt); err != nil {
 		return err
 	}
-	c.capturer.Attach(m)
-	// A capture has the spans of its step. Where it may be wanted only when the step
-	// is over, all are timed, one after the other. The timeline gets those that it
-	// asked for.
-	steps, onTrace := o.Trace, o.OnTrace
-	recorded := map[int64]bool{} // of steps that have not landed
-	asked := func(step int64, kind string) bool {
-		if steps == nil || !steps(step, kind) {
-			return false
-		}
-		recorded[step] = true
-		return true
-	}
-	o.Trace = func(step int64, kind string) bool {
-		asked(step, kind)
-		return true
-	}
-	if c.capturer.Foresees() {
-		o.Alone = c.capturer.Choose
-		o.Trace = func(step int64, kind string) bool { return asked(step, kind) || c.capturer.Chosen(step) }
-	}
-	o.OnTrace = nil
-	o.OnStepDone = func(d engine.Done) error {
-		i := &d.Info
-		return c.capturer.Step(replay.Step{
-			Step: i.Step, Kind: i.Kind, Sequences: i.Sequences, StartNS: i.StartNS, WallNS: i.WallNS,
-			ScheduleNS: i.ScheduleNS, UploadNS: i.UploadNS, DeviceNS: i.DeviceNS, SampleNS: i.SampleNS, LaunchNS: i.LaunchNS, Ahead: i.Ahead, Batch: d.Batch, Trace: d.Trace,
-		})
-	}
-	if steps != nil {
-		o.OnTrace = func(t kernels.Trace) {
-			if recorded[t.Step] {
-				delete(recorded, t.Step)
-				onTrace(t)
-			}
-		}
-	}
+	c.capturer.Attach(o)
 	return nil
 }
 

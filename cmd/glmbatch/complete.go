@@ -40,7 +40,7 @@ func flagValues() map[string][]string {
 		"log-format":      {logText, logJSON},
 		"stdout":          {datasets.Arrow, "jsonl"},
 		"tp":              {"1", "2", "4", "8"},
-		"kind":            {"prefill", "decode", "mixed", "step"},
+		"kind":            attribute.Kinds,
 		"by":              by,
 		"machine":         append([]string{"this", "none"}, roofline.Names()...),
 		"verify":          {replay.VerifyOutputs, replay.VerifyCalls},

@@ -110,7 +110,7 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 		return err
 	}
 	if f.kind != "" {
-		if err := oneOf("kind", f.kind, "prefill", "decode", "mixed", "step"); err != nil {
+		if err := oneOf("kind", f.kind, attribute.Kinds...); err != nil {
 			return err
 		}
 	}

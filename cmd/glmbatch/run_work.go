@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"glmbatch/engine"
-	"glmbatch/engine/sched"
+	"glmbatch/kernels"
 )
 
 // work counts what an engine's steps do. computed and shared are safe to read while
@@ -30,9 +30,9 @@ func (w *work) add(i *engine.StepInfo) {
 	}
 	w.steps++
 	w.preempted += int64(i.Preempted)
-	w.ns[i.Kind] += i.WallNS
-	w.seats += float64(i.Sequences) * float64(i.WallNS)
-	w.pages += float64(i.Pages) * float64(i.WallNS)
+	w.ns[i.Kind] += i.Times.Wall.NS()
+	w.seats += float64(i.Sequences) * float64(i.Times.Wall.NS())
+	w.pages += float64(i.Pages) * float64(i.Times.Wall.NS())
 	w.most = max(w.most, i.Pages)
 }
 
@@ -64,9 +64,9 @@ func (w *work) figures(seconds float64, input, output int64, seats, pages int) j
 		all += float64(ns)
 	}
 	all = max(all, 1)
-	share := func(k sched.Kind) float64 { return float64(w.ns[string(k)]) / all }
+	share := func(kind string) float64 { return float64(w.ns[kind]) / all }
 	return jobFigures{Seconds: seconds, Input: input, Output: output, Shared: w.shared.Load(), Steps: w.steps, Preempted: w.preempted,
-		Prefill: share(sched.Prefill), Mixed: share(sched.Mixed), Decode: share(sched.Decode),
+		Prefill: share(kernels.Prefill), Mixed: share(kernels.Mixed), Decode: share(kernels.Decode),
 		Rows: w.seats / all / float64(max(1, seats)), Memory: w.pages / all / float64(max(1, pages)), Peak: float64(w.most) / float64(max(1, pages))}
 }
 

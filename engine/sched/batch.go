@@ -1,13 +1,6 @@
 package sched
 
-// Kind says what a step mostly is.
-type Kind string
-
-const (
-	Prefill Kind = "prefill" // prompts only
-	Decode  Kind = "decode"  // each sequence computes the one token that it generated last
-	Mixed   Kind = "mixed"
-)
+import "glmbatch/kernels"
 
 // Item is a sequence's part of a step: its tokens [From, From+Count).
 type Item struct {
@@ -23,7 +16,7 @@ func (i Item) decodes() bool { return i.Count == 1 && i.From >= i.Seq.Prompt && 
 // Batch is one step, in the order of Add. It is the scheduler's and valid until
 // the next call of Next.
 type Batch struct {
-	Kind      Kind
+	Kind      string // kernels.Prefill, Decode or Mixed
 	Items     []Item
 	Tokens    int    // rows: the sum of the items' counts
 	Moved     []*Seq // sequences whose Pages or Seat are new or longer than in the step before
@@ -42,12 +35,12 @@ func (b *Batch) reset() {
 }
 
 func (b *Batch) add(i Item) {
-	kind := Prefill
+	kind := kernels.Prefill
 	if i.decodes() {
-		kind = Decode
+		kind = kernels.Decode
 	}
 	if len(b.Items) > 0 && b.Kind != kind {
-		kind = Mixed
+		kind = kernels.Mixed
 	}
 	b.Kind = kind
 	b.Items = append(b.Items, i)

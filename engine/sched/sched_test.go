@@ -2,6 +2,7 @@ package sched
 
 import (
 	"errors"
+	"glmbatch/kernels"
 	"slices"
 	"testing"
 
@@ -247,7 +248,7 @@ func TestKinds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	next := func(kind Kind, counts ...int) {
+	next := func(kind string, counts ...int) {
 		t.Helper()
 		b := s.Next()
 		var got []int
@@ -263,12 +264,12 @@ func TestKinds(t *testing.T) {
 		s.Commit(b)
 	}
 	add(1, 5)
-	next(Prefill, 5)
-	next(Decode, 1)
+	next(kernels.Prefill, 5)
+	next(kernels.Decode, 1)
 	add(2, 12)
-	next(Mixed, 1, 7)
-	next(Mixed, 1, 5)
-	next(Decode, 1, 1)
+	next(kernels.Mixed, 1, 7)
+	next(kernels.Mixed, 1, 5)
+	next(kernels.Decode, 1, 1)
 }
 
 func TestTooLong(t *testing.T) {

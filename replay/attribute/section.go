@@ -3,6 +3,8 @@ package attribute
 import (
 	"cmp"
 	"fmt"
+	"glmbatch/kernels"
+	"glmbatch/replay/timeline"
 	"maps"
 	"slices"
 )
@@ -182,8 +184,8 @@ func (s *section) missing() []string {
 	return w
 }
 
-// kindOrder is the order of sections in reports.
-var kindOrder = []string{"prefill", "mixed", "decode", "step"}
+// Kinds are the kinds of steps, in the order of sections in reports.
+var Kinds = append(slices.Clone(kernels.StepKinds), timeline.KindUnknown)
 
 // Sections returns the result: a section for each kind of step, and classes,
 // rows and ledger entries from the most expensive down.
@@ -193,7 +195,7 @@ func (a *Attribution) Sections() []Section {
 		out = append(out, a.result(s))
 	}
 	slices.SortStableFunc(out, func(x, y Section) int {
-		return cmp.Compare(slices.Index(kindOrder, x.Kind), slices.Index(kindOrder, y.Kind))
+		return cmp.Compare(slices.Index(Kinds, x.Kind), slices.Index(Kinds, y.Kind))
 	})
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"glmbatch/datasets"
+	"glmbatch/kernels"
 	"glmbatch/kernels/roofline"
 	"glmbatch/replay/timeline"
 )
@@ -175,7 +176,7 @@ func TestPageInBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Isolated = []Isolation{{Kind: timeline.KindDecode, Wall: 200_000, Rows: []IsolatedRow{{Label: "comm", InPlace: 34_000, Warm: 12_000, Cold: 14_000, Marginal: 30_000}, {Label: "attn", InPlace: 20_000, Warm: 18_000, Cold: 19_000, Bound: 2_000}}}}
+	p.Isolated = []Isolation{{Kind: kernels.Decode, Wall: 200_000, Rows: []IsolatedRow{{Label: "comm", InPlace: 34_000, Warm: 12_000, Cold: 14_000, Marginal: 30_000}, {Label: "attn", InPlace: 20_000, Warm: 18_000, Cold: 19_000, Bound: 2_000}}}}
 	for _, theme := range []struct {
 		name, ground string
 		flags        []string

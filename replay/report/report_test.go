@@ -57,9 +57,9 @@ func example(shared bool) []datasets.Span {
 	var rows []datasets.Span
 	at := int64(1000)
 	for step := range int64(6) {
-		kind, m := timeline.KindDecode, int32(4)
+		kind, m := kernels.Decode, int32(4)
 		if step == 0 {
-			kind, m = timeline.KindPrefill, 256
+			kind, m = kernels.Prefill, 256
 		}
 		t := kernels.Trace{Step: step, Calls: calls(m), Shared: shared, Spans: make([][]kernels.Span, 2)}
 		begin := at
@@ -79,10 +79,11 @@ func example(shared bool) []datasets.Span {
 		}
 		done := max(end[0], end[1])
 		at = done + 21_000
-		rows = timeline.Rows(rows, t, timeline.Step{Kind: kind, Start: begin, End: at, Origin: 1000}, []timeline.HostSpan{
-			{Name: "schedule", Start: begin, End: begin + 9_000}, {Name: "upload", Start: begin + 9_000, End: begin + 29_500},
-			{Name: "sample", Start: done, End: done + 20_000}, {Name: "read", Lane: timeline.LaneRead, Start: begin, End: done},
-		})
+		t.Kind = kind
+		t.Times = kernels.Times{Wall: kernels.Interval{Start: begin, End: at}, Schedule: kernels.Interval{Start: begin, End: begin + 9_000},
+			Upload: kernels.Interval{Start: begin + 9_000, End: begin + 29_500}, Sample: kernels.Interval{Start: done, End: done + 20_000}}
+		rows = timeline.Rows(rows, &t, 1000)
+		rows = timeline.HostRows(rows, step, []timeline.HostSpan{{Name: "read", Lane: timeline.LaneRead, Interval: kernels.Interval{Start: begin, End: done}}}, 1000)
 	}
 	return rows
 }
@@ -124,7 +125,7 @@ func TestGolden(t *testing.T) {
 		{"classes.json", "json", false, Options{Machine: &h200}},
 		{"classes.txt", "text", false, Options{Machine: &h200}},
 		{"shared.txt", "text", true, Options{}},
-		{"layers.txt", "text", false, Options{By: attribute.ByLayer, Kind: timeline.KindDecode}},
+		{"layers.txt", "text", false, Options{By: attribute.ByLayer, Kind: kernels.Decode}},
 		{"kernels.json", "json", false, Options{By: attribute.ByKernel, Steps: &timeline.Steps{From: 1, To: 2}}},
 		{"ranks.md", "markdown", false, Options{By: attribute.ByRank}},
 		{"classes.csv", "csv", false, Options{}},
@@ -342,7 +343,7 @@ func TestHostBound(t *testing.T) {
 		"host-bound":   {attribute.Launch: 20, attribute.Host: 10, attribute.Wait: 30},
 		"":             {attribute.Launch: 20, attribute.Queue: 50},
 	} {
-		s := &attribute.Section{Kind: timeline.KindDecode, RankSteps: 1, Wall: 100}
+		s := &attribute.Section{Kind: kernels.Decode, RankSteps: 1, Wall: 100}
 		for entry, n := range ns {
 			s.Ledger = append(s.Ledger, attribute.Amount{Name: entry.String(), NS: n})
 		}

@@ -7,10 +7,12 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"glmbatch/datasets"
+	"glmbatch/kernels"
 	"glmbatch/replay/attribute"
 	"glmbatch/replay/timeline"
 )
@@ -93,7 +95,7 @@ func ReadSteps(path, kind string, steps *timeline.Steps) (*Throughput, error) {
 	if t.whole {
 		t.Energy = energy.of(sums[allKinds])
 	}
-	for _, name := range []string{"prefill", "mixed", "decode", allKinds} {
+	for _, name := range append(slices.Clone(kernels.StepKinds), allKinds) {
 		k := sums[name]
 		if k == nil || name == allKinds && k.Steps == 0 {
 			continue
@@ -212,7 +214,7 @@ type ThroughputKinds struct {
 // CompareSteps compares the steps of two jobs.
 func CompareSteps(a, b *Throughput) *ThroughputDiff {
 	d := &ThroughputDiff{Schema: "glmbatch.throughput-diff/1", A: a.Source, B: b.Source, Kinds: []ThroughputKinds{}}
-	for _, kind := range []string{"prefill", "mixed", "decode", allKinds} {
+	for _, kind := range append(slices.Clone(kernels.StepKinds), allKinds) {
 		if x, y := a.of(kind), b.of(kind); x != nil || y != nil {
 			d.Kinds = append(d.Kinds, ThroughputKinds{kind, x, y})
 		}

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"glmbatch/kernels"
 )
 
 // Lanes of our own timelines.
@@ -33,13 +35,9 @@ const (
 	RoleAPI      = "api"      // any other call of a driver
 )
 
-// Kinds of steps.
-const (
-	KindPrefill = "prefill"
-	KindDecode  = "decode"
-	KindMixed   = "mixed"
-	KindUnknown = "step"
-)
+// KindUnknown is the kind of a step of which nobody says whether it is prefill, decode
+// or mixed.
+const KindUnknown = "step"
 
 var contexts = regexp.MustCompile(`context_(\d+).*generation_(\d+)`)
 
@@ -51,21 +49,21 @@ func KindOf(name string) string {
 	if m := contexts.FindStringSubmatch(name); m != nil {
 		switch prompts, tokens := strings.Trim(m[1], "0"), strings.Trim(m[2], "0"); {
 		case prompts != "" && tokens != "":
-			return KindMixed
+			return kernels.Mixed
 		case prompts != "":
-			return KindPrefill
+			return kernels.Prefill
 		case tokens != "":
-			return KindDecode
+			return kernels.Decode
 		}
 		return KindUnknown
 	}
-	for _, k := range []string{KindMixed, KindPrefill, KindDecode} {
+	for _, k := range kernels.StepKinds {
 		if strings.Contains(name, k) {
 			return k
 		}
 	}
 	if strings.Contains(name, "extend") {
-		return KindPrefill
+		return kernels.Prefill
 	}
 	return KindUnknown
 }

@@ -26,16 +26,20 @@ func trace(step int64, shared bool) kernels.Trace {
 	return t
 }
 
+func rowsOf(tr kernels.Trace) []datasets.Span { return Rows(nil, &tr, 0) }
+
 func TestRows(t *testing.T) {
-	rows := Rows(nil, trace(7, false), Step{Kind: KindDecode, Start: 1000, End: 1400, Origin: 1000},
-		[]HostSpan{{Name: "schedule", Start: 1010, End: 1050}, {Name: "write", Lane: LaneWrite, Start: 1020, End: 1030}})
+	tr := trace(7, false)
+	tr.Kind, tr.Times = kernels.Decode, kernels.Times{Wall: kernels.Interval{Start: 1000, End: 1400}, Schedule: kernels.Interval{Start: 1010, End: 1050}}
+	rows := HostRows(nil, 7, []HostSpan{{Name: "write", Lane: LaneWrite, Interval: kernels.Interval{Start: 1020, End: 1030}}}, 1000)
+	rows = Rows(rows, &tr, 1000)
 	if len(rows) != 1+2+4 {
 		t.Fatalf("%d rows", len(rows))
 	}
 	host := []datasets.Span{
+		{Step: 7, Rank: -1, Lane: "host.write", Call: -1, Layer: -1, Kernel: "write", Class: "host", StartNS: 20, EndNS: 30},
 		{Step: 7, Rank: -1, Lane: "host", Call: -1, Layer: -1, Kernel: "decode", Class: "host", Evidence: "step", StartNS: 0, EndNS: 400},
 		{Step: 7, Rank: -1, Lane: "host", Call: -1, Layer: -1, Kernel: "schedule", Class: "host", StartNS: 10, EndNS: 50},
-		{Step: 7, Rank: -1, Lane: "host.write", Call: -1, Layer: -1, Kernel: "write", Class: "host", StartNS: 20, EndNS: 30},
 	}
 	if d := cmp.Diff(host, rows[:3]); d != "" {
 		t.Error(d)
@@ -52,7 +56,7 @@ func TestRows(t *testing.T) {
 func TestRowsOfLanes(t *testing.T) {
 	tr := trace(0, false)
 	tr.Spans[0][1].Lane = 2
-	rows := Rows(nil, tr, Step{}, nil)
+	rows := Rows(nil, &tr, 0)
 	if rows[0].Lane != "device" || rows[1].Lane != "device 2" || IsHost(rows[1].Lane) {
 		t.Errorf("lanes %q and %q", rows[0].Lane, rows[1].Lane)
 	}
@@ -62,7 +66,7 @@ func TestRowsOfLanes(t *testing.T) {
 func TestRowsOfAsides(t *testing.T) {
 	tr := trace(4, false)
 	tr.Asides = [][]kernels.Aside{nil, {{Name: kernels.AsideLaunch, Start: 1040, End: 1090}, {Name: kernels.AsideIn, Start: 1050, End: 1060}}}
-	rows := Rows(nil, tr, Step{Origin: 1000}, nil)
+	rows := Rows(nil, &tr, 1000)
 	want := []datasets.Span{
 		{Step: 4, Rank: 1, Lane: "host.launch", Call: -1, Layer: -1, Kernel: "launch", Class: "host", StartNS: 40, EndNS: 90},
 		{Step: 4, Rank: 1, Lane: "host.copies", Call: -1, Layer: -1, Kernel: "copy in", Class: "host", StartNS: 50, EndNS: 60},
@@ -84,7 +88,7 @@ func TestRowsOfAsides(t *testing.T) {
 // a machine ran once.
 func TestRowsOfSharedRanksAddUp(t *testing.T) {
 	sum := func(shared bool, kernel string) (bytes int64) {
-		for _, r := range Rows(nil, trace(0, shared), Step{}, nil) {
+		for _, r := range rowsOf(trace(0, shared)) {
 			if r.Kernel == kernel {
 				bytes += r.Bytes
 			}
@@ -108,7 +112,7 @@ func TestRowsOfSharedRanksAddUp(t *testing.T) {
 func TestRowsCountTouchedExperts(t *testing.T) {
 	d := kernels.Dims{M: 64, N: 16, K: 256, Groups: 16, TopK: 4}
 	tr := kernels.Trace{Calls: []kernels.Call{{Kernel: "moe_up_fp4", Dims: d}}, Spans: [][]kernels.Span{{{Start: 0, End: 5, Groups: 3}}}}
-	r := Rows(nil, tr, Step{}, nil)[0]
+	r := Rows(nil, &tr, 0)[0]
 	d.Groups = 3
 	if want := kernels.Lookup("moe_up_fp4").Cost(d).HBM; r.Bytes != want || r.Groups != 3 {
 		t.Errorf("%d bytes of %d experts, want %d of 3", r.Bytes, r.Groups, want)
@@ -122,9 +126,9 @@ func TestLanesAndKinds(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"decode": KindDecode, "decode_step.3": KindDecode, "step[DECODE bs=32]": KindDecode, "step[EXTEND bs=1]": KindPrefill, "mixed": KindMixed,
-		"execute_context_0(0)_generation_8(8)": KindDecode, "execute_context_1(512)_generation_0(0)": KindPrefill,
-		"execute_context_2(900)_generation_10(10)": KindMixed, "ProfilerStep#12": KindUnknown, "": KindUnknown,
+		"decode": kernels.Decode, "decode_step.3": kernels.Decode, "step[DECODE bs=32]": kernels.Decode, "step[EXTEND bs=1]": kernels.Prefill, "mixed": kernels.Mixed,
+		"execute_context_0(0)_generation_8(8)": kernels.Decode, "execute_context_1(512)_generation_0(0)": kernels.Prefill,
+		"execute_context_2(900)_generation_10(10)": kernels.Mixed, "ProfilerStep#12": KindUnknown, "": KindUnknown,
 	} {
 		if got := KindOf(name); got != want {
 			t.Errorf("KindOf(%q) = %q, want %q", name, got, want)
@@ -161,7 +165,7 @@ func gathersSteps(t *testing.T, ext string) {
 	for part, steps := range [][]int64{{0, 1, -1, 0}, {1, 2, 3, -1}, {3, -1, 4}, {-1}, {5, 4, 6}} {
 		var rows []datasets.Span
 		for _, step := range steps {
-			for _, r := range Rows(nil, trace(step, false), Step{}, nil) {
+			for _, r := range rowsOf(trace(step, false)) {
 				r.Step = step
 				rows = append(rows, r)
 				want[step]++
@@ -210,7 +214,9 @@ func gathersSteps(t *testing.T, ext string) {
 
 // What is read from a file is what the same rows are in memory.
 func TestReaderAgreesWithEvents(t *testing.T) {
-	rows := Rows(nil, trace(4, true), Step{Kind: KindPrefill, Start: 1000, End: 1400}, []HostSpan{{Name: "read", Lane: LaneRead, Start: 1, End: 2}})
+	tr := trace(4, true)
+	tr.Kind, tr.Times.Wall = kernels.Prefill, kernels.Interval{Start: 1000, End: 1400}
+	rows := HostRows(Rows(nil, &tr, 0), 4, []HostSpan{{Name: "read", Lane: LaneRead, Interval: kernels.Interval{Start: 1, End: 2}}}, 0)
 	for _, ext := range []string{datasets.Parquet, datasets.Arrow} {
 		path := filepath.Join(t.TempDir(), "t."+ext)
 		writeRows(t, path, rows)
@@ -257,7 +263,7 @@ func damaged(t *testing.T, ext string) {
 	path := filepath.Join(dir, "t."+ext)
 	var rows []datasets.Span
 	for step := range int64(40) {
-		rows = Rows(rows, trace(step, false), Step{}, nil)
+		rows = append(rows, rowsOf(trace(step, false))...)
 	}
 	writeRows(t, path, rows)
 	whole, err := os.ReadFile(path)
@@ -291,32 +297,49 @@ func damaged(t *testing.T, ext string) {
 }
 
 func TestPhases(t *testing.T) {
-	spans := [][]kernels.Span{{{Start: 40, End: 50}, {Start: 52, End: 60}}, {{}, {Start: 45, End: 71}}}
-	want := []HostSpan{{Name: "schedule", Start: 10, End: 12}, {Name: "upload", Start: 12, End: 30}, {Name: "launch", Start: 30, End: 40},
-		{Name: "wait", Start: 71, End: 80}, {Name: "sample", Start: 80, End: 90}}
-	h := HostTimes{Begin: 10, Scheduled: 12, Uploaded: 30, Launched: 40, Ran: 80, End: 90}
-	if got := h.Phases(spans); !slices.Equal(got, want) {
+	at := func(from, to int64) kernels.Interval { return kernels.Interval{Start: from, End: to} }
+	tr := kernels.Trace{
+		Spans: [][]kernels.Span{{{Start: 40, End: 50}, {Start: 52, End: 60}}, {{}, {Start: 45, End: 71}}},
+		Times: kernels.Times{Wall: at(10, 90), Schedule: at(10, 12), Upload: at(12, 30), Launch: at(30, 40), Device: at(40, 80), Sample: at(80, 90)},
+	}
+	want := []HostSpan{{Name: "schedule", Interval: at(10, 12)}, {Name: "upload", Interval: at(12, 30)}, {Name: "launch", Interval: at(30, 40)},
+		{Name: "wait", Interval: at(71, 80)}, {Name: "sample", Interval: at(80, 90)}}
+	if got := phases(&tr); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := h.Phases(nil); !slices.Equal(got, append(want[:2:2], want[4])) {
+	plain := tr
+	plain.Spans = nil
+	if got := phases(&plain); !slices.Equal(got, append(want[:2:2], want[4])) {
 		t.Errorf("without spans: %v", got)
 	}
-	h.Launched = 80 // the list ran while it was launched
-	if got := h.Phases(spans); !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	launched := func(n int64) { tr.Times.Launch.End, tr.Times.Device.Start = n, n }
+	for _, n := range []int64{30, 80} { // the list ran while it was launched
+		launched(n)
+		if got := phases(&tr); !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
 	}
-	h.Launched = 75 // it was launched when its calls had ended
+	launched(75) // it was launched when its calls had ended
 	want[2].End, want[3].Start = 40, 71
-	if got := h.Phases(spans); !slices.Equal(got, want) {
+	if got := phases(&tr); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	// Clocks that differ a little: no phase ends before it begins.
-	for _, launched := range []int64{30, 31, 80} {
-		h.Launched = launched
-		for _, p := range h.Phases([][]kernels.Span{{{Start: 29, End: 82}}}) {
-			if p.End <= p.Start {
+	tr.Spans = [][]kernels.Span{{{Start: 29, End: 82}}}
+	for _, n := range []int64{30, 31, 80} {
+		launched(n)
+		for _, p := range phases(&tr) {
+			if p.NS() <= 0 {
 				t.Errorf("%+v", p)
 			}
 		}
+	}
+	// Launched ahead: the tokens of the step before come first.
+	tr.Times = kernels.Times{Wall: at(10, 90), Sample: at(10, 14), Schedule: at(15, 18), Upload: at(18, 20), Launch: at(20, 26), Device: at(26, 90)}
+	tr.Spans = [][]kernels.Span{{{Start: 11, End: 84}}}
+	want = []HostSpan{{Name: "sample", Interval: at(10, 14)}, {Name: "schedule", Interval: at(15, 18)}, {Name: "upload", Interval: at(18, 20)},
+		{Name: "launch", Interval: at(20, 26)}, {Name: "wait", Interval: at(84, 90)}}
+	if got := phases(&tr); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

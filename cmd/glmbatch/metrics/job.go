@@ -57,7 +57,7 @@ func (j *Job) OnStep(i engine.StepInfo) {
 		kind = j.steps.WithLabelValues(i.Kind)
 		j.kinds[i.Kind] = kind
 	}
-	kind.Observe(float64(i.WallNS) / 1e9)
+	kind.Observe(float64(i.Times.Wall.NS()) / 1e9)
 	j.running.Store(int64(i.Sequences))
 	j.waiting.Store(int64(i.Waiting))
 	j.used.Store(int64(i.Pages))

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"glmbatch/engine"
+	"glmbatch/kernels"
 	"glmbatch/pipeline"
 	"glmbatch/telemetry"
 )
@@ -33,7 +34,7 @@ func example() *Job {
 			return &telemetry.GPU{Count: 2, Watts: 700, Joules: 1e6, Clock: 1980, Celsius: 60, Memory: 1 << 36, Throttle: []string{"power cap"}}
 		}})
 	for _, kind := range []string{"prefill", "decode", "decode"} {
-		j.OnStep(engine.StepInfo{Kind: kind, Sequences: 3, Waiting: 2, Tokens: 5, Pages: 4, Preempted: 1, WallNS: 2_000_000})
+		j.OnStep(engine.StepInfo{Kind: kind, Sequences: 3, Waiting: 2, Tokens: 5, Pages: 4, Preempted: 1, Times: kernels.Times{Wall: kernels.Interval{End: 2_000_000}}})
 	}
 	return j
 }

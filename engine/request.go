@@ -6,6 +6,7 @@ type Request struct {
 	ID       int64   // the caller's; unique among requests in flight
 	Prompt   []int32 // at least one token; it must stay as it is until the request has ended
 	Sampling Sampling
+	Guide    Guide // of this request alone; nil: any token may come
 }
 
 // Sampling steers one request. The zero value is greedy and unbounded but for

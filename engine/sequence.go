@@ -61,6 +61,7 @@ func (r *Request) validate(vocab int) error {
 type sequence struct {
 	sched.Seq
 	sampling Sampling
+	guide    Guide
 	seen     []uint64 // bit t: token t is in Seq.Tokens; nil: the request does not ask
 	fresh    int      // the word of seen that the ranks lack; all: all of them; none
 	step     int64    // that samples the last of Tokens, which is 0 until it has landed; never: no step
@@ -78,7 +79,7 @@ const (
 const never = -2
 
 func newSequence(r Request, seenWords int) *sequence {
-	q := &sequence{sampling: r.Sampling, fresh: all, step: never}
+	q := &sequence{sampling: r.Sampling, guide: r.Guide, fresh: all, step: never}
 	q.ID = r.ID
 	q.Tokens = slices.Clip(r.Prompt)
 	if n := r.Sampling.MaxTokens; n > 0 {
@@ -123,12 +124,11 @@ func (q *sequence) unseen(fed bool) (first int, words []uint64) {
 // is the request's seed and the token's position, nothing of the batch.
 func (q *sequence) params() kernels.SampleParams {
 	s := &q.sampling
-	p := kernels.SampleParams{
-		Temperature: s.Temperature, TopP: s.TopP, MinP: s.MinP, Repetition: 1, TopK: int32(s.TopK),
-		Logprobs: int32(s.Logprobs) - 1, Seen: -1, Seed: s.Seed, Counter: uint64(len(q.Tokens)),
-	}
-	if p.TopP == 0 {
-		p.TopP = 1
+	p := kernels.Greedy()
+	p.Temperature, p.MinP, p.TopK, p.Logprobs = s.Temperature, s.MinP, int32(s.TopK), int32(s.Logprobs)-1
+	p.Seed, p.Counter, p.Last = s.Seed, uint64(len(q.Tokens)), q.Tokens[len(q.Tokens)-1]
+	if s.TopP != 0 {
+		p.TopP = s.TopP
 	}
 	if q.seen != nil {
 		p.Repetition, p.Seen = s.Repetition, int32(q.Seat)

@@ -42,7 +42,11 @@ func (e *Engine) layOut(f *flight) {
 // the token that it goes on from may still be on its way: the ranks have it.
 func (e *Engine) want(f *flight, q *sequence, row int32) {
 	f.Batch.Logits = append(f.Batch.Logits, row)
-	f.Batch.Params = append(f.Batch.Params, q.params())
+	p := q.params()
+	if q.guide != nil {
+		p.Mask = f.mask(q, e.model.SeenWords())
+	}
+	f.Batch.Params = append(f.Batch.Params, p)
 	f.wanted = append(f.wanted, wanted{q, len(q.Tokens)})
 	if e.o.Ahead == 1 {
 		return
@@ -81,7 +85,7 @@ func (f *flight) known(t kernels.Trace) kernels.Trace {
 	for i, from := range f.Batch.From {
 		if from >= 0 {
 			q := &f.wanted[i]
-			f.Batch.Tokens[f.Batch.Logits[i]] = q.Tokens[q.at-1]
+			f.Batch.Tokens[f.Batch.Logits[i]], f.Batch.Params[i].Last = q.Tokens[q.at-1], q.Tokens[q.at-1]
 		}
 	}
 	f.Batch.From = f.Batch.From[:0]
@@ -104,6 +108,9 @@ func (e *Engine) commit(f *flight) {
 			continue
 		}
 		s := &f.Sampled[i]
+		if q.guide != nil && s.Token >= 0 {
+			q.guide.Add(s.Token)
+		}
 		if s.Token < 0 {
 			e.finish(q.sequence)
 			e.tokens = append(e.tokens, Token{ID: q.ID, Token: s.Token, Reason: Failed})

@@ -56,6 +56,8 @@ type Arg struct {
 	Role Role
 	Type string             // "f32", "i32", a cache format, or "weight"
 	Len  func(d Dims) int64 // values, dense; nil for weights and caches
+
+	Optional bool // a call may have none
 }
 
 // Op is what a kernel does, whatever the number format.

@@ -5,10 +5,12 @@ var Table = join(
 	one(Kernel{Name: "feed", Class: Sample, Pipe: OnVector,
 		// M rows of logits. Row m with from[m] >= 0 goes on from row from[m] of the list before, whose last holds the
 		// samples: of its row r = rows[m], the token is that sample (0 if there was none), pos and slots are those of the
-		// next position, the counter of its params is one more, and the bit of its token is set if it has a bitmap of N bits.
+		// next position, the counter of its params is one more and the token their last; the bit of its token is set if it
+		// has a bitmap of N bits, and the token's count is one more, up to MaxCount, if it has a row of N counts of 16 bits.
 		Args: []Arg{{Name: "last", Role: In, Type: "sampled"}, in("from", "i32", mRows), in("rows", "i32", mRows),
 			{Name: "tokens", Role: InOut, Type: "i32"}, {Name: "pos", Role: InOut, Type: "i32"}, {Name: "seq", Role: In, Type: "i32"},
-			{Name: "slots", Role: InOut, Type: "i32"}, pages, {Name: "params", Role: InOut, Type: "params"}, {Name: "seen", Role: InOut, Type: "bits"}},
+			{Name: "slots", Role: InOut, Type: "i32"}, pages, {Name: "params", Role: InOut, Type: "params"}, {Name: "seen", Role: InOut, Type: "bits", Optional: true},
+			{Name: "counts", Role: InOut, Type: "u16", Optional: true}},
 		Cost:     func(d Dims) Cost { return Cost{HBM: i64(d.M) * 64} },
 		Examples: []Dims{{M: 1, N: 2048}, {M: 70, N: 154880}},
 		Help:     "sampled tokens become the next step's inputs"}),
@@ -113,7 +115,7 @@ var Table = join(
 			// positions; N 0: no bound is known.
 			Args: []Arg{in("q", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K+d.Rope) }),
 				{Name: "cache", Role: In, Type: string(f)}, pages, in("seq", "i32", mRows), in("pos", "i32", mRows),
-				{Name: "sel", Role: In, Type: "i32", Len: mTopK}, out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) })},
+				{Name: "sel", Role: In, Type: "i32", Len: mTopK, Optional: true}, out("y", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) })},
 			Scalars: []string{"scale"},
 			Cost: func(d Dims) Cost {
 				return Cost{HBM: d.Slots*int64(LatentEntry(f, int(d.K), int(d.Rope))) + 4*i64(d.M)*i64(d.Heads)*i64(2*d.K+d.Rope),
@@ -197,10 +199,15 @@ var Table = join(
 		Examples: []Dims{{M: 1, N: 256, Ranks: 1}, {M: 5, N: 2048, Ranks: 1}},
 		Help:     "the ranks' columns side by side"}),
 	one(Kernel{Name: "sample", Class: Sample, Pipe: OnVector,
-		// params: M SampleParams; seen: bitmaps of N bits, or none; y: M Sampled.
-		Args: []Arg{in("logits", "f32", mn), {Name: "params", Role: In, Type: "params"}, {Name: "seen", Role: In, Type: "bits"}, {Name: "y", Role: Out, Type: "sampled"}},
-		Cost: func(d Dims) Cost { return Cost{HBM: 4 * i64(d.M) * i64(d.N), FLOPs: 4 * i64(d.M) * i64(d.N)} },
-		// N is the width of a row of logits, TopK how many of them are tokens (0: all).
+		// params: M SampleParams; seen and masks: bitmaps of N bits; counts: rows of N 16-bit numbers; entries: Entry; each may
+		// be none if no row asks for it. y: M Sampled.
+		Args: []Arg{in("logits", "f32", mn), {Name: "params", Role: In, Type: "params"}, {Name: "seen", Role: In, Type: "bits", Optional: true}, {Name: "y", Role: Out, Type: "sampled"},
+			{Name: "counts", Role: In, Type: "u16", Optional: true}, {Name: "masks", Role: In, Type: "bits", Optional: true}, {Name: "entries", Role: In, Type: "entries", Optional: true}},
+		Cost: func(d Dims) Cost {
+			return Cost{HBM: 4*i64(d.M)*i64(d.N) + i64(d.N)*d.Slots/8, FLOPs: 4 * i64(d.M) * i64(d.N)}
+		},
+		// N is the width of a row of logits, TopK how many of them are tokens (0: all), Slots how many bits of each token
+		// the rows' masks, bitmaps and counts have.
 		Examples: []Dims{{M: 1, N: 2048}, {M: 5, N: 154880, TopK: 154856}},
 		Help:     "the next tokens and their log-probabilities"}),
 )

@@ -17,6 +17,8 @@ type Capture struct {
 	Batch      glm5.Batch
 	Tables     []Table
 	Seen       []Seen
+	Allowed    []Seen // tokens that a sequence may have
+	Counts     []Generated
 	Pages      []Pages
 	Selections []Output // what calls chose: experts, their weights, positions
 	Outputs    []Output
@@ -84,6 +86,12 @@ type Table struct {
 type Seen struct {
 	Seat  int32
 	Words []uint64
+}
+
+// Generated is how often a sequence has generated each token.
+type Generated struct {
+	Seat   int32
+	Values []uint16
 }
 
 // Pages are the entries of a run of pages in one cache of one layer.

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
@@ -45,11 +46,26 @@ func (c *Capture) rows() ([]datasets.Capture, error) {
 		}
 	}
 	input("params", 0, fromParams(c.Batch.Params))
+	if b := fromSteering(c.Batch.Params); b != nil {
+		input("steering", 0, b)
+	}
+	if len(c.Batch.Masks) > 0 {
+		input("masks", 0, fromWords(c.Batch.Masks))
+	}
+	if len(c.Batch.Entries) > 0 {
+		input("entries", 0, fromEntries(c.Batch.Entries))
+	}
 	for _, t := range c.Tables {
 		input("pages", int64(t.Seat), fromInts(t.Pages))
 	}
 	for _, s := range c.Seen {
 		input("seen", int64(s.Seat), fromWords(s.Words))
+	}
+	for _, s := range c.Allowed {
+		input("allowed", int64(s.Seat), fromWords(s.Words))
+	}
+	for _, s := range c.Counts {
+		input("counts", int64(s.Seat), fromShorts(s.Values))
 	}
 	for i := range c.Pages {
 		p := &c.Pages[i]
@@ -197,14 +213,8 @@ func (c *Capture) callOf(r *datasets.Capture) error {
 }
 
 func (c *Capture) inputOf(r *datasets.Capture) error {
-	width := 4
-	switch r.Name {
-	case "params":
-		width = paramBytes
-	case "seen":
-		width = 8
-	}
-	if len(r.Data)%width != 0 {
+	width := map[string]int{"params": paramBytes, "steering": steerBytes, "seen": 8, "allowed": 8, "masks": 8, "entries": entryBytes, "counts": 2}[r.Name]
+	if len(r.Data)%cmp.Or(width, 4) != 0 {
 		return fmt.Errorf("%d bytes", len(r.Data))
 	}
 	seat := int32(r.Index)
@@ -215,8 +225,22 @@ func (c *Capture) inputOf(r *datasets.Capture) error {
 	case "params":
 		c.Batch.Params = toParams(r.Data)
 		return nil
+	case "steering":
+		return toSteering(c.Batch.Params, r.Data)
+	case "masks":
+		c.Batch.Masks = words(r.Data)
+		return nil
+	case "entries":
+		c.Batch.Entries = toEntries(r.Data)
+		return nil
 	case "seen":
 		c.Seen = append(c.Seen, Seen{seat, words(r.Data)})
+		return nil
+	case "allowed":
+		c.Allowed = append(c.Allowed, Seen{seat, words(r.Data)})
+		return nil
+	case "counts":
+		c.Counts = append(c.Counts, Generated{seat, shorts(r.Data)})
 		return nil
 	case "pages":
 		c.Tables = append(c.Tables, Table{seat, ints(r.Data)})
@@ -314,35 +338,4 @@ func fromWords(v []uint64) []byte {
 		b = binary.LittleEndian.AppendUint64(b, x)
 	}
 	return b
-}
-
-func fromParams(ps []kernels.SampleParams) []byte {
-	b := make([]byte, 0, paramBytes*len(ps))
-	for i := range ps {
-		p := &ps[i]
-		for _, f := range []float32{p.Temperature, p.TopP, p.MinP, p.Repetition} {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
-		}
-		for _, n := range []int32{p.TopK, p.Logprobs, p.Seen, 0} {
-			b = binary.LittleEndian.AppendUint32(b, uint32(n))
-		}
-		b = binary.LittleEndian.AppendUint64(b, p.Seed)
-		b = binary.LittleEndian.AppendUint64(b, p.Counter)
-	}
-	return b
-}
-
-func toParams(b []byte) []kernels.SampleParams {
-	ps := make([]kernels.SampleParams, len(b)/paramBytes)
-	for i := range ps {
-		e, p := b[i*paramBytes:], &ps[i]
-		for j, f := range []*float32{&p.Temperature, &p.TopP, &p.MinP, &p.Repetition} {
-			*f = math.Float32frombits(binary.LittleEndian.Uint32(e[4*j:]))
-		}
-		for j, n := range []*int32{&p.TopK, &p.Logprobs, &p.Seen} {
-			*n = int32(binary.LittleEndian.Uint32(e[16+4*j:]))
-		}
-		p.Seed, p.Counter = binary.LittleEndian.Uint64(e[32:]), binary.LittleEndian.Uint64(e[40:])
-	}
-	return ps
 }

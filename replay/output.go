@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	paramBytes   = 48
+	paramBytes   = 48 // of a row of "params" in a file; what only some steps have is in "steering"
+	steerBytes   = 40
 	sampledBytes = 8 + 8*kernels.MaxLogprobs
 	maxLogits    = 8 << 20 // bytes of logits that a capture keeps; of more it has the hash
 )

@@ -54,7 +54,9 @@ func ran(t testing.TB, m *glm5.Model) *Capture {
 		}
 		row := b.Add(int32(100+seat), pos, int32(seat), pages[seat][pos/64]*64+pos%64)
 		b.Logits = append(b.Logits, row)
-		b.Params = append(b.Params, kernels.SampleParams{TopP: 1, Repetition: 1, Seen: -1, Logprobs: 3})
+		three := kernels.Greedy()
+		three.Logprobs = 3
+		b.Params = append(b.Params, three)
 	}
 	if err := uploadPages(m, seeded(m, 7, []PageRun{{0, 16}})); err != nil {
 		t.Fatal(err)

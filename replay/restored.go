@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -57,6 +58,16 @@ func restore(c *Capture, m *glm5.Model, compact bool) (*restored, error) {
 			return nil, err
 		}
 	}
+	for _, x := range c.Allowed {
+		if err := m.SetAllowed(int(x.Seat), x.Words); err != nil {
+			return nil, err
+		}
+	}
+	for _, x := range c.Counts {
+		if err := m.SetCounts(int(x.Seat), 0, x.Values); err != nil {
+			return nil, err
+		}
+	}
 	if err := m.Upload(&s.batch); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
@@ -92,15 +103,35 @@ func (s *restored) check() error {
 			break
 		}
 	}
-	seen := map[int32]bool{}
-	for _, x := range s.c.Seen {
-		if x.Seat < 0 || int(x.Seat) >= o.MaxSeqs || len(x.Words) != s.m.SeenWords() {
-			fault("tokens seen %d in %d words: the model has %d of %d words", x.Seat, len(x.Words), o.MaxSeqs, s.m.SeenWords())
+	bitmaps := func(name string, list []Seen) map[int32]bool {
+		rows := map[int32]bool{}
+		for _, x := range list {
+			if x.Seat < 0 || int(x.Seat) >= o.MaxSeqs || len(x.Words) != s.m.SeenWords() {
+				fault("tokens %s %d in %d words: the model has %d of %d words", name, x.Seat, len(x.Words), o.MaxSeqs, s.m.SeenWords())
+			}
+			rows[x.Seat] = true
 		}
-		seen[x.Seat] = true
+		return rows
+	}
+	seen, allowed, counts := bitmaps("seen", s.c.Seen), bitmaps("allowed", s.c.Allowed), map[int32]bool{}
+	for _, x := range s.c.Counts {
+		if x.Seat < 0 || int(x.Seat) >= o.MaxSeqs || len(x.Values)*2 != kernels.CountPitch(s.m.Config.Vocab) {
+			fault("counts %d of %d tokens: the model has %d of %d", x.Seat, len(x.Values), o.MaxSeqs, s.m.Config.Vocab)
+		}
+		counts[x.Seat] = true
+	}
+	// The tokens that a sequence may have lie behind the step's own masks here.
+	moved := s.m.AllowedRow(0) - int32(cmp.Or(s.c.Options.MaxLogits, s.c.Options.MaxSeqs))
+	for i := range b.Params {
+		if p := &b.Params[i]; p.Allowed >= 0 {
+			p.Allowed += moved
+			if !allowed[p.Allowed-s.m.AllowedRow(0)] {
+				fault("parameters %d: tokens allowed %d", i, p.Allowed)
+			}
+		}
 	}
 	for i, p := range b.Params {
-		if p.Seen >= 0 && !seen[p.Seen] || p.Logprobs > kernels.MaxLogprobs || p.Temperature != p.Temperature || p.TopP != p.TopP || p.MinP != p.MinP || p.Repetition != p.Repetition || p.Repetition == 0 {
+		if p.Seen >= 0 && !seen[p.Seen] || p.Counts >= 0 && !counts[p.Counts] || p.Presence != p.Presence || p.Frequency != p.Frequency || p.Logprobs > kernels.MaxLogprobs || p.Temperature != p.Temperature || p.TopP != p.TopP || p.MinP != p.MinP || p.Repetition != p.Repetition || p.Repetition == 0 {
 			fault("parameters %d: %+v", i, p)
 			break
 		}

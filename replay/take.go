@@ -44,7 +44,8 @@ func take(m *glm5.Model, s *Step, o *CaptureOptions) (*Capture, error) {
 	c.Calls = cloneCalls(s.Calls)
 	b := s.Batch
 	c.Batch = glm5.Batch{Tokens: slices.Clone(b.Tokens), Pos: slices.Clone(b.Pos), Seq: slices.Clone(b.Seq), Slots: slices.Clone(b.Slots),
-		Long: b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params), Copies: slices.Clone(b.Copies)}
+		Long: b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params), Copies: slices.Clone(b.Copies),
+		Masks: slices.Clone(b.Masks), Entries: slices.Clone(b.Entries)}
 	for _, spans := range s.Spans {
 		c.Spans = append(c.Spans, slices.Clone(spans))
 	}
@@ -100,16 +101,8 @@ func (c *Capture) tables(m *glm5.Model) error {
 	for _, p := range b.Copies {
 		pages[p] = true
 	}
-	seen := m.Region(glm5.RegionSeen, -1)
-	for _, p := range b.Params {
-		if p.Seen < 0 {
-			continue
-		}
-		raw := make([]byte, 8*m.SeenWords())
-		if err := g.Download(0, raw, seen.Slice(int64(p.Seen)*int64(len(raw)), int64(len(raw)))); err != nil {
-			return fmt.Errorf("tokens seen of row %d: %w", p.Seen, err)
-		}
-		c.Seen = append(c.Seen, Seen{p.Seen, words(raw)})
+	if err := c.steering(m); err != nil {
+		return err
 	}
 	sorted := make([]int32, 0, len(pages))
 	for p := range pages {
@@ -117,6 +110,43 @@ func (c *Capture) tables(m *glm5.Model) error {
 	}
 	slices.Sort(sorted)
 	c.PageRuns = runs(sorted)
+	return nil
+}
+
+// steering reads the bitmaps and counts that the batch's rows of logits refer to.
+func (c *Capture) steering(m *glm5.Model) error {
+	row := func(region string, at int32) ([]byte, error) {
+		b := m.Region(region, -1)
+		raw := make([]byte, b.Pitch)
+		if err := m.Group().Download(0, raw, b.Slice(int64(at)*int64(b.Pitch), int64(b.Pitch))); err != nil {
+			return nil, fmt.Errorf("%s of row %d: %w", region, at, err)
+		}
+		return raw, nil
+	}
+	first := m.AllowedRow(0)
+	for _, p := range c.Batch.Params {
+		if p.Seen >= 0 {
+			raw, err := row(glm5.RegionSeen, p.Seen)
+			if err != nil {
+				return err
+			}
+			c.Seen = append(c.Seen, Seen{p.Seen, words(raw)})
+		}
+		if p.Allowed >= 0 {
+			raw, err := row(glm5.RegionMasks, p.Allowed)
+			if err != nil {
+				return err
+			}
+			c.Allowed = append(c.Allowed, Seen{p.Allowed - first, words(raw)})
+		}
+		if p.Counts >= 0 {
+			raw, err := row(glm5.RegionCounts, p.Counts)
+			if err != nil {
+				return err
+			}
+			c.Counts = append(c.Counts, Generated{p.Counts, shorts(raw)})
+		}
+	}
 	return nil
 }
 
@@ -186,7 +216,15 @@ func (c *Capture) estimate(m *glm5.Model) int64 {
 		}
 	}
 	n += int64(len(c.Spans)) * int64(len(c.Calls)) * 300
-	return n + int64(len(c.Batch.Tokens))*16 + int64(len(c.Batch.Params))*(paramBytes+sampledBytes+4) + int64(len(c.Seen)*8*m.SeenWords()) + 4096
+	return n + int64(len(c.Batch.Tokens))*16 + int64(len(c.Batch.Params))*(paramBytes+sampledBytes+4) +
+		int64((len(c.Seen)+len(c.Allowed))*8*m.SeenWords()) + int64(len(c.Batch.Masks)*8+len(c.Batch.Entries)*entryBytes) + c.countBytes() + 4096
+}
+
+func (c *Capture) countBytes() (n int64) {
+	for i := range c.Counts {
+		n += 2 * int64(len(c.Counts[i].Values))
+	}
+	return n
 }
 
 // mapBuffers names all buffers that the calls use: the model's regions, and

@@ -140,7 +140,7 @@ func (b *bench) setPages(r *benchResult) error {
 // prompt. Tokens are random.
 func (b *bench) batches(c benchCase, rng *rand.Rand) []glm5.Batch {
 	token := func() int32 { return rng.Int32N(int32(b.model.Config.Vocab)) }
-	greedy := kernels.SampleParams{TopP: 1, Repetition: 1, Logprobs: -1, Seen: -1}
+	greedy := kernels.Greedy()
 	add := func(in *glm5.Batch, seq, pos int) int32 {
 		if !b.model.Config.IsLong(pos) {
 			in.Long = len(in.Tokens) + 1

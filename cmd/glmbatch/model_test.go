@@ -233,7 +233,7 @@ func TestSynthRuns(t *testing.T) {
 	var b glm5.Batch
 	for i := range int32(rows) {
 		b.Logits = append(b.Logits, b.Add(i*17%2048, i, 0, i))
-		b.Params = append(b.Params, kernels.SampleParams{TopP: 1, Repetition: 1, Logprobs: -1, Seen: -1})
+		b.Params = append(b.Params, kernels.Greedy())
 	}
 	b.Long = m.Config.IndexTopK
 	if err := m.SetPages(0, []int32{0, 1}); err != nil {

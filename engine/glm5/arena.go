@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"unsafe"
 
 	"glmbatch/kernels"
 )
@@ -25,9 +26,12 @@ type arena struct {
 	from                    kernels.Buffer // int32, one a logit row: see Batch.From
 	params                  kernels.Buffer // kernels.SampleParams, one a logit row
 
-	pages kernels.Buffer // [MaxSeqs, pages of a context] int32
-	seen  kernels.Buffer // [MaxSeqs, vocab] bits
-	zero  kernels.Buffer // an int32, which nothing is written to
+	pages   kernels.Buffer // [MaxSeqs, pages of a context] int32
+	seen    kernels.Buffer // [MaxSeqs, vocab] bits
+	counts  kernels.Buffer // [MaxSeqs, vocab] uint16
+	masks   kernels.Buffer // [MaxLogits + MaxSeqs, vocab] bits: the step's, then tokens allowed by sequence
+	entries kernels.Buffer // kernels.Entry, those of a step
+	zero    kernels.Buffer // an int32, which nothing is written to
 
 	// The same on every rank.
 	x       kernels.Buffer // [rows, hidden] the residual stream
@@ -58,7 +62,8 @@ type arena struct {
 }
 
 const (
-	paramBytes   = 48
+	paramBytes   = int(unsafe.Sizeof(kernels.SampleParams{}))
+	entryBytes   = int(unsafe.Sizeof(kernels.Entry{}))
 	sampledBytes = 8 + 8*kernels.MaxLogprobs
 )
 
@@ -92,6 +97,8 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 	wants := []want{
 		{&a.inputs, 1, o.MaxLogits*(paramBytes+2*f) + o.MaxRows*4*f, whole},
 		{&a.pages, o.MaxSeqs, f * maxPages, whole}, {&a.seen, o.MaxSeqs, c.seenBytes(), whole},
+		{&a.counts, o.MaxSeqs, kernels.CountPitch(c.Vocab), whole}, {&a.masks, o.MaxLogits + o.MaxSeqs, c.seenBytes(), whole},
+		{&a.entries, o.MaxLogits * kernels.MaxEntries, entryBytes, whole},
 		{&a.x, o.MaxRows, f * c.Hidden, whole}, {&a.h, o.MaxRows, f * c.Hidden, whole},
 		{&a.front, o.MaxRows, f * c.frontWidth(), whole}, {&a.qr, o.MaxRows, f * c.QLoRA, whole},
 		{&a.iq, o.MaxRows, f * c.IndexHeads * c.IndexHeadDim, whole},
@@ -138,6 +145,6 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 		*v.b = a.inputs.Slice(at, int64(v.n))
 		at += int64(v.n)
 	}
-	a.pages.Pitch, a.seen.Pitch = int32(maxPages*f), int32(c.seenBytes())
+	a.pages.Pitch, a.seen.Pitch, a.masks.Pitch, a.counts.Pitch = int32(maxPages*f), int32(c.seenBytes()), int32(c.seenBytes()), int32(kernels.CountPitch(c.Vocab))
 	return a, nil
 }

@@ -12,14 +12,16 @@ import (
 // in which a sequence's rows are together and ascend, but rows of long context
 // come last, from Long on.
 type Batch struct {
-	Tokens []int32 // one a row
-	Pos    []int32 // the token's place in its sequence
-	Seq    []int32 // row of the page tables, below MaxSeqs
-	Slots  []int32 // the cache slot that the token's entries go to
-	Long   int     // rows from here on attend to a selection; those before to everything
-	Logits []int32 // rows whose next token is wanted
-	Params []kernels.SampleParams
-	Copies []int32 // pairs of pages: entries of the first become those of the second, before all else
+	Tokens  []int32 // one a row
+	Pos     []int32 // the token's place in its sequence
+	Seq     []int32 // row of the page tables, below MaxSeqs
+	Slots   []int32 // the cache slot that the token's entries go to
+	Long    int     // rows from here on attend to a selection; those before to everything
+	Logits  []int32 // rows whose next token is wanted
+	Params  []kernels.SampleParams
+	Masks   []uint64        // rows of SeenWords each, which Params.Mask counts; at most MaxLogits
+	Entries []kernels.Entry // of all rows of logits: see Params.Entries
+	Copies  []int32         // pairs of pages: entries of the first become those of the second, before all else
 
 	// Common has the first pages of sequences, by Seq, that others in the batch may have
 	// too. The costs of calls count what is in them once. nil: none.
@@ -36,28 +38,30 @@ type Batch struct {
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Common)
-	*b = Batch{Tokens: b.Tokens[:0], Pos: b.Pos[:0], Seq: b.Seq[:0], Slots: b.Slots[:0], Logits: b.Logits[:0], Params: b.Params[:0], Copies: b.Copies[:0], From: b.From[:0],
+	*b = Batch{Tokens: b.Tokens[:0], Pos: b.Pos[:0], Seq: b.Seq[:0], Slots: b.Slots[:0], Logits: b.Logits[:0], Params: b.Params[:0], Masks: b.Masks[:0], Entries: b.Entries[:0], Copies: b.Copies[:0], From: b.From[:0],
 		Common: b.Common, counts: b.counts, blocks: b.blocks}
 }
 
-// copyOf makes b the same as o, in memory of its own.
+// copyOf makes b the same as o, in memory of its own, but for masks.
 func (b *Batch) copyOf(o *Batch) {
 	b.Reset()
 	b.Long = o.Long
 	b.Tokens, b.Pos, b.Seq, b.Slots = append(b.Tokens, o.Tokens...), append(b.Pos, o.Pos...), append(b.Seq, o.Seq...), append(b.Slots, o.Slots...)
 	b.Logits, b.Params, b.From = append(b.Logits, o.Logits...), append(b.Params, o.Params...), append(b.From, o.From...)
+	b.Entries = append(b.Entries, o.Entries...)
 }
 
 // follows reports whether b is o with every row one token further, fed as o's
 // rows were: then the ranks make b's inputs of o's by themselves.
 func (b *Batch) follows(o *Batch) bool {
 	n := len(b.Tokens)
-	if n == 0 || len(b.Copies) > 0 || len(b.From) != n || !slices.Equal(b.From, o.From) || !slices.Equal(b.Seq, o.Seq) || !slices.Equal(b.Logits, o.Logits) {
+	if n == 0 || len(b.Copies) > 0 || len(b.Masks) > 0 || !slices.Equal(b.Entries, o.Entries) || len(b.From) != n || !slices.Equal(b.From, o.From) || !slices.Equal(b.Seq, o.Seq) || !slices.Equal(b.Logits, o.Logits) {
 		return false
 	}
 	for i := range n {
 		p := o.Params[i]
 		p.Counter++
+		p.Last = b.Params[i].Last
 		if b.From[i] < 0 || b.Params[i] != p || b.Pos[i] != o.Pos[i]+1 {
 			return false
 		}
@@ -98,6 +102,9 @@ func (m *Model) check(b *Batch) error {
 	case len(b.Logits) > m.o.MaxLogits || len(b.Params) != len(b.Logits) || len(b.From) > 0 && len(b.From) != len(b.Logits):
 		return fmt.Errorf("a step of %d rows of logits, %d parameters, %d fed, at most %d", len(b.Logits), len(b.Params), len(b.From), m.o.MaxLogits)
 	}
+	if err := m.checkParams(b); err != nil {
+		return err
+	}
 	if len(b.Copies)%2 != 0 {
 		return fmt.Errorf("a step that copies %d pages in pairs", len(b.Copies))
 	}
@@ -122,6 +129,34 @@ func (m *Model) check(b *Batch) error {
 	}
 	return nil
 }
+
+// checkParams reports what of the parameters refers to nothing.
+func (m *Model) checkParams(b *Batch) error {
+	rows, seats := m.o.MaxLogits, m.o.MaxSeqs
+	if words := m.SeenWords(); len(b.Masks)%words != 0 || len(b.Masks)/words > rows || len(b.Entries) > m.mostEntries() {
+		return fmt.Errorf("a step with masks of %d words in rows of %d, and %d entries of at most %d", len(b.Masks), words, len(b.Entries), m.mostEntries())
+	}
+	for i := range b.Params {
+		p := &b.Params[i]
+		switch from, n := int64(p.Entries), int64(p.Biases)+int64(p.Labels); {
+		case int(p.Seen) >= seats || int(p.Counts) >= seats || int(p.Mask) >= len(b.Masks)/m.SeenWords() || p.Allowed >= 0 && (int(p.Allowed) < rows || int(p.Allowed) >= rows+seats):
+			return fmt.Errorf("row of logits %d with tokens seen %d, counts %d, mask %d, allowed %d", i, p.Seen, p.Counts, p.Mask, p.Allowed)
+		case p.Biases < 0 || p.Labels < 0 || n > 0 && (from < 0 || from+n > int64(len(b.Entries))) || p.Labels > 0 && int64(p.Logprobs)+int64(p.Labels) > kernels.MaxLogprobs:
+			return fmt.Errorf("row of logits %d with %d biases and %d labels from %d of %d, and %d alternatives", i, p.Biases, p.Labels, from, len(b.Entries), p.Logprobs)
+		case int(p.Forced) >= m.o.Tokens:
+			return fmt.Errorf("row of logits %d with token %d of %d", i, p.Forced, m.o.Tokens)
+		}
+	}
+	for i, e := range b.Entries {
+		if e.Token < 0 || int(e.Token) >= m.o.Tokens {
+			return fmt.Errorf("entry %d of token %d, of %d", i, e.Token, m.o.Tokens)
+		}
+	}
+	return nil
+}
+
+// mostEntries is the most that the rows of a step can have.
+func (m *Model) mostEntries() int { return m.o.MaxLogits * kernels.MaxEntries }
 
 // block is some rows that one call works on, with what its cost follows from.
 type block struct {

@@ -38,6 +38,13 @@ func TestFollows(t *testing.T) {
 		{"another sequence", false, func(b, o *Batch) { b.Seq[2] = 4 }},
 		{"another position", false, func(b, o *Batch) { b.Pos[0]++ }},
 		{"other parameters", false, func(b, o *Batch) { b.Params[0].TopP = .5 }},
+		{"another token before", true, func(b, o *Batch) { b.Params[0].Last = 5 }},
+		{"other entries", false, func(b, o *Batch) { b.Entries = []kernels.Entry{{Token: 3, After: -1}} }},
+		{"the same entries", true, func(b, o *Batch) {
+			b.Entries = []kernels.Entry{{Token: 3, After: -1}}
+			o.Entries = []kernels.Entry{{Token: 3, After: -1}}
+		}},
+		{"masks", false, func(b, o *Batch) { b.Masks, o.Masks = make([]uint64, 4), make([]uint64, 4) }},
 		{"one row fewer", false, func(b, o *Batch) {
 			b.Tokens, b.Pos, b.Seq, b.Slots = b.Tokens[:2], b.Pos[:2], b.Seq[:2], b.Slots[:2]
 			b.Logits, b.Params, b.From = b.Logits[:2], b.Params[:2], b.From[:2]

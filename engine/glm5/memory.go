@@ -14,6 +14,8 @@ type Region struct {
 const (
 	RegionPages   = "pages"   // [MaxSeqs, pages of a context] int32
 	RegionSeen    = "seen"    // [MaxSeqs, SeenWords] of 64 bits
+	RegionCounts  = "counts"  // [MaxSeqs, vocab] uint16, a pitch apart
+	RegionMasks   = "masks"   // [MaxLogits + MaxSeqs, SeenWords] of 64 bits
 	RegionSel     = "sel"     // [rows, top-k] int32, of the layer that ran last
 	RegionExperts = "experts" // [rows, experts a token] int32, likewise
 	RegionWeights = "weights" // [rows, experts a token], likewise
@@ -40,6 +42,7 @@ func (m *Model) Memory() []Region {
 	}{
 		{"tokens", true, a.tokens}, {"pos", true, a.pos}, {"seq", true, a.seq}, {"slots", true, a.slots},
 		{"logit_rows", true, a.logitRows}, {"params", true, a.params}, {RegionPages, true, a.pages}, {RegionSeen, true, a.seen},
+		{RegionCounts, true, a.counts}, {RegionMasks, true, a.masks}, {"entries", true, a.entries},
 		{"x", true, a.x}, {"h", true, a.h}, {"front", true, a.front}, {"qr", true, a.qr}, {"iq", true, a.iq},
 		{"scores", true, a.scores}, {RegionSel, true, a.sel}, {"router", true, a.router}, {RegionExperts, true, a.experts},
 		{RegionWeights, true, a.weights}, {"last", true, a.last}, {RegionLogits, true, a.logits}, {RegionSampled, true, a.sampled},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"glmbatch/engine/checkpoint"
@@ -123,10 +124,13 @@ func (m *Model) Upload(b *Batch) error {
 	if err := m.check(b); err != nil {
 		return err
 	}
-	known := b.follows(&m.sent)
+	known, same := b.follows(&m.sent), slices.Equal(b.Entries, m.sent.Entries)
 	m.sent.copyOf(b)
 	if known {
 		return nil
+	}
+	if err := m.uploadSteering(b, same); err != nil {
+		return err
 	}
 	a := &m.buf
 	for _, u := range []struct {
@@ -140,13 +144,29 @@ func (m *Model) Upload(b *Batch) error {
 	}
 	for i, from := range b.From {
 		if from >= 0 { // one token back: feed takes it on
-			params, pos := m.inputs[a.params.Offset-a.inputs.Offset+int64(i)*paramBytes:], m.inputs[a.pos.Offset-a.inputs.Offset+4*int64(b.Logits[i]):]
+			params, pos := m.inputs[a.params.Offset-a.inputs.Offset+int64(i*paramBytes):], m.inputs[a.pos.Offset-a.inputs.Offset+4*int64(b.Logits[i]):]
 			binary.NativeEndian.PutUint64(params[unsafe.Offsetof(kernels.SampleParams{}.Counter):], b.Params[i].Counter-1)
 			binary.NativeEndian.PutUint32(pos, uint32(b.Pos[b.Logits[i]]-1))
 		}
 	}
 	if err := m.g.Upload(a.inputs, m.inputs); err != nil {
 		return fmt.Errorf("uploading a step's inputs: %w", err)
+	}
+	return nil
+}
+
+// uploadSteering takes the step's masks to the ranks, and its entries if they are not
+// the same as those that are there.
+func (m *Model) uploadSteering(b *Batch, same bool) error {
+	if n := int64(len(b.Masks) * 8); n > 0 {
+		if err := m.g.Upload(m.buf.masks.Slice(0, n), bytesOf(b.Masks)); err != nil {
+			return fmt.Errorf("uploading a step's masks: %w", err)
+		}
+	}
+	if n := int64(len(b.Entries) * entryBytes); n > 0 && !same {
+		if err := m.g.Upload(m.buf.entries.Slice(0, n), bytesOf(b.Entries)); err != nil {
+			return fmt.Errorf("uploading a step's entries: %w", err)
+		}
 	}
 	return nil
 }
@@ -166,6 +186,23 @@ func (m *Model) SetSeen(row, first int, words []uint64) error {
 	n := int64(m.Config.seenBytes())
 	return m.g.Upload(m.buf.seen.Slice(int64(row)*n+int64(first)*8, int64(len(words))*8), bytesOf(words))
 }
+
+// SetCounts says how often the sequence of a row has generated tokens, for those from
+// the first on.
+func (m *Model) SetCounts(row, first int, counts []uint16) error {
+	n := int64(m.buf.counts.Pitch)
+	return m.g.Upload(m.buf.counts.Slice(int64(row)*n+int64(first)*2, int64(len(counts))*2), bytesOf(counts))
+}
+
+// SetAllowed says which tokens the sequence of a row may have, in SeenWords words. Its
+// rows of logits have AllowedRow as their Allowed.
+func (m *Model) SetAllowed(row int, words []uint64) error {
+	n := int64(m.Config.seenBytes())
+	return m.g.Upload(m.buf.masks.Slice(int64(m.AllowedRow(row))*n, n), bytesOf(words))
+}
+
+// AllowedRow is where the masks have the tokens that the sequence of a row may have.
+func (m *Model) AllowedRow(row int) int32 { return int32(m.o.MaxLogits + row) }
 
 // SeenWords is the length of a bitmap of tokens seen.
 func (m *Model) SeenWords() int { return m.Config.seenBytes() / 8 }
@@ -188,7 +225,7 @@ func (m *Model) Sampled(dst []kernels.Sampled) error {
 }
 
 // bytesOf returns the memory of values without pointers.
-func bytesOf[T int32 | uint64 | float32 | kernels.SampleParams | kernels.Sampled](v []T) []byte {
+func bytesOf[T int32 | uint16 | uint64 | float32 | kernels.SampleParams | kernels.Entry | kernels.Sampled](v []T) []byte {
 	if len(v) == 0 {
 		return nil
 	}

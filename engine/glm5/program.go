@@ -32,11 +32,12 @@ type program struct {
 	args  []kernels.Buffer
 	layer int16
 
-	rows   int32   // of the step
-	logits int32   // rows of logits
-	short  block   // rows that attend to everything
-	long   block   // rows that attend to a selection
-	scored []block // long, in blocks whose scores fit their buffer
+	rows     int32   // of the step
+	logits   int32   // rows of logits
+	steering int64   // bits that each token has in bitmaps, masks and counts of these
+	short    block   // rows that attend to everything
+	long     block   // rows that attend to a selection
+	scored   []block // long, in blocks whose scores fit their buffer
 }
 
 func (m *Model) begin(b *Batch) *program {
@@ -46,6 +47,7 @@ func (m *Model) begin(b *Batch) *program {
 	p.calls, p.args, p.scored, p.layer = p.calls[:0], p.args[:0], p.scored[:0], -1
 	n, topK := len(b.Tokens), m.Config.IndexTopK
 	p.rows, p.logits = int32(n), int32(len(b.Logits))
+	p.steering = steering(b.Params)
 	p.short = b.measure(0, b.Long, topK)
 	p.long = b.measure(b.Long, n, topK)
 	p.long.width = m.o.scoreWidth(p.long.width)
@@ -57,6 +59,22 @@ func (m *Model) begin(b *Batch) *program {
 		from = to
 	}
 	return p
+}
+
+// steering is how many bits a token has in what rows of logits are steered by.
+func steering(params []kernels.SampleParams) (bits int64) {
+	for i := range params {
+		p := &params[i]
+		for _, row := range []int32{p.Seen, p.Mask, p.Allowed} {
+			if row >= 0 {
+				bits++
+			}
+		}
+		if p.Counts >= 0 {
+			bits += 16
+		}
+	}
+	return bits
 }
 
 // call appends one call.
@@ -96,7 +114,7 @@ func (p *program) feed(b *Batch) {
 	}
 	a := &p.m.buf
 	p.call("feed", true, kernels.Dims{M: p.logits, N: int32(p.m.Config.Vocab)}, 0,
-		a.sampled, a.from, a.logitRows, a.tokens, a.pos, a.seq, a.slots, a.pages, a.params, a.seen)
+		a.sampled, a.from, a.logitRows, a.tokens, a.pos, a.seq, a.slots, a.pages, a.params, a.seen, a.counts)
 }
 
 // copies makes pages of the caches the same as others, in all layers.
@@ -284,7 +302,8 @@ func (p *program) head() {
 		p.gemm(&m.w.head, p.logits, a.last, a.columns)
 		p.call("all_gather", false, kernels.Dims{M: p.logits, N: vocab, Ranks: m.ranks}, 0, a.columns, a.logits)
 	}
-	p.call("sample", true, kernels.Dims{M: p.logits, N: vocab, TopK: min(int32(m.o.Tokens), vocab)}, 0, a.logits, a.params, a.seen, a.sampled)
+	p.call("sample", true, kernels.Dims{M: p.logits, N: vocab, TopK: min(int32(m.o.Tokens), vocab), Slots: p.steering}, 0,
+		a.logits, a.params, a.seen, a.sampled, a.counts, a.masks, a.entries)
 }
 
 // from returns b from the first row of block k on. width is its values a row;

@@ -124,7 +124,7 @@ func (s *sketch) batch(seqs ...[2]int) *Batch {
 				if s.Config.IsLong(pos) == long {
 					row := b.Add(1, int32(pos), int32(i), int32(pos))
 					if pos == q[0]+q[1]-1 {
-						b.Logits, b.Params = append(b.Logits, row), append(b.Params, kernels.SampleParams{})
+						b.Logits, b.Params = append(b.Logits, row), append(b.Params, kernels.Greedy())
 					}
 				}
 			}

@@ -115,7 +115,7 @@ func (k *checker) fill(ids []int32) error {
 	for pos, id := range ids {
 		row := k.in.Add(id, int32(pos), 0, int32(pos))
 		k.in.Logits = append(k.in.Logits, row)
-		k.in.Params = append(k.in.Params, kernels.SampleParams{TopP: 1, Repetition: 1, Logprobs: -1, Seen: -1})
+		k.in.Params = append(k.in.Params, kernels.Greedy())
 	}
 	k.in.Long = min(len(ids), k.c.IndexTopK)
 	pages := make([]int32, k.m.Options().Pages)

@@ -28,6 +28,7 @@ func feed(x *frame, lo, hi int) error {
 	if pitch := int(x.call.Args[9].Pitch); pitch > 0 {
 		size = max(size, pitch)
 	}
+	counted, countPitch := x.bytes(10, x.rank), x.countPitch(10)
 	if x.err != nil {
 		return x.err
 	}
@@ -59,7 +60,17 @@ func feed(x *frame, lo, hi int) error {
 			}
 			seen[int(p.Seen)*size+int(token)/8] |= 1 << (token % 8)
 		}
+		if token >= 0 && p.Counts >= 0 {
+			if int(p.Counts) >= len(counted)/countPitch {
+				x.fail(10, "no row %d of counts of %d bytes in %d", p.Counts, countPitch, len(counted))
+				return x.err
+			}
+			if c := &counts(counted[int(p.Counts)*countPitch:][:countPitch])[token]; *c < kernels.MaxCount {
+				*c++
+			}
+		}
 		p.Counter++
+		p.Last = token
 		tokens[r], pos[r] = max(token, 0), at
 		slots[r] = ints(pages)[entry]*kernels.PageTokens + at%kernels.PageTokens
 	}

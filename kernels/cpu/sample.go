@@ -9,12 +9,8 @@ import (
 	"glmbatch/kernels/cpu/simd"
 )
 
-// sample chooses a token for each row of logits. The filters come in the order
-// repetition, temperature, top-k, top-p, min-p; each keeps the best tokens of
-// those before it, and top-p's share is of what top-k left. The draw is one
-// [uniform] number of (Seed, Counter), laid on the probabilities of the tokens
-// that were kept, in the order of their numbers. Logits that are no numbers are
-// as unlikely as can be.
+// sample chooses a token for each row of logits, by the rules of
+// [kernels.SampleParams]. Logits that are no numbers are as unlikely as can be.
 func sample(x *frame, lo, hi int) error {
 	logits := x.rows(0, x.M, x.N)
 	ps, out := x.bytes(1, x.rank), x.bytes(3, x.rank)
@@ -35,51 +31,27 @@ func sample(x *frame, lo, hi int) error {
 		return x.err
 	}
 	for m := lo; m < hi; m++ {
-		p, l := params(ps)[m], row(logits, m, int(x.N))[:n]
-		if l = x.repeated(l, p); x.err != nil {
+		p, l := &params(ps)[m], row(logits, m, int(x.N))[:n]
+		list := x.entriesOf(p)
+		raw := x.masked(l, p)
+		steered := x.steered(raw, p, list)
+		if x.err != nil {
 			return x.err
 		}
 		s := &sampled(out)[m]
-		if !(l[argmax(l)] > negInf) {
-			report(s, nil, -1, x.s)
+		switch {
+		case !(steered[argmax(steered)] > negInf):
+			report(s, nil, p, nil, x.s)
 			s.Token = -1
 			continue
+		case p.Forced >= 0 && int(p.Forced) < n:
+			s.Token = p.Forced
+		default:
+			s.Token = pick(steered, *p, x.s)
 		}
-		s.Token = pick(l, p, x.s)
-		report(s, row(logits, m, int(x.N))[:n], int(p.Logprobs), x.s)
+		report(s, raw, p, list[min(len(list), max(0, int(p.Biases))):], x.s)
 	}
 	return nil
-}
-
-// repeated returns the logits with the repetition penalty on tokens seen.
-func (x *frame) repeated(l []float32, p kernels.SampleParams) []float32 {
-	if p.Repetition == 1 || p.Repetition <= 0 || p.Seen < 0 {
-		return l
-	}
-	size := (int(x.N) + 63) / 64 * 8
-	if pitch := int(x.call.Args[2].Pitch); pitch > 0 {
-		size = max(size, pitch)
-	}
-	seen := x.bytes(2, x.rank)
-	if int64(p.Seen) >= int64(len(seen)/size) {
-		x.fail(2, "no bitmap %d of %d bytes in %d", p.Seen, size, len(seen))
-		return nil
-	}
-	seen = seen[int(p.Seen)*size:][:size]
-	out := x.s.floats(0, len(l))
-	copy(out, l)
-	for b, set := range seen[:(len(l)+7)/8] {
-		for i := b * 8; set != 0 && i < len(l); i, set = i+1, set>>1 {
-			switch {
-			case set&1 == 0:
-			case out[i] > 0:
-				out[i] /= p.Repetition
-			default:
-				out[i] *= p.Repetition
-			}
-		}
-	}
-	return out
 }
 
 // pick chooses a token by p from logits after the repetition penalty.
@@ -227,16 +199,16 @@ func argmax(l []float32) int32 {
 	return int32(best)
 }
 
-// report fills in the log-probabilities, which are of the logits as they came.
-func report(s *kernels.Sampled, l []float32, wanted int, scr *scratch) {
+// report fills in the log-probabilities, which are of the logits l.
+func report(s *kernels.Sampled, l []float32, p *kernels.SampleParams, labels []kernels.Entry, scr *scratch) {
 	s.Logprob = 0
 	for i := range s.IDs {
 		s.IDs[i], s.Logps[i] = -1, 0
 	}
-	if wanted < 0 {
+	if p.Logprobs < 0 || len(l) == 0 {
 		return
 	}
-	wanted = min(wanted, len(l), kernels.MaxLogprobs)
+	wanted := min(int(p.Logprobs), len(l), kernels.MaxLogprobs)
 	norm := logSumExp(l, scr)
 	s.Logprob = float32(float64(l[s.Token]) - norm)
 	ids := s.IDs[:wanted]
@@ -251,7 +223,12 @@ func report(s *kernels.Sampled, l []float32, wanted int, scr *scratch) {
 		return cmp.Compare(a, b)
 	})
 	for i, id := range ids {
-		s.Logps[i] = float32(float64(l[id]) - norm)
+		if s.Logps[i] = float32(float64(l[id]) - norm); !(l[id] > negInf) {
+			s.IDs[i], s.Logps[i] = -1, 0
+		}
+	}
+	for i, e := range labels[:min(len(labels), kernels.MaxLogprobs-wanted)] {
+		s.IDs[wanted+i], s.Logps[wanted+i] = e.Token, float32(float64(l[e.Token])-norm)
 	}
 }
 

@@ -99,7 +99,7 @@ func TestPickStaysInFilters(t *testing.T) {
 		}
 		var out kernels.Sampled
 		out.Token = token
-		report(&out, l, int(rapid.Int32Range(-1, 30).Draw(t, "logprobs")), s)
+		report(&out, l, &kernels.SampleParams{Logprobs: rapid.Int32Range(-1, 30).Draw(t, "logprobs")}, nil, s)
 	})
 }
 

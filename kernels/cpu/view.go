@@ -25,6 +25,7 @@ func ints(b []byte) []int32 {
 
 const (
 	paramBytes   = int(unsafe.Sizeof(kernels.SampleParams{}))
+	entryBytes   = int(unsafe.Sizeof(kernels.Entry{}))
 	sampledBytes = int(unsafe.Sizeof(kernels.Sampled{}))
 )
 
@@ -34,4 +35,12 @@ func params(b []byte) []kernels.SampleParams {
 
 func sampled(b []byte) []kernels.Sampled {
 	return unsafe.Slice((*kernels.Sampled)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sampledBytes)
+}
+
+func entries(b []byte) []kernels.Entry {
+	return unsafe.Slice((*kernels.Entry)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/entryBytes)
+}
+
+func counts(b []byte) []uint16 {
+	return unsafe.Slice((*uint16)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/2)
 }

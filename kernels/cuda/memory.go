@@ -70,7 +70,7 @@ func (m *memory) check(c *kernels.Call) error {
 	}
 	k := kernels.Lookup(c.Kernel)
 	for i, a := range c.Args {
-		if a.Index == 0 && k.Args[i].Name != "sel" && k.Args[i].Name != "seen" {
+		if a.Index == 0 && !k.Args[i].Optional {
 			return fmt.Errorf("%w: %s has no argument %s", kernels.ErrKernel, c.Kernel, k.Args[i].Name)
 		}
 		if a.Index == 0 {

@@ -102,6 +102,14 @@ const logprobDiff = 2e-6
 // sampledSize is the bytes of a kernels.Sampled.
 const sampledSize = 8 + 8*kernels.MaxLogprobs
 
+// apart is how far two log-probabilities are apart: -Inf is -Inf.
+func apart(a, b float64) float64 {
+	if a == b {
+		return 0
+	}
+	return math.Abs(a - b)
+}
+
 func compareDrawn(got []byte, want []drawn) (float64, error) {
 	const size = sampledSize
 	worst := 0.0
@@ -111,12 +119,12 @@ func compareDrawn(got []byte, want []drawn) (float64, error) {
 		if v[0] != w.token {
 			return 0, fmt.Errorf("row %d has token %d, want %d", m, v[0], w.token)
 		}
-		worst = max(worst, math.Abs(f[1]-w.logprob))
+		worst = max(worst, apart(f[1], w.logprob))
 		for i := range kernels.MaxLogprobs {
 			id := int32(-1)
 			if i < len(w.ids) {
 				id = w.ids[i]
-				worst = max(worst, math.Abs(f[2+kernels.MaxLogprobs+i]-w.logps[i]))
+				worst = max(worst, apart(f[2+kernels.MaxLogprobs+i], w.logps[i]))
 			}
 			if v[2+i] != id {
 				return 0, fmt.Errorf("alternative %d of row %d is token %d, want %d", i, m, v[2+i], id)

@@ -217,12 +217,8 @@ func (f fill) one() {
 		f.poison(int(d.Slots) * int(d.K+d.Rope) / 2)
 	case "params":
 		f.params()
-	case "seen":
-		b := make([]byte, seenRows*((int(d.N)+63)/64*8))
-		for i := range b {
-			b[i] = byte(r.Uint32())
-		}
-		a.data = append(a.data, b)
+	case "seen", "masks", "counts", "entries":
+		f.steering()
 	case "scores":
 		v := normals(r, int(a.Len(d)), 1)
 		for i := range v { // ties; rows of one value, of few, of great and small ones
@@ -246,7 +242,6 @@ func (f fill) one() {
 const (
 	tableRows  = 97
 	sourceRows = 5
-	seenRows   = 3
 )
 
 func (f fill) floats(v []float32) { f.arg.data = append(f.arg.data, putFloats(v)) }
@@ -376,29 +371,4 @@ func (f fill) cache() {
 		c.put(s, values)
 	}
 	f.arg.data = append(f.arg.data, c.data)
-}
-
-func (f fill) params() {
-	var b []byte
-	kinds := []kernels.SampleParams{
-		{Temperature: 0, TopP: 1, Repetition: 1, Logprobs: 0, Seen: -1},
-		{Temperature: .8, TopP: .9, Repetition: 1.2, Logprobs: 5, Seen: 1},
-		{Temperature: 1, TopP: 1, Repetition: 1, Logprobs: -1, Seen: -1},
-		{Temperature: .7, TopK: 12, TopP: .95, MinP: .02, Repetition: 1, Logprobs: 20, Seen: -1},
-		{Temperature: 1.3, TopP: 1, MinP: .1, Repetition: 1, Logprobs: 1, Seen: -1},
-	}
-	for i := range f.e.d.M {
-		p := kinds[(int(i)+f.r.IntN(len(kinds)))%len(kinds)]
-		p.Seed, p.Counter = f.r.Uint64(), uint64(f.r.IntN(1000))
-		for _, v := range []float32{p.Temperature, p.TopP, p.MinP, p.Repetition} {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
-		for _, v := range []int32{p.TopK, p.Logprobs, p.Seen, 0} {
-			b = binary.LittleEndian.AppendUint32(b, uint32(v))
-		}
-		b = binary.LittleEndian.AppendUint64(b, p.Seed)
-		b = binary.LittleEndian.AppendUint64(b, p.Counter)
-	}
-	f.arg.words = 12
-	f.arg.data = append(f.arg.data, b)
 }

@@ -222,7 +222,7 @@ func example(t *testing.T, k *kernels.Kernel, d kernels.Dims, units Units4) ([]k
 		switch {
 		case a.Role == kernels.Weight:
 			b, err = r.Load(weightsOf(k, d), kernels.Sharded)
-		case a.Name == "seen" || a.Name == "sel" && d.TopK == 0:
+		case a.Optional && (a.Name != "sel" || d.TopK == 0):
 		default:
 			b, err = r.Alloc(bytes, kernels.Sharded)
 		}

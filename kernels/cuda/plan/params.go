@@ -124,8 +124,8 @@ type topP struct {
 }
 
 type sampleP struct {
-	logits, params, seen, y, work, at uintptr
-	n, ld, seenBytes                  int32
+	logits, params, seen, counts, masks, entries, y, work, at uintptr
+	n, ld, seenBytes, maskBytes, countBytes                   int32
 }
 
 type commP struct {
@@ -146,8 +146,8 @@ type sumP struct {
 }
 
 type feedP struct {
-	last, from, rows, seq, pages, tokens, pos, slots, params, seen, at uintptr
-	m, n, pagesLd, seenBytes                                           int32
+	last, from, rows, seq, pages, tokens, pos, slots, params, seen, counts, at uintptr
+	m, n, pagesLd, seenBytes, countBytes                                       int32
 }
 
 type barrierP struct {

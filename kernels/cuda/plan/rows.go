@@ -82,10 +82,18 @@ func seenBytes(seen kernels.Buffer, n int32) int32 {
 	return (n + 63) / 64 * 8
 }
 
+// countBytes is a row of counts of n tokens.
+func countBytes(counts kernels.Buffer, n int32) int32 {
+	if counts.Pitch != 0 {
+		return counts.Pitch
+	}
+	return int32(kernels.CountPitch(int(n)))
+}
+
 func planFeed(b *builder, c *call) error {
 	a := &feedP{last: b.ptr(c.Args[0]), from: b.ptr(c.Args[1]), rows: b.ptr(c.Args[2]), seq: b.ptr(c.Args[5]), pages: b.ptr(c.Args[7]),
-		tokens: b.ptr(c.Args[3]), pos: b.ptr(c.Args[4]), slots: b.ptr(c.Args[6]), params: b.ptr(c.Args[8]), seen: b.ptr(c.Args[9]), at: c.at,
-		m: c.Dims.M, n: c.Dims.N, pagesLd: c.Args[7].Pitch / 4, seenBytes: seenBytes(c.Args[9], c.Dims.N)}
+		tokens: b.ptr(c.Args[3]), pos: b.ptr(c.Args[4]), slots: b.ptr(c.Args[6]), params: b.ptr(c.Args[8]), seen: b.ptr(c.Args[9]), counts: b.ptr(c.Args[10]), at: c.at,
+		m: c.Dims.M, n: c.Dims.N, pagesLd: c.Args[7].Pitch / 4, seenBytes: seenBytes(c.Args[9], c.Dims.N), countBytes: countBytes(c.Args[10], c.Dims.N)}
 	return b.do("feed", grid1(ceil(a.m, 128)), 128, 0, a)
 }
 
@@ -98,7 +106,9 @@ func planSample(b *builder, c *call) error {
 	if x.TopK > 0 {
 		n = min(n, x.TopK)
 	}
-	a := &sampleP{logits: b.ptr(c.Args[0]), params: b.ptr(c.Args[1]), seen: b.ptr(c.Args[2]), y: b.ptr(c.Args[3]), at: c.at, n: n, ld: ld(c.Args[0], x.N), seenBytes: seenBytes(c.Args[2], x.N)}
-	a.work = b.work(ScratchWork, int64(x.M)*int64(n)*4)
+	a := &sampleP{logits: b.ptr(c.Args[0]), params: b.ptr(c.Args[1]), seen: b.ptr(c.Args[2]), y: b.ptr(c.Args[3]), at: c.at,
+		counts: b.ptr(c.Args[4]), masks: b.ptr(c.Args[5]), entries: b.ptr(c.Args[6]), n: n, ld: ld(c.Args[0], x.N),
+		seenBytes: seenBytes(c.Args[2], x.N), maskBytes: seenBytes(c.Args[5], x.N), countBytes: countBytes(c.Args[4], x.N)}
+	a.work = b.work(ScratchWork, int64(x.M)*int64(ceil(n, 4))*16)
 	return b.do("sample", grid1(sampleSlices*uint32(x.M)), 1024, 0, a)
 }

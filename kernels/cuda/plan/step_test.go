@@ -74,7 +74,7 @@ func glm5Step(t testing.TB, s step, units Units4) ([]kernels.Call, *Memory) {
 		t.Fatal(err)
 	}
 	var b glm5.Batch
-	greedy := kernels.SampleParams{TopP: 1, Repetition: 1, Logprobs: -1, Seen: -1}
+	greedy := kernels.Greedy()
 	for i := range rows {
 		pos, seq := context-1, i
 		if s.prefill > 0 {

@@ -1,14 +1,20 @@
-// The next token of each row of logits. A cluster a row: its blocks look for the best
-// token together, the first one does the rest. Filters in the order
-// repetition, temperature, top-k, top-p, min-p. Likelihoods are summed as 64-bit
+// The next token of each row of logits, by the rules of kernels.SampleParams. A cluster
+// a row: its blocks steer the logits, each a slice, and look for the best token together;
+// the first one does the rest. Likelihoods are summed as 64-bit
 // integers, so that every sum is exact in any order.
 #include "device.cuh"
 
 constexpr int kAlternatives = 20;
 struct Params {  // kernels.SampleParams
   float temperature, top_p, min_p, repetition;
-  int top_k, logprobs, seen, pad;
+  int top_k, logprobs, seen, last;
   u64 seed, counter;
+  float presence, frequency;
+  int counts, mask, allowed, entries, biases, labels, forced, pad;
+};
+struct Entry {  // kernels.Entry
+  int token, after;
+  float bias;
 };
 struct Sampled {  // kernels.Sampled
   int token;
@@ -19,11 +25,12 @@ struct Sampled {  // kernels.Sampled
 struct SampleP {
   const float* logits;  // [m, ld]
   const Params* params;
-  const uint8_t* seen;  // bitmaps; null: none
+  const uint8_t *seen, *counts, *masks;  // rows of bits, of 16-bit numbers, of bits; null: none
+  const Entry* entries;
   Sampled* y;
-  float* work;          // [m, n]: logits after the penalty
+  float* work;  // [m, n to 4]: steered logits
   u64* at;
-  int n, ld, seen_bytes;  // n: tokens; a bitmap's bytes
+  int n, ld, seen_bytes, mask_bytes, count_bytes;  // n: tokens; a row's bytes
 };
 
 // u in [0, 1): Philox4x32-10 of the counter under the seed, its 53 leading bits.
@@ -82,16 +89,19 @@ __device__ int in_front(int v, u64* s) {
   return sum - v + __reduce_add_sync(~0u, lane < warp ? (int)s[lane] : 0);
 }
 
+__device__ __forceinline__ bool has(const uint32_t* bits, int i) { return bits[i >> 5] >> (i & 31) & 1; }
+
 // The index of the largest value that comes after that of index last in the order
 // of values from the top, the lowest of equals; of all values if last is -1. -1: no
-// such value is above -Inf.
-__device__ int largest(const float* x, int n, int last, u64* s) {
+// such value is above -Inf. kMasked: of values whose bit is set.
+template <bool kMasked = false>
+__device__ int largest(const float* x, int n, int last, u64* s, const uint32_t* bits = nullptr) {
   float top = -INFINITY, limit = last < 0 ? INFINITY : x[last];
   int at = -1, whole = (uintptr_t)x & 15 ? 0 : n / 4;
   const float4* x4 = reinterpret_cast<const float4*>(x);
   // A thread's indices ascend, so that > keeps the lowest of equals.
   auto take = [&](float v, int i) {
-    if (v > top && (v < limit || (v == limit && i > last))) top = v, at = i;
+    if (v > top && (v < limit || (v == limit && i > last)) && (!kMasked || has(bits, i))) top = v, at = i;
   };
   constexpr int kLoads = 8;  // on their way at once
   int i = threadIdx.x, step = blockDim.x;
@@ -114,31 +124,17 @@ __device__ int largest(const float* x, int n, int last, u64* s) {
   return any ? best_of(at < 0 ? 0 : rank_of(top, at), s) : -1;
 }
 
-// The best value's index, the lowest of equals; skip hides what was chosen, best
-// first. -Inf comes before what is no number.
-__device__ int argmax(const float* x, int n, const int* skip, int skips, u64* s) {
-  int found = largest(x, n, skips ? skip[skips - 1] : -1, s);
-  if (found >= 0) return found;
-  u64 best = 0;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) {
-    bool hidden = false;
-    for (int j = 0; j < skips; j++) hidden |= skip[j] == i;
-    if (!hidden) best = max(best, rank_of(x[i], i));
-  }
-  return best_of(best, s);
-}
-
-// argmax_of_cluster is argmax of the whole row in the cluster's first block, in the
-// others 0. The blocks send their slices' best to the first one's inbox, which is open.
+// best_of_cluster is the largest of the whole row in the cluster's first block, in the
+// others -1. The blocks, which have the values [lo, hi), send their best to the first
+// one's inbox, which is open.
 constexpr int kSlices = 8;
-__device__ int argmax_of_cluster(const float* x, int n, int slice, u64* best, u64* inbox, u64* s) {
-  int per = (n + 4 * kSlices - 1) / (4 * kSlices) * 4, lo = min(n, slice * per);
-  int found = largest(x + lo, min(n - lo, per), -1, s);
+__device__ int best_of_cluster(const float* x, int lo, int hi, int slice, u64* best, u64* inbox, u64* s) {
+  int found = largest(x + lo, hi - lo, -1, s);
   if (threadIdx.x == 0) {
     u64 rank = found < 0 ? 0 : rank_of(x[lo + found], lo + found);
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote_of(best + slice, 0)), "l"(rank), "r"(remote_of(inbox, 0)) : "memory");
   }
-  if (slice) return 0;
+  if (slice) return -1;
   if (threadIdx.x < 32) {
     receive(inbox);
     u64 most = threadIdx.x < kSlices ? best[threadIdx.x] : 0;
@@ -147,7 +143,36 @@ __device__ int argmax_of_cluster(const float* x, int n, int slice, u64* best, u6
   }
   __syncthreads();
   u64 most = best[0];
-  return most ? (int)(0xffffffffu - (uint32_t)most) : argmax(x, n, nullptr, 0, s);
+  return most ? (int)(0xffffffffu - (uint32_t)most) : -1;
+}
+
+// steer writes the logits [lo, hi) that a token is chosen by into w. A token has one
+// finite bias at most, and what else is added to it is -Inf: any order gives the same.
+__device__ void steer(float* w, const float* x, int lo, int hi, const uint32_t* mask, const SampleP& p, const Params& q, bool repeats, bool counted) {
+  const uint32_t* allowed = q.allowed >= 0 && q.forced < 0 ? (const uint32_t*)(p.masks + (size_t)q.allowed * p.mask_bytes) : nullptr;
+  for (int i = lo + threadIdx.x; i < hi; i += blockDim.x) {
+    float v = x[i];
+    if ((mask && !has(mask, i)) || (allowed && !has(allowed, i))) v = -INFINITY;
+    w[i] = v;
+  }
+  if (q.biases > 0 && q.forced < 0) {
+    __syncthreads();
+    for (int j = threadIdx.x; j < q.biases; j += blockDim.x) {
+      Entry e = p.entries[q.entries + j];
+      if (e.token >= lo && e.token < hi && (e.after < 0 || e.after == q.last)) atomicAdd(w + e.token, e.bias);
+    }
+  }
+  if (repeats || counted) {
+    __syncthreads();
+    const uint32_t* seen = (const uint32_t*)(p.seen + (size_t)q.seen * p.seen_bytes);
+    const uint16_t* counts = (const uint16_t*)(p.counts + (size_t)q.counts * p.count_bytes);
+    for (int i = lo + threadIdx.x; i < hi; i += blockDim.x) {
+      float v = w[i];
+      if (repeats && has(seen, i)) v = v > 0 ? v / q.repetition : v * q.repetition;
+      if (int c = counted ? counts[i] : 0) v = __fsub_rn(__fsub_rn(v, __fmul_rn((float)c, q.frequency)), q.presence);
+      w[i] = v;
+    }
+  }
 }
 
 // A likelihood relative to the best token's, in 2^-40.
@@ -221,22 +246,22 @@ extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(102
   const float* raw = p.logits + (size_t)m * p.ld;
   const float* x = raw;
   Params q = p.params[m];
-  if (q.repetition > 0 && q.repetition != 1 && q.seen >= 0 && p.seen) {
-    if (slice) return finish(p.at);
-    float* w = p.work + (size_t)m * n;
-    const uint8_t* bits = p.seen + (size_t)q.seen * p.seen_bytes;
-    for (int i = tid; i < n; i += blockDim.x) {
-      float v = raw[i];
-      if (bits[i >> 3] >> (i & 7) & 1) v = v > 0 ? v / q.repetition : v * q.repetition;
-      w[i] = v;
-    }
+  const uint32_t* mask = q.mask >= 0 && p.masks ? (const uint32_t*)(p.masks + (size_t)q.mask * p.mask_bytes) : nullptr;
+  bool repeats = q.repetition > 0 && q.repetition != 1 && q.seen >= 0 && p.seen && q.forced < 0;
+  bool counted = (q.presence != 0 || q.frequency != 0) && q.counts >= 0 && p.counts && q.forced < 0;
+  bool steered = mask || repeats || counted || ((q.allowed >= 0 || q.biases > 0) && q.forced < 0);
+  int per = (n + 4 * kSlices - 1) / (4 * kSlices) * 4, lo = min(n, slice * per), hi = min(n, lo + per);
+  if (steered) {
+    float* w = p.work + (size_t)m * ((n + 3) & ~3);
+    steer(w, raw, lo, hi, mask, p, q, repeats, counted);
     x = w;
+    __threadfence();  // the first block reads the others' slices
     __syncthreads();
   }
-  int best = x == raw ? argmax_of_cluster(x, n, slice, bests, &inbox, red) : argmax(x, n, nullptr, 0, red), token = best;
+  int best = best_of_cluster(x, lo, hi, slice, bests, &inbox, red), token = best;
   if (slice) return finish(p.at);
-  float top = x[best];
-  if (!(top > -INFINITY)) {  // nothing to choose from
+  if (steered) __threadfence();
+  if (best < 0) {  // nothing to choose from
     if (tid == 0) {
       Sampled* y = p.y + m;
       y->token = -1, y->logprob = 0;
@@ -244,7 +269,10 @@ extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(102
     }
     return finish(p.at);
   }
-  if (q.temperature > 0 && q.top_k != 1 && top > -INFINITY && top < INFINITY) {
+  float top = x[best];
+  if (q.forced >= 0 && q.forced < n) {
+    token = q.forced;
+  } else if (q.temperature > 0 && q.top_k != 1 && top < INFINITY) {
     float inv = 1.0f / q.temperature;
     uint32_t keep = 1;  // everything that is a number
     int ties = n;       // how many of the tokens with the smallest kept key stay
@@ -322,19 +350,19 @@ extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(102
   Sampled* y = p.y + m;
   if (q.logprobs >= 0) {
     int wanted = min(min(q.logprobs, n), kAlternatives);
-    int first = argmax(raw, n, nullptr, 0, red);
-    float hi = raw[first];
+    auto best_behind = [&](int last) { return mask ? largest<true>(raw, n, last, red, mask) : largest(raw, n, last, red); };
+    float hi = raw[best_behind(-1)];
     double sum = 0;
     for (int i = tid; i < n; i += blockDim.x) {
       float v = raw[i];
-      if (v == v) sum += exp((double)(v - hi));
+      if (v == v && (!mask || has(mask, i))) sum += exp((double)(v - hi));
     }
     for (int o = 16; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
     __syncthreads();
     if ((tid & 31) == 0) dred[tid >> 5] = sum;
     __syncthreads();
     for (int j = 0; j < wanted; j++) {
-      int id = argmax(raw, n, ids, j, red);
+      int before = j ? ids[j - 1] : -1, id = j && before < 0 ? -1 : best_behind(before);
       if (tid == 0) ids[j] = id;
       __syncthreads();
     }
@@ -342,10 +370,12 @@ extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(102
       sum = 0;
       for (int i = 0; i < (int)(blockDim.x + 31) / 32; i++) sum += dred[i];
       double norm = (double)hi + log(sum);
-      y->logprob = (float)((double)raw[token] - norm);
+      auto of = [&](int i) { return mask && !has(mask, i) ? -INFINITY : (float)((double)raw[i] - norm); };
+      y->logprob = of(token);
       for (int j = 0; j < kAlternatives; j++) {
-        y->ids[j] = j < wanted ? ids[j] : -1;
-        y->logps[j] = j < wanted ? (float)((double)raw[ids[j]] - norm) : 0;
+        int label = j - wanted, id = j < wanted ? ids[j] : label < q.labels ? p.entries[q.entries + max(q.biases, 0) + label].token : -1;
+        y->ids[j] = id;
+        y->logps[j] = id < 0 ? 0 : of(id);
       }
     }
   } else if (tid == 0) {
@@ -361,9 +391,9 @@ struct FeedP {
   const int *from, *rows, *seq, *pages;
   int *tokens, *pos, *slots;
   Params* params;
-  uint8_t* seen;  // bitmaps
+  uint8_t *seen, *counts;  // rows of bits, of 16-bit numbers
   u64* at;
-  int m, n, pages_ld, seen_bytes;
+  int m, n, pages_ld, seen_bytes, count_bytes;
 };
 
 constexpr int kPageTokens = 64;  // kernels.PageTokens
@@ -381,6 +411,11 @@ extern "C" __global__ void __launch_bounds__(128) feed(const __grid_constant__ F
     p.slots[r] = p.pages[(size_t)p.seq[r] * p.pages_ld + pos / kPageTokens] * kPageTokens + pos % kPageTokens;
     Params* q = p.params + m;
     q->counter++;
+    q->last = token;
+    if (q->counts >= 0 && token >= 0 && token < p.n) {
+      uint16_t* c = (uint16_t*)(p.counts + (size_t)q->counts * p.count_bytes) + token;
+      if (*c < 0xffff) ++*c;
+    }
     if (q->seen >= 0 && token >= 0 && token < p.n) p.seen[(size_t)q->seen * p.seen_bytes + (token >> 3)] |= 1 << (token & 7);
   }
   finish(p.at);

@@ -16,7 +16,7 @@ import (
 // arrowColumn is one field of a struct as an Arrow column.
 type arrowColumn struct {
 	field arrow.Field
-	index int // of the struct's field
+	index []int // of the struct's field, through structs that are embedded
 	dict  bool
 }
 
@@ -24,13 +24,12 @@ type arrowColumn struct {
 // tags; fields without one, or named "-", are left out.
 func arrowColumns(t reflect.Type) ([]arrowColumn, error) {
 	var cols []arrowColumn
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for _, f := range reflect.VisibleFields(t) {
 		tag := strings.Split(f.Tag.Get("arrow"), ",")
 		if tag[0] == "" || tag[0] == "-" {
 			continue
 		}
-		c := arrowColumn{index: i, dict: slices.Contains(tag[1:], "dict")}
+		c := arrowColumn{index: f.Index, dict: slices.Contains(tag[1:], "dict")}
 		of := f.Type
 		if of.Kind() == reflect.Pointer { // null where nil
 			of = of.Elem()
@@ -141,7 +140,7 @@ func (a *arrowWriter[T]) write(rows []T) error {
 		for i, c := range a.cols {
 			a.builders[i].Reserve(n)
 			for r := range n {
-				v := part.Index(r).Field(c.index)
+				v := part.Index(r).FieldByIndex(c.index)
 				if d := a.dicts[i]; d != nil {
 					a.builders[i].(*array.Int32Builder).Append(d.number(v.String()))
 				} else if err := appendArrow(a.builders[i], v); err != nil {

@@ -96,7 +96,7 @@ func arrowRows[T any](rows []T, rec arrow.Record, cols []arrowColumn) ([]T, erro
 			return nil, fmt.Errorf("column %q has %d values in %d rows", c.field.Name, col.Len(), n)
 		}
 		for r := range n {
-			if err := fromArrow(to.Index(r).Field(c.index), col, r); err != nil {
+			if err := fromArrow(to.Index(r).FieldByIndex(c.index), col, r); err != nil {
 				return nil, fmt.Errorf("column %q: %w", c.field.Name, err)
 			}
 		}

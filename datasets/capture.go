@@ -44,19 +44,10 @@ type Capture struct {
 	Index int64 `arrow:"index"` // of a buffer, page or group
 	Bytes int64 `arrow:"bytes"`
 
-	Replicated bool      `arrow:"replicated"`
-	M          int32     `arrow:"m"`
-	N          int32     `arrow:"n"`
-	K          int32     `arrow:"k"`
-	Groups     int32     `arrow:"groups"`
-	Heads      int32     `arrow:"heads"`
-	Rope       int32     `arrow:"rope"`
-	TopK       int32     `arrow:"top_k"`
-	Ranks      int32     `arrow:"ranks"`
-	Slots      int64     `arrow:"slots"`
-	Ctx        int64     `arrow:"ctx"`
-	Args       []int64   `arrow:"args"` // four an argument: buffer (0: none), pitch, offset, length
-	Scalars    []float32 `arrow:"scalars"`
+	Replicated bool `arrow:"replicated"`
+	Dims
+	Args    []int64   `arrow:"args"` // four an argument: buffer (0: none), pitch, offset, length
+	Scalars []float32 `arrow:"scalars"`
 
 	StartNS int64 `arrow:"start_ns"`
 	EndNS   int64 `arrow:"end_ns"`
@@ -133,7 +124,7 @@ func writeCaptureBatch(out *ipc.FileWriter, schema *arrow.Schema, cols []arrowCo
 	part := reflect.ValueOf(rows)
 	for i, c := range cols {
 		for r := range rows {
-			if err := appendArrow(b.Field(i), part.Index(r).Field(c.index)); err != nil {
+			if err := appendArrow(b.Field(i), part.Index(r).FieldByIndex(c.index)); err != nil {
 				return fmt.Errorf("column %q: %w", c.field.Name, err)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 func someCapture() []Capture {
 	return []Capture{
 		{Part: CaptureHeader, Call: -1, Layer: -1, Data: []byte(`{"step": 7}`), Args: []int64{}, Scalars: []float32{}, Hash: []byte{}},
-		{Part: CaptureCall, Name: "rms_norm", Layer: 2, Replicated: true, M: 3, K: 256, Args: []int64{1, 0, 0, 64, 2, 8, 16, 128}, Scalars: []float32{1e-5}, Hash: []byte{}, Data: []byte{}},
+		{Part: CaptureCall, Name: "rms_norm", Layer: 2, Replicated: true, Dims: Dims{M: 3, K: 256}, Args: []int64{1, 0, 0, 64, 2, 8, 16, 128}, Scalars: []float32{1e-5}, Hash: []byte{}, Data: []byte{}},
 		{Part: CapturePage, Name: "latent", Call: -1, Layer: 1, Index: 9, Args: []int64{}, Scalars: []float32{}, Hash: []byte{}, Data: bytes.Repeat([]byte{1, 2, 3}, 500)},
 		{Part: CaptureOutput, Name: "logits", Call: 4, Layer: -1, Rank: 3, Args: []int64{}, Scalars: []float32{}, Hash: bytes.Repeat([]byte{7}, 32), Data: []byte{9}},
 	}

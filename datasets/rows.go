@@ -1,5 +1,20 @@
 package datasets
 
+// Dims are the sizes that a call's cost and shape follow from, field by field those of
+// kernels.Dims, which says what they are: the columns of calls in timelines and captures.
+type Dims struct {
+	M      int32 `parquet:"m" arrow:"m"`
+	N      int32 `parquet:"n" arrow:"n"`
+	K      int32 `parquet:"k" arrow:"k"`
+	Groups int32 `parquet:"groups" arrow:"groups"`
+	Heads  int32 `parquet:"heads" arrow:"heads"`
+	Rope   int32 `parquet:"rope" arrow:"rope"`
+	TopK   int32 `parquet:"top_k" arrow:"top_k"`
+	Ranks  int32 `parquet:"ranks" arrow:"ranks"`
+	Slots  int64 `parquet:"slots" arrow:"slots"`
+	Ctx    int64 `parquet:"ctx" arrow:"ctx"`
+}
+
 // Span is a row of a timeline: one kernel call, copy, gap or host phase on one
 // lane of one rank. Imported timelines have the same rows as our own.
 type Span struct {
@@ -13,15 +28,7 @@ type Span struct {
 	StartNS int64  `parquet:"start_ns" arrow:"start_ns"`       // since the start of the run
 	EndNS   int64  `parquet:"end_ns" arrow:"end_ns"`
 
-	M      int32 `parquet:"m" arrow:"m"`
-	N      int32 `parquet:"n" arrow:"n"`
-	K      int32 `parquet:"k" arrow:"k"`
-	Groups int32 `parquet:"groups" arrow:"groups"` // experts really touched
-	Heads  int32 `parquet:"heads" arrow:"heads"`
-	TopK   int32 `parquet:"top_k" arrow:"top_k"`
-	Ranks  int32 `parquet:"ranks" arrow:"ranks"`
-	Slots  int64 `parquet:"slots" arrow:"slots"`
-	Ctx    int64 `parquet:"ctx" arrow:"ctx"`
+	Dims // Groups: the experts really touched
 
 	Bytes     int64 `parquet:"bytes" arrow:"bytes"` // least memory traffic of this rank
 	WireBytes int64 `parquet:"wire_bytes" arrow:"wire_bytes"`

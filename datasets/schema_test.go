@@ -24,7 +24,7 @@ func TestSchemas(t *testing.T) {
 		}
 		tags := reflect.TypeOf(row)
 		for _, c := range cols {
-			f := tags.Field(c.index)
+			f := tags.FieldByIndex(c.index)
 			if p, _, _ := strings.Cut(f.Tag.Get("parquet"), ","); p != c.field.Name {
 				t.Errorf("%v.%s is %q in Parquet and %q in Arrow", tags, f.Name, p, c.field.Name)
 			}

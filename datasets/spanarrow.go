@@ -84,19 +84,16 @@ func (a *arrowSpans) column(rec arrow.Record, col spanColumn, c *SpanColumns) er
 			return fmt.Errorf("%d values in %d rows", values.Len(), rows)
 		}
 	}
-	switch {
-	case col.wide != nil:
-		dst := col.wide(c)
+	if dst := col.wide(c); dst != nil {
 		*dst = zeros(*dst, rows)
 		return integers(values, func(i int, v int64) { (*dst)[i] = v })
-	case col.narrow != nil:
-		dst := col.narrow(c)
-		*dst = zeros(*dst, rows)
-		return integers(values, func(i int, v int64) { (*dst)[i] = clamp32(v) })
 	}
-	dst := col.text(c)
+	dst := col.narrow(c)
 	*dst = zeros(*dst, rows)
-	return a.texts(values, *dst)
+	if col.text {
+		return a.texts(values, *dst)
+	}
+	return integers(values, func(i int, v int64) { (*dst)[i] = clamp32(v) })
 }
 
 // integers calls each with the values that are there; values may be nil.

@@ -3,27 +3,52 @@ package datasets
 import (
 	"fmt"
 	"math"
+	"reflect"
+	"strings"
 	"sync"
 )
 
-// SpanColumns are the rows of one row group of a timeline, by column. Lane,
-// Kernel, Class and Evidence are indexes into the reader's [Names].
+// SpanColumns are the rows of one row group of a timeline, by column: those of [Span]
+// that a reader needs. A field's tag says the column's name, and must where a timeline
+// without it is refused (others are 0 where they lack), text where the values are numbers
+// of the reader's [Names], and sites or details where it is read only if it was asked for.
 type SpanColumns struct {
-	Step, StartNS, EndNS          []int64
-	Rank                          []int32
-	Lane, Kernel, Class, Evidence []int32
-	Layer, Call, Groups           []int32
-	Bytes, WireBytes, FLOPs       []int64
-	Correlation, Slots            []int64
-	GridX, BlockX, K              []int32
+	Step        []int64 `column:"step,must"`
+	Rank        []int32 `column:"rank,must"`
+	Lane        []int32 `column:"lane,must,text"`
+	Kernel      []int32 `column:"kernel,must,text"`
+	Class       []int32 `column:"class,must,text"`
+	StartNS     []int64 `column:"start_ns,must"`
+	EndNS       []int64 `column:"end_ns,must"`
+	Evidence    []int32 `column:"evidence,text"`
+	Layer       []int32 `column:"layer"`
+	Call        []int32 `column:"call"`
+	Groups      []int32 `column:"groups"`
+	Bytes       []int64 `column:"bytes"`
+	WireBytes   []int64 `column:"wire_bytes"`
+	FLOPs       []int64 `column:"flops"`
+	Correlation []int64 `column:"correlation"`
+	Slots       []int64 `column:"slots"`
+	GridX       []int32 `column:"grid_x"`
+	BlockX      []int32 `column:"block_x"`
+	K           []int32 `column:"k"`
 
-	// Of a reader that was opened for sites; elsewhere nil.
-	Operator, Module, Frame []int32
+	Operator []int32 `column:"operator,text,sites"`
+	Module   []int32 `column:"module,text,sites"`
+	Frame    []int32 `column:"frame,text,sites"`
 
-	// Of a reader that was opened for details; elsewhere nil.
-	M, N, Heads, TopK, Ranks     []int32
-	GridY, GridZ, BlockY, BlockZ []int32
-	Ctx, Graph                   []int64
+	M      []int32 `column:"m,details"`
+	N      []int32 `column:"n,details"`
+	Heads  []int32 `column:"heads,details"`
+	Rope   []int32 `column:"rope,details"`
+	TopK   []int32 `column:"top_k,details"`
+	Ranks  []int32 `column:"ranks,details"`
+	GridY  []int32 `column:"grid_y,details"`
+	GridZ  []int32 `column:"grid_z,details"`
+	BlockY []int32 `column:"block_y,details"`
+	BlockZ []int32 `column:"block_z,details"`
+	Ctx    []int64 `column:"ctx,details"`
+	Graph  []int64 `column:"graph,details"`
 }
 
 // Rows returns the number of rows.
@@ -39,52 +64,75 @@ const (
 	Details                     // what only pictures of single calls need
 )
 
-// spanColumn ties a column's name to its place. One of wide, narrow and text is set.
+// spanColumn ties a column of [SpanColumns] to that of [Span].
 type spanColumn struct {
-	name   string
-	must   bool    // a timeline without it is refused; others are 0 where they lack
-	of     Columns // read only where they are asked for
-	wide   func(*SpanColumns) *[]int64
-	narrow func(*SpanColumns) *[]int32
-	text   func(*SpanColumns) *[]int32
+	name       string
+	must, text bool
+	of         Columns
+	field      int   // of SpanColumns
+	row        []int // of Span
 }
 
-var spanColumns = []spanColumn{
-	{name: "step", must: true, wide: func(c *SpanColumns) *[]int64 { return &c.Step }},
-	{name: "rank", must: true, narrow: func(c *SpanColumns) *[]int32 { return &c.Rank }},
-	{name: "lane", must: true, text: func(c *SpanColumns) *[]int32 { return &c.Lane }},
-	{name: "kernel", must: true, text: func(c *SpanColumns) *[]int32 { return &c.Kernel }},
-	{name: "class", must: true, text: func(c *SpanColumns) *[]int32 { return &c.Class }},
-	{name: "start_ns", must: true, wide: func(c *SpanColumns) *[]int64 { return &c.StartNS }},
-	{name: "end_ns", must: true, wide: func(c *SpanColumns) *[]int64 { return &c.EndNS }},
-	{name: "evidence", text: func(c *SpanColumns) *[]int32 { return &c.Evidence }},
-	{name: "layer", narrow: func(c *SpanColumns) *[]int32 { return &c.Layer }},
-	{name: "call", narrow: func(c *SpanColumns) *[]int32 { return &c.Call }},
-	{name: "groups", narrow: func(c *SpanColumns) *[]int32 { return &c.Groups }},
-	{name: "bytes", wide: func(c *SpanColumns) *[]int64 { return &c.Bytes }},
-	{name: "wire_bytes", wide: func(c *SpanColumns) *[]int64 { return &c.WireBytes }},
-	{name: "flops", wide: func(c *SpanColumns) *[]int64 { return &c.FLOPs }},
-	{name: "correlation", wide: func(c *SpanColumns) *[]int64 { return &c.Correlation }},
-	{name: "slots", wide: func(c *SpanColumns) *[]int64 { return &c.Slots }},
-	{name: "grid_x", narrow: func(c *SpanColumns) *[]int32 { return &c.GridX }},
-	{name: "block_x", narrow: func(c *SpanColumns) *[]int32 { return &c.BlockX }},
-	{name: "k", narrow: func(c *SpanColumns) *[]int32 { return &c.K }},
+// spanColumns has the steps first.
+var spanColumns = func() []spanColumn {
+	rows := map[string][]int{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Span]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("parquet"), ",")
+		rows[name] = f.Index
+	}
+	var list []spanColumn
+	t := reflect.TypeFor[SpanColumns]()
+	for i := range t.NumField() {
+		tag := strings.Split(t.Field(i).Tag.Get("column"), ",")
+		c := spanColumn{name: tag[0], field: i, row: rows[tag[0]]}
+		for _, what := range tag[1:] {
+			switch what {
+			case "must":
+				c.must = true
+			case "text":
+				c.text = true
+			case "sites":
+				c.of = Sites
+			case "details":
+				c.of = Details
+			}
+		}
+		list = append(list, c)
+	}
+	return list
+}()
 
-	{name: "operator", of: Sites, text: func(c *SpanColumns) *[]int32 { return &c.Operator }},
-	{name: "module", of: Sites, text: func(c *SpanColumns) *[]int32 { return &c.Module }},
-	{name: "frame", of: Sites, text: func(c *SpanColumns) *[]int32 { return &c.Frame }},
+// wide returns the column's values if they have 64 bits, else nil.
+func (c *spanColumn) wide(s *SpanColumns) *[]int64 {
+	v, _ := reflect.ValueOf(s).Elem().Field(c.field).Addr().Interface().(*[]int64)
+	return v
+}
 
-	{name: "m", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.M }},
-	{name: "n", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.N }},
-	{name: "heads", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.Heads }},
-	{name: "top_k", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.TopK }},
-	{name: "ranks", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.Ranks }},
-	{name: "grid_y", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.GridY }},
-	{name: "grid_z", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.GridZ }},
-	{name: "block_y", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.BlockY }},
-	{name: "block_z", of: Details, narrow: func(c *SpanColumns) *[]int32 { return &c.BlockZ }},
-	{name: "ctx", of: Details, wide: func(c *SpanColumns) *[]int64 { return &c.Ctx }},
-	{name: "graph", of: Details, wide: func(c *SpanColumns) *[]int64 { return &c.Graph }},
+// narrow returns the column's values if they have 32 bits, else nil.
+func (c *spanColumn) narrow(s *SpanColumns) *[]int32 {
+	v, _ := reflect.ValueOf(s).Elem().Field(c.field).Addr().Interface().(*[]int32)
+	return v
+}
+
+// ColumnsOf returns rows in memory by column, with all columns.
+func ColumnsOf(rows []Span, names *Names) *SpanColumns {
+	s := &SpanColumns{}
+	all := reflect.ValueOf(rows)
+	for i := range spanColumns {
+		c := &spanColumns[i]
+		wide, narrow := c.wide(s), c.narrow(s)
+		for r := range rows {
+			switch v := all.Index(r).FieldByIndex(c.row); {
+			case wide != nil:
+				*wide = append(*wide, v.Int())
+			case c.text:
+				*narrow = append(*narrow, names.Number(v.String()))
+			default:
+				*narrow = append(*narrow, int32(v.Int()))
+			}
+		}
+	}
+	return s
 }
 
 // Names are the distinct texts of a timeline's text columns, numbered in order

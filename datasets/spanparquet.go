@@ -58,8 +58,8 @@ func (r *parquetSpans) find(c spanColumn) (*node, error) {
 		kind = col.typ.kind
 	}
 	switch {
-	case c.text != nil && kind == pages.ByteArray,
-		c.text == nil && (kind == pages.Int64 || kind == pages.Int32):
+	case c.text && kind == pages.ByteArray,
+		!c.text && (kind == pages.Int64 || kind == pages.Int32):
 		return col, nil
 	}
 	return nil, fmt.Errorf("not a timeline: column %q is %s", c.name, signature(col))
@@ -119,13 +119,13 @@ func (r *parquetSpans) read(i int, c *SpanColumns) error {
 // column reads column k of spanColumns of a row group.
 func (r *parquetSpans) column(group, k int, c *SpanColumns, rows int) error {
 	col, leaf := spanColumns[k], r.leaf[k]
-	switch {
-	case col.wide != nil:
-		return readIntegers(r, group, leaf, col.wide(c), rows, func(v int64) int64 { return v })
-	case col.narrow != nil:
-		return readIntegers(r, group, leaf, col.narrow(c), rows, clamp32)
+	if dst := col.wide(c); dst != nil {
+		return readIntegers(r, group, leaf, dst, rows, func(v int64) int64 { return v })
 	}
-	dst := col.text(c)
+	dst := col.narrow(c)
+	if !col.text {
+		return readIntegers(r, group, leaf, dst, rows, clamp32)
+	}
 	*dst = zeros(*dst, rows)
 	if leaf == nil {
 		empty := r.names.Number("")

@@ -133,18 +133,14 @@ func TestCaptureIsATimeline(t *testing.T) {
 		files = append(files, path)
 		want = append(want, x.Timeline()...)
 	}
-	path := filepath.Join(t.TempDir(), "timeline.parquet")
-	if err := WriteTimeline(path, files); err != nil {
-		t.Fatal(err)
-	}
-	got, err := datasets.ReadAll[datasets.Span](path)
+	got, err := Timeline(files)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	r, err := report.Load(path, report.Options{})
+	r, err := report.Source{Path: "captures", Rows: got}.Report(report.Options{})
 	if err != nil || len(r.Sections) != 1 || r.Sections[0].Steps != 3 {
 		t.Fatalf("%+v, %v", r, err)
 	}
@@ -152,7 +148,7 @@ func TestCaptureIsATimeline(t *testing.T) {
 	if err := r.Write(&b, "text", report.Style{}); err != nil || !strings.Contains(b.String(), "decode: 3 steps") {
 		t.Errorf("%s, %v", &b, err)
 	}
-	if !datasets.IsCapture(files[0]) || datasets.IsCapture(path) {
+	if !datasets.IsCapture(files[0]) {
 		t.Error("captures are not told from timelines")
 	}
 }

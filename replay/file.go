@@ -107,9 +107,8 @@ type list struct {
 }
 
 func callRow(r *datasets.Capture, i int, x *kernels.Call) {
-	d := x.Dims
 	r.Call, r.Layer, r.Replicated = int32(i), int32(x.Layer), x.Replicated
-	r.M, r.N, r.K, r.Groups, r.Heads, r.Rope, r.TopK, r.Ranks, r.Slots, r.Ctx = d.M, d.N, d.K, d.Groups, d.Heads, d.Rope, d.TopK, d.Ranks, d.Slots, d.Ctx
+	r.Dims = datasets.Dims(x.Dims)
 	for _, a := range x.Args {
 		r.Args = append(r.Args, int64(a.Index), int64(a.Pitch), a.Offset, a.Len)
 	}
@@ -204,7 +203,7 @@ func (c *Capture) callOf(r *datasets.Capture) error {
 		return fmt.Errorf("it is call %d, of layer %d, with %d numbers of arguments and %d scalars", len(c.Calls), r.Layer, len(r.Args), len(r.Scalars))
 	}
 	x := kernels.Call{Kernel: kernels.Name(r.Name), Layer: int16(r.Layer), Replicated: r.Replicated, Scalars: [4]float32(r.Scalars),
-		Dims: kernels.Dims{M: r.M, N: r.N, K: r.K, Groups: r.Groups, Heads: r.Heads, Rope: r.Rope, TopK: r.TopK, Ranks: r.Ranks, Slots: r.Slots, Ctx: r.Ctx}}
+		Dims: kernels.Dims(r.Dims)}
 	for i := 0; i < len(r.Args); i += 4 {
 		x.Args = append(x.Args, kernels.Buffer{Index: uint32(r.Args[i]), Pitch: int32(r.Args[i+1]), Offset: r.Args[i+2], Len: r.Args[i+3]})
 	}

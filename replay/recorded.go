@@ -18,27 +18,19 @@ func (c *Capture) Timeline() []datasets.Span {
 	return timeline.Rows(nil, &t, 0)
 }
 
-// WriteTimeline writes the recorded spans of the captures in files as one timeline.
-func WriteTimeline(path string, files []string) error {
-	w, err := datasets.Create[datasets.Span](path, nil)
-	if err != nil {
-		return err
-	}
+// Timeline returns the recorded spans of the captures in files as one timeline.
+func Timeline(files []string) ([]datasets.Span, error) {
+	var rows []datasets.Span
 	for _, file := range files {
 		c, err := Load(file)
-		var rows []datasets.Span
-		if err == nil {
-			if rows = c.Timeline(); rows == nil {
-				err = fmt.Errorf("%s has no spans of its step as recorded", file)
-			}
-		}
-		if err == nil {
-			err = w.Write(rows)
-		}
 		if err != nil {
-			w.Abort()
-			return err
+			return nil, err
 		}
+		of := c.Timeline()
+		if of == nil {
+			return nil, fmt.Errorf("%s has no spans of its step as recorded", file)
+		}
+		rows = append(rows, of...)
 	}
-	return w.Close()
+	return rows, nil
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -40,11 +38,8 @@ type bench struct {
 	rng      *rand.PCG
 	results  []benchResult
 
-	spans  *datasets.Writer[datasets.Span]
-	path   string // of the spans
-	folder string // of a file of spans that nobody asked for; "": none
-	step   int64  // of the next recorded step
-	buffer []datasets.Span
+	file *datasets.Writer[datasets.Span] // of the recorded steps; nil: nobody asked for it
+	step int64                           // of the next recorded step
 }
 
 // openBench makes the model and fills its caches.
@@ -114,7 +109,10 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 	}
 	b.loaded = time.Since(start)
 	fmt.Fprintf(log, "loaded in %.1f s\n", b.loaded.Seconds())
-	return b, b.openSpans()
+	if f.timeline != "" {
+		b.file, err = datasets.Create[datasets.Span](f.timeline, nil)
+	}
+	return b, err
 }
 
 // checkpoint opens the model's weights, or makes them.
@@ -239,29 +237,13 @@ func benchMachine(name string, info kernels.Info) (*roofline.Machine, error) {
 	return nil, nil
 }
 
-// openSpans begins the file of the recorded steps, which the ledgers are made from.
-func (b *bench) openSpans() (err error) {
-	b.path = b.flags.timeline
-	if b.path == "" {
-		if b.folder, err = os.MkdirTemp("", "glmbatch-bench-"); err != nil {
-			return err
-		}
-		b.path = filepath.Join(b.folder, "timeline.parquet")
-	}
-	b.spans, err = datasets.Create[datasets.Span](b.path, nil)
-	return err
-}
-
 func (b *bench) close() error {
 	var errs []error
-	if b.spans != nil {
-		b.spans.Abort()
+	if b.file != nil {
+		b.file.Abort()
 	}
 	if b.group != nil {
 		errs = append(errs, b.group.Close())
-	}
-	if b.folder != "" {
-		errs = append(errs, os.RemoveAll(b.folder))
 	}
 	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,29 +13,26 @@ import (
 	"glmbatch/kernels/roofline"
 	"glmbatch/replay/attribute"
 	"glmbatch/replay/report"
-	"glmbatch/replay/timeline"
 )
 
-// attribute finishes the file of spans and reads the ledger of each case from it.
+// attribute makes the ledger of each case from its spans, and finishes their file.
 func (b *bench) attribute() error {
-	spans := b.spans
-	b.spans = nil
-	if err := spans.Close(); err != nil {
-		return err
+	if file := b.file; file != nil {
+		b.file = nil
+		if err := file.Close(); err != nil {
+			return err
+		}
 	}
 	for i := range b.results {
 		r := &b.results[i]
 		if r.Skipped != "" {
 			continue
 		}
-		l, err := report.Load(b.path, report.Options{By: attribute.By(b.flags.by), Steps: &timeline.Steps{From: r.first, To: r.last}, Machine: b.machine})
-		if err != nil {
+		source := report.Source{Path: cmp.Or(b.flags.timeline, "bench"), Rows: r.spans}
+		var err error
+		if r.ledger, err = source.Report(report.Options{By: attribute.By(b.flags.by), Machine: b.machine}); err != nil {
 			return fmt.Errorf("%v: %w", r.of, err)
 		}
-		if l.Source = b.flags.timeline; l.Source == "" {
-			l.Source = "bench"
-		}
-		r.ledger = l
 	}
 	return nil
 }

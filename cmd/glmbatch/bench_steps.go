@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"glmbatch/datasets"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/replay/report"
@@ -18,8 +19,7 @@ import (
 // prefill are of the whole prompt.
 type benchResult struct {
 	of      benchCase
-	first   int64 // recorded steps: [first, last]
-	last    int64
+	spans   []datasets.Span // of the recorded steps
 	ledger  *report.Report
 	changed []kernels.Call // of a what-if, once made
 	Kind    string         `json:"kind"`
@@ -241,20 +241,19 @@ func (b *bench) summarise(r *benchResult, passes []*benchPass) {
 	}
 }
 
-// keep writes the recorded steps' rows.
+// keep makes the recorded steps' rows, and writes them where --timeline says so.
 func (b *bench) keep(r *benchResult, passes []*benchPass) error {
-	r.first = b.step
+	r.spans = []datasets.Span{}
 	for _, p := range passes {
 		for i := range p.traces {
 			t := &p.traces[i]
 			t.Step = b.step
-			b.buffer = timeline.Rows(b.buffer[:0], t, 0)
-			if err := b.spans.Write(b.buffer); err != nil {
-				return err
-			}
+			r.spans = timeline.Rows(r.spans, t, 0)
 			b.step++
 		}
 	}
-	r.last = b.step - 1
-	return nil
+	if b.file == nil {
+		return nil
+	}
+	return b.file.Write(r.spans)
 }

@@ -46,17 +46,13 @@ func runDiff(pathA, pathB, kind, format string, stdout io.Writer) error {
 	}
 	var sides [2]*report.Report
 	for i, path := range []string{pathA, pathB} {
-		place, done, err := timelineOf(path)
+		s, err := timelineOf(path)
 		if err != nil {
 			return err
 		}
-		defer done()
-		r, err := report.Load(place, report.DiffOptions(kind))
-		if err != nil {
+		if sides[i], err = s.Report(report.DiffOptions(kind)); err != nil {
 			return err
 		}
-		r.Source = path
-		sides[i] = r
 	}
 	d, err := report.Compare(sides[0], sides[1])
 	if err != nil {

@@ -62,12 +62,11 @@ func runExport(path, out, viewer, steps string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	place, done, err := timelineOf(path)
+	s, err := timelineOf(path)
 	if err != nil {
 		return err
 	}
-	defer done()
-	n, left, err := report.ExportCounted(place, out, viewer, r)
+	n, left, err := s.Export(out, viewer, r)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"glmbatch/datasets"
 	"glmbatch/datasets/demo"
 	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
@@ -331,27 +330,11 @@ func (l *modelLoader) close() error {
 
 // writeReplayPage writes the page of a replay's repeats.
 func writeReplayPage(r *replay.Result, o replay.Options, path string) error {
-	dir, err := os.MkdirTemp("", "glmbatch-replay-")
+	p, err := report.Source{Path: r.Capture.File, Rows: r.Rows}.Page(report.Options{Machine: o.Machine})
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	w, err := datasets.Create[datasets.Span](filepath.Join(dir, "timeline.parquet"), nil)
-	if err != nil {
-		return err
-	}
-	if err := w.Write(r.Rows); err != nil {
-		w.Abort()
-		return err
-	}
-	if err := w.Close(); err != nil {
-		return err
-	}
-	p, err := report.LoadPage(filepath.Join(dir, "timeline.parquet"), report.Options{Machine: o.Machine})
-	if err != nil {
-		return err
-	}
-	p.Report.Source, p.Report.Findings, p.Isolated = r.Capture.File, r.Report.Findings, r.Report.Isolated
+	p.Report.Findings, p.Isolated = r.Report.Findings, r.Report.Isolated
 	if r.Report.Again != nil {
 		p.AddAgain(r.Report.Again)
 	}

@@ -131,20 +131,19 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 	if opt.Machine, err = machineFor(f.machine); err != nil {
 		return withCode(exitInput, err)
 	}
-	place, done, err := timelineOf(path)
+	source, err := timelineOf(path)
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	defer done()
 	if f.html != "" {
-		return withCode(exitInput, writePage(path, place, f.html, opt, stdout))
+		return withCode(exitInput, writePage(source, f.html, opt, stdout))
 	}
 	style := styleOf(stdout)
 	steps, err := report.ReadSteps(path, f.kind, opt.Steps)
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	if steps != nil && !hasTimeline(place) { // recorded without one
+	if steps != nil && !hasTimeline(path) { // recorded without one
 		return withCode(exitInput, steps.Write(stdout, f.format, style))
 	}
 	if os.Getenv("GOGC") == "" {
@@ -152,11 +151,10 @@ func runReport(f reportFlags, path string, stdout io.Writer) error {
 		// little time, and saves memory.
 		defer debug.SetGCPercent(debug.SetGCPercent(50))
 	}
-	r, err := report.Load(place, opt)
+	r, err := source.Report(opt)
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	r.Source = path
 	r.Beside(steps)
 	if err := r.Write(stdout, f.format, style); err != nil {
 		return err
@@ -186,12 +184,11 @@ func ranOnCPU(path string) bool {
 }
 
 // writePage writes the report as one HTML file.
-func writePage(path, place, out string, opt report.Options, stdout io.Writer) error {
-	p, err := report.LoadPage(place, opt)
+func writePage(s report.Source, out string, opt report.Options, stdout io.Writer) error {
+	p, err := s.Page(opt)
 	if err != nil {
 		return err
 	}
-	p.Report.Source = path
 	if err := p.WriteFile(out); err != nil {
 		return err
 	}

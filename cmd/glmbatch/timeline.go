@@ -7,27 +7,18 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/replay"
+	"glmbatch/replay/report"
 )
 
-// timelineOf returns where the timeline is that an argument names: an output folder or
-// a timeline file is one. The steps of a captured step's file, or of a folder of such
-// files, are written to a file as they were recorded, which done removes.
-func timelineOf(path string) (place string, done func(), err error) {
-	done = func() {}
-	files := capturesIn(path)
-	if len(files) == 0 {
-		return path, done, nil
+// timelineOf returns the timeline that an argument names: an output folder or a
+// timeline file is one, and so are the steps of a captured step's file, or of a folder
+// of such files, as they were recorded.
+func timelineOf(path string) (s report.Source, err error) {
+	s.Path = path
+	if files := capturesIn(path); len(files) > 0 {
+		s.Rows, err = replay.Timeline(files)
 	}
-	dir, err := os.MkdirTemp("", "glmbatch-captured-")
-	if err != nil {
-		return "", done, err
-	}
-	place = filepath.Join(dir, "timeline.parquet")
-	if err := replay.WriteTimeline(place, files); err != nil {
-		os.RemoveAll(dir)
-		return "", done, err
-	}
-	return place, func() { os.RemoveAll(dir) }, nil
+	return s, err
 }
 
 // capturesIn are the captured steps that a path names: itself, or the files of a folder

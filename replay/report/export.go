@@ -22,7 +22,7 @@ type Viewer struct {
 	write func(w io.Writer, t *tracks) error
 }
 
-// Viewers has all formats of [Export].
+// Viewers has all formats of [Source.Export].
 var Viewers = []Viewer{
 	{"perfetto", "TrackEvent protobuf, for ui.perfetto.dev", writePerfetto},
 	{"chrome", "JSON, for ui.perfetto.dev, chrome://tracing and importers of torch.profiler files", writeChrome},
@@ -31,23 +31,17 @@ var Viewers = []Viewer{
 // maxExport bounds the spans of one export: viewers take no more.
 const maxExport = 2_000_000
 
-// Export writes the steps of a timeline, of an output folder or a file, to out in
-// a viewer's format, compressed if out ends in ".gz". It returns how many spans
-// were written. Times stay exact to the nanosecond; spans of one lane that cross
-// each other go to further lanes, since viewers drop what does not nest.
-func Export(path, out, viewer string, steps timeline.Steps) (spans int, err error) {
-	spans, _, err = ExportCounted(path, out, viewer, steps)
-	return spans, err
-}
-
-// ExportCounted is Export that also says how many spans were left out: those that end
-// before they start, and those too far from the others in time for any viewer.
-func ExportCounted(path, out, viewer string, steps timeline.Steps) (spans, left int, err error) {
+// Export writes steps of the timeline to out in a viewer's format, compressed if out
+// ends in ".gz". It returns how many spans were written, and how many were left out:
+// those that end before they start, and those too far from the others in time for any
+// viewer. Times stay exact to the nanosecond; spans of one lane that cross each other go
+// to further lanes, since viewers drop what does not nest.
+func (s Source) Export(out, viewer string, steps timeline.Steps) (spans, left int, err error) {
 	i := slices.IndexFunc(Viewers, func(v Viewer) bool { return v.Name == viewer })
 	if i < 0 {
 		return 0, 0, fmt.Errorf("no viewer %q", viewer)
 	}
-	t, err := gather(path, steps)
+	t, err := s.gather(steps)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -143,12 +137,8 @@ func (l *lane) title() string {
 }
 
 // gather reads the spans of steps, and of no step where all steps are asked for.
-func gather(path string, steps timeline.Steps) (*tracks, error) {
-	files, err := Files(path)
-	if err != nil {
-		return nil, err
-	}
-	r, err := timeline.OpenDetail(files)
+func (s Source) gather(steps timeline.Steps) (*tracks, error) {
+	r, err := s.open(timeline.OpenDetail, timeline.NoSite)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +149,7 @@ func gather(path string, steps timeline.Steps) (*tracks, error) {
 			return nil
 		}
 		if len(t.events)+len(rows) > maxExport {
-			return fmt.Errorf("%s: more than %d spans, which no viewer opens: choose some with --steps a..b", path, maxExport)
+			return fmt.Errorf("%s: more than %d spans, which no viewer opens: choose some with --steps a..b", s.Path, maxExport)
 		}
 		for i := range rows {
 			if rows[i].End < rows[i].Start {
@@ -175,7 +165,7 @@ func gather(path string, steps timeline.Steps) (*tracks, error) {
 	}
 	t.dropFar()
 	if len(t.events) == 0 {
-		return nil, fmt.Errorf("%s: no spans in the steps asked for", path)
+		return nil, fmt.Errorf("%s: no spans in the steps asked for", s.Path)
 	}
 	t.place()
 	return t, nil
@@ -308,7 +298,7 @@ func (t *tracks) arguments(e *placed) []argument {
 		for _, x := range []struct {
 			name string
 			v    int32
-		}{{"m", d.M}, {"n", d.N}, {"k", e.K}, {"heads", d.Heads}, {"top_k", d.TopK}, {"ranks", d.Ranks}} {
+		}{{"m", d.M}, {"n", d.N}, {"k", e.K}, {"heads", d.Heads}, {"rope", d.Rope}, {"top_k", d.TopK}, {"ranks", d.Ranks}} {
 			add(x.name, int64(x.v))
 		}
 		add("ctx", d.Ctx)

@@ -239,7 +239,7 @@ func exported(t interface {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Export(in, out, viewer, timeline.AllSteps); err != nil {
+	if _, _, err := (Source{Path: in}).Export(out, viewer, timeline.AllSteps); err != nil {
 		t.Fatal(err)
 	}
 	data, err := os.ReadFile(out)
@@ -323,7 +323,7 @@ func TestOverlapSurvivesReimport(t *testing.T) {
 			StartNS: 1000 + int64(i)*1000, EndNS: 2000 + int64(i)*1000 + 137, Correlation: 77, GridX: 8, GridY: 2, GridZ: 1, BlockX: 128, BlockY: 1, BlockZ: 1})
 	}
 	in, out := writeRows(t, rows), filepath.Join(dir, "trace.json")
-	if _, err := Export(in, out, "chrome", timeline.AllSteps); err != nil {
+	if _, _, err := (Source{Path: in}).Export(out, "chrome", timeline.AllSteps); err != nil {
 		t.Fatal(err)
 	}
 	var again []datasets.Span
@@ -372,7 +372,7 @@ func TestRoundTrip(t *testing.T) {
 			err = errors.Join(w.Write(rows), w.Close())
 		}
 		if err == nil {
-			_, err = Export(in, out, "chrome", timeline.AllSteps)
+			_, _, err = (Source{Path: in}).Export(out, "chrome", timeline.AllSteps)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -411,7 +411,7 @@ func TestExportOfAnyTimes(t *testing.T) {
 		rows = append(rows, bad)
 		for viewer := range readers {
 			out := filepath.Join(dir, "out."+viewer)
-			n, left, err := ExportCounted(writeRows(t, rows), out, viewer, timeline.AllSteps)
+			n, left, err := (Source{Path: writeRows(t, rows)}).Export(out, viewer, timeline.AllSteps)
 			if err != nil || n != 3 || left != 1 {
 				t.Errorf("%v, %s: %d spans, %d left out, %v", wild, viewer, n, left, err)
 				continue
@@ -447,16 +447,16 @@ func TestCellsOfSpreadsheets(t *testing.T) {
 func TestExportErrors(t *testing.T) {
 	dir := t.TempDir()
 	in := writeRows(t, example(false))
-	if _, err := Export(in, filepath.Join(dir, "x"), "chrome", timeline.Steps{From: 70, To: 80}); err == nil || !strings.Contains(err.Error(), "no spans in the steps") {
+	if _, _, err := (Source{Path: in}).Export(filepath.Join(dir, "x"), "chrome", timeline.Steps{From: 70, To: 80}); err == nil || !strings.Contains(err.Error(), "no spans in the steps") {
 		t.Errorf("steps that are not there: %v", err)
 	}
-	if _, err := Export(in, filepath.Join(dir, "none", "x"), "chrome", timeline.AllSteps); err == nil {
+	if _, _, err := (Source{Path: in}).Export(filepath.Join(dir, "none", "x"), "chrome", timeline.AllSteps); err == nil {
 		t.Error("written into a folder that is not there")
 	}
-	if _, err := Export(in, dir, "chrome", timeline.AllSteps); err == nil || !strings.HasSuffix(err.Error(), "is a folder: give the name of a file") {
+	if _, _, err := (Source{Path: in}).Export(dir, "chrome", timeline.AllSteps); err == nil || !strings.HasSuffix(err.Error(), "is a folder: give the name of a file") {
 		t.Errorf("written in place of a folder: %v", err)
 	}
-	if n, err := Export(in, filepath.Join(dir, "x.json.gz"), "chrome", timeline.Steps{From: 2, To: 3}); err != nil || n != 2*(5+2*len(calls(1))) {
+	if n, _, err := (Source{Path: in}).Export(filepath.Join(dir, "x.json.gz"), "chrome", timeline.Steps{From: 2, To: 3}); err != nil || n != 2*(5+2*len(calls(1))) {
 		t.Errorf("%d spans, %v", n, err)
 	}
 	left, _ := filepath.Glob(filepath.Join(dir, "*.part"))

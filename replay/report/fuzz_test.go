@@ -65,7 +65,7 @@ func FuzzTimeline(f *testing.F) {
 			}
 		}
 		out := filepath.Join(dir, "out.json")
-		if _, err := Export(path, out, "chrome", timeline.AllSteps); err == nil {
+		if _, _, err := (Source{Path: path}).Export(out, "chrome", timeline.AllSteps); err == nil {
 			text, err := os.ReadFile(out)
 			if err != nil || !json.Valid(text) {
 				t.Errorf("the export is no JSON: %v", err)

@@ -72,20 +72,26 @@ func (p *Page) AddWhatIf(name string, notes []string, d *Diff) {
 	}
 }
 
-// LoadPage reads the timeline at path, and the steps table beside it if there is
+// LoadPage makes the page of the timeline at path.
+func LoadPage(path string, opt Options) (*Page, error) { return Source{Path: path}.Page(opt) }
+
+// Page makes a page of the timeline, and of the steps table beside it if there is
 // one. If not all steps fit into the page, it has of each kind the median and the
 // slowest step and others evenly spread.
-func LoadPage(path string, opt Options) (*Page, error) {
+func (s Source) Page(opt Options) (*Page, error) {
 	opt.By = attribute.ByKernel
-	r, infos, err := loadSteps(path, opt)
+	r, infos, err := s.report(opt)
 	if err != nil {
 		return nil, err
 	}
 	p := &Page{Report: r}
-	if err := p.read(path, pick(infos, maxPageSpans)); err != nil {
+	if err := p.read(s, pick(infos, maxPageSpans)); err != nil {
 		return nil, err
 	}
-	if p.job, err = jobOf(filepath.Join(path, datasets.StepsDir)); err != nil {
+	if s.Rows == nil {
+		p.job, err = jobOf(filepath.Join(s.Path, datasets.StepsDir))
+	}
+	if err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -178,15 +184,11 @@ func kindsOf(infos []stepInfo) []string {
 }
 
 // read fills in the spans of the chosen steps.
-func (p *Page) read(path string, chosen map[int64]stepInfo) error {
+func (p *Page) read(from Source, chosen map[int64]stepInfo) error {
 	if len(chosen) == 0 {
 		return nil
 	}
-	files, err := Files(path)
-	if err != nil {
-		return err
-	}
-	t, err := timeline.Open(files)
+	t, err := from.open(timeline.Open, timeline.NoSite)
 	if err != nil {
 		return err
 	}

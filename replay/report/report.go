@@ -110,23 +110,41 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// Source is where a timeline is.
+type Source struct {
+	Path string          // an output folder, a folder of timeline files, or such a file
+	Rows []datasets.Span // or its rows in memory, of which Path is the name; nil: in files
+}
+
+// open opens the timeline; with says what of its files is read besides.
+func (s Source) open(with func(files []string) (*timeline.Reader, error), site timeline.SiteKind) (*timeline.Reader, error) {
+	if s.Rows != nil {
+		return timeline.Of(s.Rows, site), nil
+	}
+	files, err := Files(s.Path)
+	if err != nil {
+		return nil, err
+	}
+	return with(files)
+}
+
 // Load reads the timeline at path, an output folder or a timeline file, and
 // reports what it cost.
-func Load(path string, opt Options) (*Report, error) {
-	r, _, err := loadSteps(path, opt)
+func Load(path string, opt Options) (*Report, error) { return Source{Path: path}.Report(opt) }
+
+// Report reports what the timeline cost.
+func (s Source) Report(opt Options) (*Report, error) {
+	r, _, err := s.report(opt)
 	return r, err
 }
 
-// loadSteps also returns the steps that the report is of.
-func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
+// report also returns the steps that the report is of.
+func (s Source) report(opt Options) (*Report, []stepInfo, error) {
 	if err := opt.Validate(); err != nil {
 		return nil, nil, err
 	}
-	files, err := Files(path)
-	if err != nil {
-		return nil, nil, err
-	}
-	t, err := timeline.OpenSites(files, opt.By.Site())
+	site := opt.By.Site()
+	t, err := s.open(func(files []string) (*timeline.Reader, error) { return timeline.OpenSites(files, site) }, site)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -166,12 +184,12 @@ func loadSteps(path string, opt Options) (*Report, []stepInfo, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	r := New(path, a, opt)
+	r := New(s.Path, a, opt)
 	r.Rows, r.Host, r.Outside, r.Recorded = t.Rows, host.sorted(), a.Outside(), recordedOf(found)
 	r.outside()
 	r.imported(t.Findings)
 	if len(r.Sections) == 0 {
-		return nil, nil, fmt.Errorf("%s: the timeline has no device spans in %s", path, opt.what())
+		return nil, nil, fmt.Errorf("%s: the timeline has no device spans in %s", s.Path, opt.what())
 	}
 	return r, found, nil
 }

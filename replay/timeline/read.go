@@ -27,7 +27,8 @@ type Event struct {
 
 // Detail is the rest of a row, for pictures of single calls.
 type Detail struct {
-	M, N, Heads, TopK, Ranks     int32
+	M, N, Heads, Rope, TopK      int32
+	Ranks                        int32
 	GridY, GridZ, BlockY, BlockZ int32
 	Ctx, Graph                   int64
 }
@@ -66,6 +67,7 @@ type Reader struct {
 	also  datasets.Columns
 	site  SiteKind
 	files []*datasets.SpanReader
+	rows  *datasets.SpanColumns // in memory; nil: in files
 	roles rolesOf
 	held  map[int64][]Event
 	free  [][]Event
@@ -133,6 +135,13 @@ func open(files []string, also datasets.Columns, site SiteKind) (*Reader, error)
 	return r, nil
 }
 
+// Of reads rows in memory as one timeline; its events have their sites and details.
+func Of(rows []datasets.Span, site SiteKind) *Reader {
+	r := &Reader{also: datasets.Details, site: site, held: map[int64][]Event{}}
+	r.rows = datasets.ColumnsOf(rows, &r.Names)
+	return r
+}
+
 // Close closes the files.
 func (r *Reader) Close() error {
 	var errs []error
@@ -148,6 +157,12 @@ func (r *Reader) Close() error {
 // of the step, so that memory is bounded by the steps that lie interleaved in
 // the file.
 func (r *Reader) Each(steps Steps, f func(step int64, rows []Event) error) error {
+	if r.rows != nil {
+		if err := r.read(r.rows, steps, f); err != nil {
+			return err
+		}
+		return r.flush(math.MaxInt64, f)
+	}
 	later, err := r.later()
 	if err != nil {
 		return err
@@ -283,7 +298,7 @@ func (r *Reader) event(e *Event, c *datasets.SpanColumns, i int) {
 		e.Site = c.Frame[i]
 	}
 	if r.also&datasets.Details != 0 {
-		e.Detail = &Detail{M: c.M[i], N: c.N[i], Heads: c.Heads[i], TopK: c.TopK[i], Ranks: c.Ranks[i],
+		e.Detail = &Detail{M: c.M[i], N: c.N[i], Heads: c.Heads[i], Rope: c.Rope[i], TopK: c.TopK[i], Ranks: c.Ranks[i],
 			GridY: c.GridY[i], GridZ: c.GridZ[i], BlockY: c.BlockY[i], BlockZ: c.BlockZ[i], Ctx: c.Ctx[i], Graph: c.Graph[i]}
 	}
 }
@@ -357,23 +372,16 @@ func (o *rolesOf) of(lane, evidence int32) Role {
 // Events returns rows in memory as the events of each step; those of no step are
 // left out.
 func Events(rows []datasets.Span, names *datasets.Names) map[int64][]Event {
-	var roles rolesOf
+	c := datasets.ColumnsOf(rows, names)
+	var r Reader
+	r.roles.learn(names)
 	steps := map[int64][]Event{}
-	for i := range rows {
-		s := &rows[i]
-		if s.Step < 0 {
-			continue
+	for i, step := range c.Step {
+		if step >= 0 {
+			events := append(steps[step], Event{})
+			r.event(&events[len(events)-1], c, i)
+			steps[step] = events
 		}
-		e := Event{
-			Start: s.StartNS, End: s.EndNS, Bytes: s.Bytes, Wire: s.WireBytes, FLOPs: s.FLOPs,
-			Correlation: s.Correlation, Slots: s.Slots, Rank: s.Rank, Layer: s.Layer, Call: s.Call,
-			Lane: names.Number(s.Lane), Kernel: names.Number(s.Kernel), Class: names.Number(s.Class), Groups: s.Groups,
-			GridX: s.GridX, BlockX: s.BlockX, K: s.K,
-		}
-		evidence := names.Number(s.Evidence)
-		roles.learn(names)
-		e.Role = roles.of(e.Lane, evidence)
-		steps[s.Step] = append(steps[s.Step], e)
 	}
 	return steps
 }

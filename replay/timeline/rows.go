@@ -60,8 +60,7 @@ func row(t *kernels.Trace, rank, i int, origin int64) datasets.Span {
 	r := datasets.Span{
 		Step: t.Step, Rank: int32(rank), Lane: LaneDevice, Call: int32(i), Layer: int32(c.Layer), Kernel: string(c.Kernel),
 		StartNS: s.Start - origin, EndNS: s.End - origin,
-		M: c.Dims.M, N: c.Dims.N, K: c.Dims.K, Groups: c.Dims.Groups, Heads: c.Dims.Heads, TopK: c.Dims.TopK,
-		Ranks: c.Dims.Ranks, Slots: c.Dims.Slots, Ctx: c.Dims.Ctx,
+		Dims: datasets.Dims(c.Dims),
 	}
 	switch {
 	case t.Shared:

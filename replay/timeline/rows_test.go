@@ -46,7 +46,7 @@ func TestRows(t *testing.T) {
 	}
 	cost := kernels.Lookup("gemm_bf16").Cost(kernels.Dims{M: 2, N: 64, K: 128})
 	want := datasets.Span{Step: 7, Rank: 1, Lane: "device", Call: 0, Layer: 3, Kernel: "gemm_bf16", Class: "gemm.bf16",
-		StartNS: 101, EndNS: 200, M: 2, N: 64, K: 128, Ranks: 2, Bytes: cost.HBM, FLOPs: cost.FLOPs}
+		StartNS: 101, EndNS: 200, Dims: datasets.Dims{M: 2, N: 64, K: 128, Ranks: 2}, Bytes: cost.HBM, FLOPs: cost.FLOPs}
 	if d := cmp.Diff(want, rows[5]); d != "" {
 		t.Error(d)
 	}

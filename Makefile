@@ -100,6 +100,7 @@ together: ## run commands on one path at once, and among another user's links (r
 .PHONY: kernels
 kernels: ## compile the CUDA kernels whose sources changed, for all architectures (nvcc from the PATH or PyPI)
 	bash kernels/cuda/build.sh
+	$(GO) generate ./kernels/cuda/plan
 
 # cu and NVML are C: their headers' warnings are not ours.
 CUDA = CGO_ENABLED=1 CGO_CFLAGS="-w -I$(CURDIR)/kernels/cuda/driver/include -I$$(bash kernels/cuda/build.sh headers)" \

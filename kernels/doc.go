@@ -18,6 +18,7 @@
 //     the number of other rows, their order or the number of threads. So a
 //     row's result has the same bits in any batch.
 //   - Ties in a selection go to the lower index.
-//   - A new kernel is a row of Table, an entry in the CPU device's map and one
-//     entry of the CUDA device; no interface moves.
+//   - A new operation is a row of Table, which has a kernel for each number format;
+//     an entry of the CPU device's table; a reference in kerneltest; and rows of the
+//     CUDA device's plan, which has several kernels for most. No interface moves.
 package kernels

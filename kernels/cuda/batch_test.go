@@ -58,7 +58,7 @@ func TestBatchBits(t *testing.T) {
 		{"gemm_bf16", kernels.Dims{N: 256, K: 6144}},
 		{"gemm_bf16", kernels.Dims{N: 6144, K: 256}},
 		{"gemm_fp8", kernels.Dims{N: 2784, K: 6144}},
-		{"gemm_fp8", kernels.Dims{N: 6464, K: 2048}},  // of few rows for src/broad.cu
+		{"gemm_fp8", kernels.Dims{N: 6464, K: 2048}},  // of few rows for src/gemm/gemv_multi_tile.cu
 		{"gemm_bf16", kernels.Dims{N: 7000, K: 1000}}, // likewise, nothing whole
 		{"gemm_fp8b", kernels.Dims{N: 2784, K: 6144}},
 		{"gemm_fp8b", kernels.Dims{N: 6144, K: 256}},
@@ -67,8 +67,8 @@ func TestBatchBits(t *testing.T) {
 		{"v_up_bf16", kernels.Dims{Heads: 8, N: 256, K: 512}},
 		{"moe_up_fp4", kernels.Dims{N: 256, K: 6144, Groups: 32, TopK: 8}},
 		{"moe_down_fp4", kernels.Dims{N: 6144, K: 256, Groups: 32, TopK: 8}},
-		{"moe_up_fp4", kernels.Dims{N: 16, K: 6144, Groups: 64, TopK: 8}},    // never for src/wide_moe.cu
-		{"moe_down_fp4", kernels.Dims{N: 192, K: 256, Groups: 256, TopK: 8}}, // up to 95 rows for experts_down_fp4_all
+		{"moe_up_fp4", kernels.Dims{N: 16, K: 6144, Groups: 64, TopK: 8}},    // never for src/moe/sm90_moe_wgmma.cu
+		{"moe_down_fp4", kernels.Dims{N: 192, K: 256, Groups: 256, TopK: 8}}, // up to 95 rows for moe_down_fp4_all
 		{"moe_up_bf16", kernels.Dims{N: 256, K: 6144, Groups: 16, TopK: 8}},
 		{"moe_down_bf16", kernels.Dims{N: 6144, K: 256, Groups: 16, TopK: 8}},
 		{"moe_up_fp8b", kernels.Dims{N: 256, K: 6144, Groups: 16, TopK: 8}},

@@ -3,7 +3,8 @@
 # source, what that includes, nvcc.options or toolchain.txt. images/MANIFEST.txt notes of each image the hash of what
 # it is made of, its own, and its matrix instructions. nvcc and cuobjdump come from the PATH (nvcc also from NVCC),
 # else from PyPI into .cache, by toolchain.txt.
-# Arguments are the images to compile in any case ("all": every one), or "headers": prints the folder of cuda.h,
+# JOBS: how many at a time (default: as there are processors). Arguments are the images to compile in any case ("all":
+# every one), or "headers": prints the folder of cuda.h,
 # fetched where needed.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -47,9 +48,6 @@ made_of() { # the hash of all that an image is made of
   closure "$1" >"$scratch"
   LC_ALL=C sort "$scratch" | xargs sha256sum nvcc.options toolchain.txt | sha256sum | cut -d' ' -f1
 }
-noted() { # what the manifest has of an image
-  [ ! -f images/MANIFEST.txt ] || awk -v name="$1" -v RS= -F'\n' '$1 == name' images/MANIFEST.txt
-}
 instructions() { # an image's matrix instructions, by architecture
   local a
   for a in sm_90a sm_100a sm_120a; do
@@ -57,24 +55,39 @@ instructions() { # an image's matrix instructions, by architecture
       LC_ALL=C sort | uniq -c | while read -r n op; do echo "  $a $op $n"; done
   done
 }
+names() { find src -name '*.cu' -printf '%f\n' | sed 's/\.cu$//' | LC_ALL=C sort; }
+notes=$(mktemp -d) # a file an image
+scratch=$notes/.closure
+end() { # what was compiled is noted, also where another image fails
+  local code=$? name
+  wait || true
+  for name in $(names); do [ ! -s "$notes/$name" ] || { cat "$notes/$name"; echo; }; done >images/MANIFEST.txt
+  rm -r "$notes"
+  exit "$code"
+}
 mkdir -p images
-scratch=$(mktemp)
-trap 'rm -f "$scratch" images/MANIFEST.new' EXIT
-: >images/MANIFEST.new
-for f in $(find src -name '*.cu' | sed 's|.*/|&\t|' | LC_ALL=C sort -k2 | tr -d '\t'); do
-  name=$(basename "$f" .cu) out=images/$(basename "$f" .cu).fatbin
-  sources=$(made_of "$f") is=$(noted "$name")
+[ ! -f images/MANIFEST.txt ] || awk -v RS= -F'\n' -v dir="$notes" '{ print > (dir "/" $1) }' images/MANIFEST.txt
+trap end EXIT
+compile() { # source, image, its note, what it is made of
+  "$NVCC" --options-file nvcc.options -o "$2" "$1"
+  { printf '%s\n  sources %s\n  image %s\n' "$(basename "$1" .cu)" "$4" "$(sha256sum <"$2" | cut -d' ' -f1)"; instructions "$2"; } >"$3"
+}
+jobs=0
+for name in $(names); do
+  f=$(find src -name "$name.cu") out=images/$name.fatbin note=$notes/$name
+  touch "$note"
+  sources=$(made_of "$f")
   if [[ " $* " == *" $name "* || " $* " == *" all "* || ! -f $out ]] ||
-    [ "$(sed -n 's/^  sources //p' <<<"$is")" != "$sources" ] ||
-    [ "$(sed -n 's/^  image //p' <<<"$is")" != "$(sha256sum <"$out" | cut -d' ' -f1)" ]; then
+    [ "$(sed -n 's/^  sources //p' "$note")" != "$sources" ] ||
+    [ "$(sed -n 's/^  image //p' "$note")" != "$(sha256sum <"$out" | cut -d' ' -f1)" ]; then
     echo "nvcc $f" >&2
     tools
-    "$NVCC" --options-file nvcc.options -t 0 -o "$out" "$f"
-    is=$(printf '%s\n  sources %s\n  image %s\n' "$name" "$sources" "$(sha256sum <"$out" | cut -d' ' -f1)"; instructions "$out")
+    [ "$jobs" -lt "${JOBS:-$(nproc)}" ] || { wait -n; jobs=$((jobs - 1)); }
+    compile "$f" "$out" "$note" "$sources" &
+    jobs=$((jobs + 1))
   fi
-  printf '%s\n\n' "$is" >>images/MANIFEST.new
 done
-mv images/MANIFEST.new images/MANIFEST.txt
+while [ "$jobs" -gt 0 ]; do wait -n; jobs=$((jobs - 1)); done
 for out in images/*.fatbin; do # whose source is gone
-  grep -qx "$(basename "$out" .fatbin)" images/MANIFEST.txt || rm "$out"
+  [ -e "$notes/$(basename "$out" .fatbin)" ] && [ -n "$(find src -name "$(basename "$out" .fatbin).cu")" ] || rm "$out"
 done

@@ -23,31 +23,30 @@
 //
 // There is code for compute capability 9.0, 10.0 and 12.0, and PTX of 9.0 for later
 // ones; all of it was compiled, and what an H200 takes was run. Every GPU has all of
-// the table. A row's bits are the same on each path of a line:
+// the table. src has a folder for each operation, whose files are named by it; sm90_,
+// sm100_ or sm120_ in front: for that architecture alone. A row's bits are the same on
+// each path of a line:
 //
-//   - dense products: at most 8 rows src/product.cuh, of more than one row also
-//     src/held.cuh and, of few columns, src/brief.cuh, and of very many outputs
-//     src/broad.cu; more src/gemm.cu, on 9.0 by warpgroups: up to 256 rows src/team.cu
-//     and, of few columns, src/heads.cu; src/wide.cu
-//   - dense products with FP8 weights that have scales for blocks: at most 16 rows
-//     src/gemm.cu; more as BF16, which src/blocks.cu makes of them. All have the bits of
-//     products with BF16 weights
-//   - experts: src/experts_up.cu, for a K of 6,144 on 9.0 src/experts_ring.cu, and
-//     src/experts_down.cu for FP4, src/moe.cu for other formats; many rows of FP4 on 9.0:
-//     src/wide_moe.cu, src/wide_many.cu
-//   - attention: src/attend.cu; GLM-5's sizes: FP8 entries src/attend_few.cu, of many
-//     rows src/attend_rows.cu, BF16 entries src/attend_glm.cu
-//   - indexer: src/indexer.cu, src/indexer_glm.cu (GLM-5 on Hopper); src/topk.cu,
-//     of more than 16,384 positions src/topk_cluster.cu
-//   - small calls of few rows that do not wait for each other share a launch:
-//     src/bundle.cu; the choice of the experts and the shared expert's down product
-//     share moe_up's: src/opening.cuh; q_absorb shares index_topk's: src/absorb.cuh
-//   - 4-bit activations: 12.0 src/fp4mma.cu, 10.0 src/fp4tensor.cu; else they are
-//     rounded to 4 bits and go through the kernels above
-//   - exact products: src/exact.cu
-//   - routing, rows, sampling, collectives: src/route.cu, src/rows.cu, src/sample.cu,
-//     src/comm.cu; copies, stamps and the clock, src/host.cu; weights are packed at load by
-//     src/pack.cu
+//   - gemm: at most 8 rows gemv.cuh, gemv_prefetch.cuh, gemv_short_k.cuh and
+//     gemv_multi_tile.cu; more gemm.cu, on 9.0 sm90_gemm_cluster.cu, sm90_gemm_batched.cu
+//     and sm90_gemm_wgmma.cu (also split-k). FP8 weights with scales for blocks: at most
+//     16 rows gemm.cu; more as BF16, which pack_fp8_block.cu makes of them
+//   - gemm and moe with 4-bit activations: sm120_w4a4.cu, sm100_w4a4.cu; on other GPUs
+//     they are rounded to 4 bits and go through the kernels above. gemm_exact.cu does not
+//     round. pack_weights.cu packs weights at load
+//   - moe: moe.cu; FP4 of few rows moe_up_fp4.cu, sm90_moe_up_fp4_ws.cu (warp-specialized)
+//     and moe_down_fp4.cu, of many sm90_moe_wgmma.cu and sm90_moe_up_wgmma_128.cu;
+//     moe_route.cu chooses the experts
+//   - attention: mla_split_kv.cu; of GLM-5's sizes mla_fp8_cluster.cu, of many rows
+//     mla_fp8_persistent.cu, and mla_bf16_cluster.cu
+//   - indexer: index_logits.cu, sm90_index_logits.cu; index_topk.cu, of more than 16,384
+//     positions index_topk_cluster.cu
+//   - norm: rowwise.cu; comm: collectives.cu; sample: sample.cu; device: host.cu (copies,
+//     stamps, the clock). device/ and mma/ have the headers that all are written with
+//
+// Small calls that do not wait for each other share a launch, gemm/hfuse.cu; moe_up has
+// those in front of it as its prologue, moe_prologue.cuh; q_absorb goes with index_topk,
+// q_absorb.cuh.
 //
 // # Times
 //
@@ -84,10 +83,10 @@
 //
 // 4-bit activations (formats fp4a4) are E2M1 times an E4M3 scale, exact in BF16, so
 // their products are too. GPUs of compute capability 12.0 multiply them as they are
-// (mma.sync with block scales, src/fp4mma.cu), as do those of 10.0 (tcgen05.mma,
-// src/fp4tensor.cu): compiled, and seen in the disassembly that
-// images/MANIFEST.txt counts, but never run on such a GPU. Tests run the same
-// kernels with plain code for those instructions.
+// (mma.sync with block scales, sm120_w4a4.cu), as do those of 10.0 (tcgen05.mma,
+// sm100_w4a4.cu): compiled, and seen in the disassembly that images/MANIFEST.txt
+// counts, but never run on such a GPU. Tests run the same kernels with plain code for
+// those instructions.
 //
 // # Order of sums
 //
@@ -96,5 +95,6 @@
 // lower halves of inputs before upper ones (of FP4 experts each in a sum of its own),
 // then the slices in order. Attention cuts a row's own positions, in order, and adds
 // the pieces in an order that their number says: of FP8 entries in pairs, see
-// src/latent.cuh. A token's experts are added in ascending order, ranks in theirs.
+// attention/mla_512_64.cuh. A token's experts are added in ascending order, ranks in
+// theirs.
 package cuda

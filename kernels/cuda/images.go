@@ -50,8 +50,8 @@ func (d *device) loadImages(mates []*device) error {
 			return fmt.Errorf("%w: kernel %s: %w", kernels.ErrDevice, n, err)
 		}
 	}
-	for _, n := range []string{"bundle_1", "bundle_8"} {
-		if err := driver.MaxShared(d.funcs[n], plan.BundleShared(limit)); err != nil {
+	for _, n := range []string{"hfuse_1", "hfuse_8"} {
+		if err := driver.MaxShared(d.funcs[n], plan.HFuseShared(limit)); err != nil {
 			return fmt.Errorf("%w: shared memory for %s: %w", kernels.ErrDevice, n, err)
 		}
 	}

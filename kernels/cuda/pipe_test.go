@@ -42,9 +42,9 @@ func bare(t *testing.T, n int64) (d *device, gpu uintptr, host []byte) {
 	return d, gpu, host
 }
 
-// TestCarryCopies: words go to the GPU and come back as they are, and nothing beside
+// TestHostCopyCopies: words go to the GPU and come back as they are, and nothing beside
 // them is written.
-func TestCarryCopies(t *testing.T) {
+func TestHostCopyCopies(t *testing.T) {
 	const most, edge = plan.CopyBytes, 64
 	d, gpu, host := bare(t, most+2*edge)
 	all := uintptr(unsafe.Pointer(&host[0]))
@@ -87,9 +87,9 @@ func TestCarryCopies(t *testing.T) {
 	}
 }
 
-// TestCarryStamps: of the ends that a call's blocks left in several places the last one
+// TestHostCopyStamps: of the ends that a call's blocks left in several places the last one
 // counts, and the places of the calls that were asked for are ready for the next list.
-func TestCarryStamps(t *testing.T) {
+func TestHostCopyStamps(t *testing.T) {
 	const plane = maxStamped * stampBytes
 	d, gpu, host := bare(t, stampEnds*plane)
 	out := make([]byte, 24*maxStamped)

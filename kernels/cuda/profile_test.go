@@ -14,7 +14,7 @@ import (
 func TestAttribute(t *testing.T) {
 	list := []plan.Launch{{Calls: []int{0}, Entry: "embed"}, {Calls: []int{1}, Entry: "moe_group"}, {Calls: []int{1}, Entry: "moe_up"}, {Calls: []int{3}, Entry: "sample"}}
 	seen := []cupti.Kernel{
-		{Name: "carry", Start: 1, End: 2},
+		{Name: "host_copy", Start: 1, End: 2},
 		{Name: "sample", Start: 90, End: 130, Node: 14}, {Name: "moe_up", Start: 45, End: 100, Node: 13},
 		{Name: "embed", Start: 10, End: 30, Node: 11}, {Name: "moe_group", Start: 20, End: 50, Node: 12},
 		{Name: "clock_read", Start: 200, End: 201},

@@ -14,7 +14,7 @@ import (
 )
 
 // stamps is where calls leave start, end and experts touched. The end is kept in
-// several places, as src/device.cuh says; carry, behind the list, brings them
+// several places, as src/device/device.cuh says; host_copy, behind the list, brings them
 // together and makes their places ready for the next list.
 type stamps struct {
 	ptr uintptr // of the first places, [maxStamped][3] words; the others follow

@@ -22,35 +22,27 @@ type latentWay struct {
 	when                    func(rows uint32, reach int32, t *Target) bool // nil: always
 }
 
-// rowsSources is whether it is one of src/attend_rows.cu, whose blocks have rows one after
+// persistent is whether it is one of src/attention/mla_fp8_persistent.cu, whose blocks have rows one after
 // the other.
-func (w *latentWay) rowsSources() bool { return w.shared == rowsShared }
-
-// Of src/attend_rows.cu: positions of a row, at most; bytes of a block, and of what it
-// takes from the others of its row.
-const (
-	rowsReach  = 2048
-	rowsShared = 228976
-	rowsLeft   = 18432
-)
+func (w *latentWay) persistent() bool { return w.shared == mlaPersistentShared }
 
 // latentBF16 and latentFP8 are the kernels by the format of entries, for so many rows (of
 // eight heads) of at most reach positions: the first that holds is the fastest. Those of
 // FP8 entries give the same bits. Where ranks share the GPU blocks of theirs may wait for
 // this rank's, and clusters might not find enough multiprocessors beside them.
 var (
-	latentBF16 = []latentWay{{"mla_attend_glm_bf16", 16, 256, 27264 + 128*1168, nil}}
+	latentBF16 = []latentWay{{"mla_attend_bf16_cluster_16", mlaBf16ClusterBlocks, mlaBf16ClusterThreads, mlaBf16ClusterShared, nil}}
 	latentFP8  = []latentWay{
-		{"mla_attend_rows_fp8", 1, 640, rowsShared, func(_ uint32, reach int32, t *Target) bool { return t.crowded() && reach <= rowsReach }},
+		{"mla_attend_fp8_persistent_1", 1, mlaPersistentThreads, mlaPersistentShared, func(_ uint32, reach int32, t *Target) bool { return t.crowded() && reach <= mlaPersistentReach }},
 		// An H200 has seven clusters of 16 multiprocessors.
-		{"mla_attend_few_16", 16, 256, 55808 + 128*656, func(rows uint32, _ int32, _ *Target) bool { return rows <= 7 }},
-		{"mla_attend_few_8", 8, 512, 63488 + 256*656, func(rows uint32, reach int32, _ *Target) bool { return rows <= 14 || reach > rowsReach }},
-		{"mla_attend_few_16", 16, 256, 55808 + 128*656, func(rows uint32, _ int32, _ *Target) bool { return rows <= 21 }},
+		{"mla_attend_fp8_cluster_16", 16, mlaFp8ClusterThreads, mlaFp8Cluster16Shared, func(rows uint32, _ int32, _ *Target) bool { return rows <= 7 }},
+		{"mla_attend_fp8_cluster_8", 8, 2 * mlaFp8ClusterThreads, mlaFp8Cluster8Shared, func(rows uint32, reach int32, _ *Target) bool { return rows <= 14 || reach > mlaPersistentReach }},
+		{"mla_attend_fp8_cluster_16", 16, mlaFp8ClusterThreads, mlaFp8Cluster16Shared, func(rows uint32, _ int32, _ *Target) bool { return rows <= 21 }},
 		// All of its blocks run at once.
-		{"mla_attend_rows4_fp8", 4, 640, rowsShared, func(rows uint32, _ int32, t *Target) bool { return 4*rows <= uint32(t.SMs) }},
+		{"mla_attend_fp8_persistent_4", 4, mlaPersistentThreads, mlaPersistentShared, func(rows uint32, _ int32, t *Target) bool { return 4*rows <= uint32(t.SMs) }},
 		// A cluster has one row only.
-		{"mla_attend_rows2_fp8", 2, 640, rowsShared, func(rows uint32, _ int32, t *Target) bool { return 2*rows <= uint32(t.SMs) }},
-		{"mla_attend_rows_fp8", 1, 640, rowsShared, nil},
+		{"mla_attend_fp8_persistent_2", 2, mlaPersistentThreads, mlaPersistentShared, func(rows uint32, _ int32, t *Target) bool { return 2*rows <= uint32(t.SMs) }},
+		{"mla_attend_fp8_persistent_1", 1, mlaPersistentThreads, mlaPersistentShared, nil},
 	}
 )
 
@@ -71,7 +63,7 @@ func latentWayOf(f kernels.Format, rows uint32, reach int32, t *Target) *latentW
 // isLatent reports whether a call is for those kernels: they need a multiprocessor's
 // whole shared memory, and GPUs with less have no clusters of 16 blocks either.
 func isLatent(b *builder, c *call) bool {
-	return b.t.Shared >= rowsShared && c.kernel.Format != kernels.F32 && c.Dims.K == 512 && c.Dims.Rope == 64
+	return b.t.Shared >= mlaPersistentShared && c.kernel.Format != kernels.F32 && c.Dims.K == 512 && c.Dims.Rope == 64
 }
 
 func planLatent(b *builder, c *call) error {
@@ -84,22 +76,18 @@ func planLatent(b *builder, c *call) error {
 	rows := uint32(a.m) * groups
 	w := latentWayOf(c.kernel.Format, rows, c.reach, b.t)
 	grid := [3]uint32{w.blocks, uint32(a.m), groups}
-	if w.rowsSources() { // one after the other
+	if w.persistent() { // one after the other
 		grid = grid1(min(w.blocks*rows, uint32(b.t.SMs)))
 	}
-	if w.rowsSources() && w.blocks > 2 {
-		// Ones: kAbsent of src/latent.cuh, which kernels find and leave there.
-		a.part = b.constant(Constant{"absent", int64(b.t.SMs) * rowsLeft, 0xff})
+	if w.persistent() && w.blocks > 2 {
+		// Ones: kAbsent of src/attention/mla_512_64.cuh, which kernels find and leave there.
+		a.part = b.constant(Constant{"absent", int64(b.t.SMs) * mlaPersistentLeft, 0xff})
 	}
 	return b.do(w.entry, grid, w.threads, w.shared, a)
 }
 
-// attendRows bounds the rows whose splits are in scratch memory at once; attendTile
-// is the positions of a split, as in src/attend.cu.
-const (
-	attendRows = 256
-	attendTile = 32
-)
+// attendRows bounds the rows whose splits are in scratch memory at once.
+const attendRows = 256
 
 // resolveAttend fills in what all kernels of attention have.
 func resolveAttend(b *builder, c *call) error {
@@ -118,14 +106,14 @@ func resolveAttend(b *builder, c *call) error {
 	return nil
 }
 
-// planSplits is src/attend.cu: splits of all positions, then their sums.
+// planSplits is src/attention/mla_split_kv.cu: splits of all positions, then their sums.
 func planSplits(b *builder, c *call) error {
 	x, f := c.Dims, c.kernel.Format
-	c.attend.splits = int32(ceil(c.reach, attendTile))
+	c.attend.splits = int32(ceil(c.reach, mlaTile))
 	rows := min(x.M, attendRows)
 	c.attend.part = b.work(ScratchWork, int64(rows)*int64(c.attend.splits)*int64(x.Heads)*int64(x.K+2)*4)
 	blocks, width := (x.K+127)/128, x.K+x.Rope
-	const t = attendTile
+	const t = mlaTile
 	shared := uint32(t*(width+8)*2 + 4*t*8*4 + 8*(t+8)*4 + t*blocks*4 + t*4)
 	if f == kernels.F32 {
 		shared = uint32(t*(width+1)*4 + 8*t*4 + t*4)
@@ -164,8 +152,8 @@ var cacheFormat = map[kernels.Format]int32{kernels.F32: 0, kernels.BF16: 1, kern
 // planWrite adds entries to a cache, of latents or of the indexer's keys.
 func planWrite(b *builder, c *call) error {
 	x := c.Dims
-	a := &rowsP{x: b.ptr(c.Args[0]), w: b.ptr(c.Args[1]), at: c.at, m: x.M, k: x.K, nrope: x.Rope, format: cacheFormat[c.kernel.Format], eps: c.Scalars[0]}
-	o, rest := opKey, c.Args[2:]
+	a := &rowwiseP{x: b.ptr(c.Args[0]), w: b.ptr(c.Args[1]), at: c.at, m: x.M, k: x.K, nrope: x.Rope, format: cacheFormat[c.kernel.Format], eps: c.Scalars[0]}
+	o, rest := op(opKey), c.Args[2:]
 	a.ldx = ld(c.Args[0], x.K)
 	if c.kernel.Op == "latent_write" {
 		o = opLatent

@@ -53,12 +53,12 @@ type builder struct {
 	pick func(*call) *Variant // choose, for variants that hand a call on: the tables name them
 
 	// Of the launch that is being put together.
-	bundle      []segment
-	teams       []teamP
-	teamWeights kernels.Format
-	beside      bool     // q_absorb and index_topk are launched together
-	absorb      *absorbP // q_absorb, if it is left to index_topk's launch
-	behind      bool     // q_absorb's launch lets index_topk's start that has not to wait for it
+	segments       []segment
+	clusters       []clusterGemmP
+	clusterWeights kernels.Format
+	beside         bool     // q_absorb and index_topk are launched together
+	absorb         *absorbP // q_absorb, if it is left to index_topk's launch
+	behind         bool     // q_absorb's launch lets index_topk's start that has not to wait for it
 
 	fresh   fresh          // what the list wrote last
 	leads   leads          // the launch in front leaves all before it done
@@ -75,7 +75,7 @@ func newBuilder(t *Target, m *Memory) *builder {
 
 // together plans calls that may share a launch.
 func (b *builder) together(calls []kernels.Call, which []int) error {
-	b.of, b.bundle, b.teams, b.absorb, b.behind = which, b.bundle[:0], b.teams[:0], nil, false
+	b.of, b.segments, b.clusters, b.absorb, b.behind = which, b.segments[:0], b.clusters[:0], nil, false
 	b.fresh.launch()
 	if f := b.fusionOf(calls, which); f != nil {
 		return b.fused(f, calls, which)

@@ -36,14 +36,14 @@ func TestChainKeepsOrder(t *testing.T) {
 		for n, which := range chain(calls, &sm90) {
 			full, opened := 0, false // opened: by a call that takes no segments
 			for _, i := range which {
-				opened = opened || slices.ContainsFunc(which, func(j int) bool { return opens(&calls[j], &calls[i]) })
+				opened = opened || slices.ContainsFunc(which, func(j int) bool { return hasPrologue(&calls[j], &calls[i]) })
 				if at[i] >= 0 {
 					t.Fatalf("call %d is in launches %d and %d", i, at[i], n)
 				}
 				at[i] = n
 				full += segmentsOf(&calls[i])
 			}
-			if full > maxSegments || len(which) > 1 && full < len(which) && !opened && !absorbsBeside(&calls[which[0]], &calls[which[1]]) && !teamed(&calls[which[0]], &calls[which[1]]) && !gates(&calls[which[len(which)-2]], &calls[which[len(which)-1]]) {
+			if full > maxSegments || len(which) > 1 && full < len(which) && !opened && !absorbsBeside(&calls[which[0]], &calls[which[1]]) && !sharesCluster(&calls[which[0]], &calls[which[1]]) && !gates(&calls[which[len(which)-2]], &calls[which[len(which)-1]]) {
 				t.Fatalf("calls %v have %d segments", which, full)
 			}
 		}
@@ -52,7 +52,7 @@ func TestChainKeepsOrder(t *testing.T) {
 				t.Fatalf("call %d is in no launch", i)
 			}
 			for j := range i {
-				if conflict(&calls[j], &calls[i]) && at[j] >= at[i] && !(at[j] == at[i] && (gates(&calls[j], &calls[i]) || opens(&calls[j], &calls[i]))) {
+				if conflict(&calls[j], &calls[i]) && at[j] >= at[i] && !(at[j] == at[i] && (gates(&calls[j], &calls[i]) || hasPrologue(&calls[j], &calls[i]))) {
 					t.Fatalf("call %d (%s) does not come after call %d (%s)", i, calls[i].Kernel, j, calls[j].Kernel)
 				}
 			}
@@ -73,7 +73,7 @@ func conflict(a, b *kernels.Call) bool {
 	return false
 }
 
-// What bundles do, segment by segment.
+// What horizontal fusions do, segment by segment.
 func TestChainSharesLaunches(t *testing.T) {
 	buf := func(i uint32) kernels.Buffer { return kernels.Buffer{Index: i, Len: 64} }
 	call := func(k kernels.Name, m int32, args ...kernels.Buffer) kernels.Call {

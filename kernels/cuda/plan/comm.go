@@ -6,13 +6,7 @@ import (
 	"glmbatch/kernels"
 )
 
-// As in src/comm.cu.
-const (
-	rowParts                = 8 // of a row
-	rowPairs                = rowParts / 2
-	sendPhase, sumPhase     = 1, 2
-	receivePhase, allPhases = 4, 7
-)
+const allPhases = sendPhase | sumPhase | receivePhase
 
 // crossovers says up to how many bytes of message each way is the fastest, by
 // the number of ranks: one-shot, then two-shot; NCCL beyond. Those of 2 and 4 ranks

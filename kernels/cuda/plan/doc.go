@@ -9,23 +9,28 @@
 // holds, what it launches, and why there is such a kernel. A call takes the first row that
 // holds: of [Architecture.Variants] (sm90.go, sm100.go, sm120.go), then of those that
 // every GPU has (portable.go). A [Fusion] is a row too: two calls that may share a launch.
-// How the calls of a list are laid on launches is chain.go's. To add a kernel: its .cu
-// file, its parameters, its name in images.go, its row; then go test -update.
+// How the calls of a list are laid on launches is chain.go's. What kernels are given is
+// in src/*/params.h, and in params.go, which gen makes of it. To add a kernel: its .cu
+// file, its name in images.go, its row; then go test -update.
 //
-// Words that are ours, with the field's:
+// Names are the field's: gemv (at most 8 rows), split-k, cluster, batched, wgmma, ws
+// (warp-specialized), persistent, split-kv, hfuse (horizontal fusion: small calls side by
+// side in a launch, each a segment). Words that are ours:
 //
-//   - product: a matrix product of few rows (GEMV), by a warp for each slice of k; brief
-//     (short slices), held (weights stay in shared memory) and broad (blocks of several
-//     tiles) are its forms
-//   - team: a product by clusters whose blocks share k (cluster GEMM); few: split-k by
-//     warpgroups; wide: all of k in a block; per head: batched
-//   - bundle: small calls side by side in a launch (horizontal fusion), each a segment
-//   - opening: moe_up's prologue, which chooses experts; ring: weights by bulk copies
 //   - panels: packed activations, rows split into two BF16 parts as wgmma reads them
-//   - settled, early, late, waits: what may be read before the wait of programmatic
-//     dependent launch (griddepcontrol)
-//   - crowded: ranks that share a GPU; reach: positions that a row can attend to
+//   - latent: attention to entries of 512 latents and 64 rotary values, GLM-5's
+//   - slices: parts of a product's k, added in order; shares: blocks that have them
+//   - groups: rows of one expert; pairs: (token, expert); direct: each pair a group
+//   - units: 64 columns of 16 rows of NVFP4 weights; tiles: 16 rows of any
+//   - settled, early, late, waits, follows: what may be read before the wait of
+//     programmatic dependent launch (griddepcontrol)
+//   - prologue: the calls in front of moe_up that its blocks do themselves
+//   - crowded: ranks share a GPU; reach: positions that a row can attend to
+//   - chain, lanes: how the calls of a list share launches, and what runs side by side
+//   - feed: the kernel that makes the next step's inputs of what was sampled
 //
 // Goldens in testdata are plans as text: of each example shape of the table, and of
 // GLM-5's steps.
+//
+//go:generate go run ./gen
 package plan

@@ -3,7 +3,7 @@ package plan
 import "glmbatch/kernels"
 
 // Products that are asked not to round their inputs, on plain kernels that are there for
-// checks: src/exact.cu.
+// checks: src/gemm/gemm_exact.cu.
 
 // exactOf fills in what all exact products share, and their kernel's suffix.
 func (b *builder) exactOf(c *call) (*exactP, string) {

@@ -8,7 +8,7 @@ import (
 
 // fresh is what the launches of a list have written that a kernel may not read before
 // its wait. Kernels that let the next one start only after their own wait, as
-// index_pages does, leave all that was written before them settled.
+// index_logits_pages does, leave all that was written before them settled.
 type fresh struct {
 	writes []write
 	own    int  // of writes, those of launches in front of the one that is being made

@@ -88,8 +88,8 @@ func checkLaunch(t *testing.T, l *Launch, g *Target) {
 	limit := uint32(48 << 10)
 	if image := &Images[i]; slices.Contains(Image{Small: image.Large}.names(), l.Entry) {
 		limit = uint32(g.Shared)
-	} else if l.Entry == "bundle_1" || l.Entry == "bundle_8" {
-		limit = uint32(BundleShared(int(g.Shared)))
+	} else if l.Entry == "hfuse_1" || l.Entry == "hfuse_8" {
+		limit = uint32(HFuseShared(int(g.Shared)))
 	}
 	if l.Shared > limit || l.Threads == 0 || l.Threads > 1024 || l.Threads%32 != 0 && l.Threads != 1 {
 		t.Errorf("%s with %d bytes of shared memory, at most %d, and %d threads", l.Entry, l.Shared, limit, l.Threads)

@@ -1,18 +1,15 @@
 package plan
 
-// Launches that belong to no call: src/host.cu.
+// Launches that belong to no call: src/device/host.cu.
 
-// CopyBytes is how many bytes kernels copy faster than copies do. copyWords is as in
-// src/host.cu.
-const (
-	CopyBytes = 64 << 10
-	copyWords = 4
-)
+// CopyBytes is how many bytes kernels copy faster than copies do.
+const CopyBytes = 64 << 10
 
-// Stamps as in src/device.cuh.
+// Stamps as in src/device/params.h.
 const (
-	StampEnds = 8       // places where the end is kept
-	MaxStamps = 1 << 14 // calls of a list
+	StampBytes = stampBytes // what a call's take: start, end and experts touched
+	StampEnds  = stampEnds  // places where the end is kept
+	MaxStamps  = maxStamps  // calls of a list
 )
 
 // Copies reports whether a kernel is to copy so many bytes to or from an address.
@@ -32,11 +29,11 @@ type Copy struct {
 
 // Launch is one kernel for all of it.
 func (c Copy) Launch() Launch {
-	p := &carryP{from: c.From, to: c.To, at: c.Stamps, out: c.Out, words: c.Words, calls: c.Calls}
+	p := &hostCopyP{from: c.From, to: c.To, at: c.Stamps, out: c.Out, words: c.Words, calls: c.Calls}
 	if c.In {
 		p.in = 1
 	}
-	return Launch{Entry: "carry", Grid: grid1(max(ceil(p.words, 256*copyWords), ceil(3*p.calls, 256))), Threads: 256, Params: p}
+	return Launch{Entry: "host_copy", Grid: grid1(max(ceil(p.words, 256*copyWords), ceil(3*p.calls, 256))), Threads: 256, Params: p}
 }
 
 // ReadClock answers so many rounds of the host with the GPU's time, the rounds after
@@ -52,4 +49,4 @@ func Fault(hang uint64) Launch {
 }
 
 // OfDevice reports whether an entry is launched for the device itself, not for a call.
-func OfDevice(entry string) bool { return entry == "carry" || entry == "clock_read" }
+func OfDevice(entry string) bool { return entry == "host_copy" || entry == "clock_read" }

@@ -15,53 +15,53 @@ type Image struct {
 func (i *Image) Entries() []string { return strings.Fields(i.Small + " " + i.Large) }
 
 // LatentShared is the shared memory that a block of a Latent image needs.
-const LatentShared = rowsShared
+const LatentShared = mlaPersistentShared
 
-// BundleShared is what bundles of products may have of a GPU's shared memory besides what
+// HFuseShared is what fused products may have of a GPU's shared memory besides what
 // they have at rest.
-func BundleShared(limit int) int { return min(128<<10, limit-1024) }
+func HFuseShared(limit int) int { return min(128<<10, limit-1024) }
 
 // Images are what the program embeds; a test compares them with the files.
 var Images = []Image{
-	{Name: "pack", Small: "pack_bf16 pack_fp8 pack_fp4"},
-	{Name: "blocks", Small: "pack_fp8b unpack_fp8b"},
+	{Name: "pack_weights", Small: "pack_bf16 pack_fp8 pack_fp4"},
+	{Name: "pack_fp8_block", Small: "pack_fp8b unpack_fp8b"},
 	{Name: "gemm", Small: "gemm_bf16_2_1 gemm_bf16_2_2 gemm_bf16_2_4 gemm_bf16_2_8 gemm_bf16_4_1 gemm_bf16_4_2 " +
 		"gemm_bf16_4_4 gemm_bf16_4_8 gemm_bf16_8_1 gemm_bf16_8_2 gemm_bf16_8_4 gemm_bf16_8_8 " +
 		"gemm_fp8_2_1 gemm_fp8_2_2 gemm_fp8_2_4 gemm_fp8_2_8 gemm_fp8_8_1 gemm_fp8_8_2 gemm_fp8_8_4 " +
 		"gemm_fp8_8_8 gemm_fp8b_1_1 gemm_fp8b_1_2 gemm_fp8b_1_4 gemm_fp8b_1_8 gemm_fp8b_2_1 " +
 		"gemm_fp8b_2_2 gemm_fp8b_2_4 gemm_fp8b_2_8 gemm_fp4_8 gemm_fp4_64 gemm_f32"},
-	{Name: "bundle", Small: "bundle_1 bundle_8 bundle_brief", Large: "bundle_held"},
-	{Name: "broad", Large: "broad_bf16 broad_fp8"},
+	{Name: "hfuse", Small: "hfuse_1 hfuse_8 hfuse_short_k", Large: "hfuse_prefetch"},
+	{Name: "gemv_multi_tile", Large: "gemv_multi_tile_bf16 gemv_multi_tile_fp8"},
 	{Name: "moe", Small: "moe_group moe_up_bf16_8 moe_up_bf16_32 moe_up_fp8b_8 moe_up_fp8b_32 moe_up_f32 moe_down_fp8b " +
 		"moe_down_fp8b_8 moe_down_fp8b_32 moe_down_bf16 moe_down_f32 moe_down_bf16_8 moe_down_bf16_32 " +
 		"moe_combine"},
-	{Name: "experts_up", Large: "experts_up_fp4_1 experts_up_fp4_2"},
-	{Name: "experts_ring", Large: "experts_up_fp4_6144"},
-	{Name: "experts_down", Large: "experts_down_fp4_0_1 experts_down_fp4_0_2 experts_down_fp4_256_2 experts_down_fp4_all"},
-	{Name: "fp4mma", Small: "pack_fp4a4 quant_fp4 gemm_fp4a4_8 gemm_fp4a4_32 moe_up_fp4a4_8 moe_up_fp4a4_32 moe_down_fp4a4_8 " +
+	{Name: "moe_up_fp4", Large: "moe_up_fp4_1 moe_up_fp4_2"},
+	{Name: "sm90_moe_up_fp4_ws", Large: "moe_up_fp4_ws_6144"},
+	{Name: "moe_down_fp4", Large: "moe_down_fp4_0_1 moe_down_fp4_0_2 moe_down_fp4_256_2 moe_down_fp4_all"},
+	{Name: "sm120_w4a4", Small: "pack_fp4a4_mma quant_fp4 gemm_fp4a4_8 gemm_fp4a4_32 moe_up_fp4a4_8 moe_up_fp4a4_32 moe_down_fp4a4_8 " +
 		"moe_down_fp4a4_32 combine_fp4a4"},
-	{Name: "fp4tensor", Small: "pack_fp4t fp4_tensor_16 fp4_tensor_32"},
-	{Name: "wide", Small: "wide_split_bf16 wide_split_fp4 few_sum", Large: "wide_bf16_64 wide_bf16_128 wide_fp4_64 wide_fp4_128 few_bf16_16_4 few_bf16_32_4 few_bf16_64_4 " +
-		"few_fp4_16_4 few_fp4_32_4 few_fp4_64_4 few_bf16_16_6 few_bf16_32_6 few_bf16_64_6 few_fp4_16_6 " +
-		"few_fp4_32_6 few_fp4_64_6"},
-	{Name: "team", Large: "team_bf16 team_fp8"},
-	{Name: "heads", Large: "heads_bf16 heads_gate_bf16"},
-	{Name: "wide_moe", Small: "moe_split_fp4", Large: "wide_up_fp4 wide_down_fp4"},
-	{Name: "wide_many", Large: "wide_many_fp4"},
-	{Name: "exact", Small: "exact_gemm_bf16 exact_gemm_fp8 exact_gemm_fp8b exact_gemm_fp4 exact_up_bf16 exact_up_fp8b " +
+	{Name: "sm100_w4a4", Small: "pack_fp4a4_tcgen05 fp4a4_tcgen05_16 fp4a4_tcgen05_32"},
+	{Name: "sm90_gemm_wgmma", Small: "pack_panels_bf16 pack_panels_fp4 gemm_split_k_sum", Large: "gemm_wgmma_bf16_64 gemm_wgmma_bf16_128 gemm_wgmma_fp4_64 gemm_wgmma_fp4_128 gemm_split_k_bf16_16_4 gemm_split_k_bf16_32_4 gemm_split_k_bf16_64_4 " +
+		"gemm_split_k_fp4_16_4 gemm_split_k_fp4_32_4 gemm_split_k_fp4_64_4 gemm_split_k_bf16_16_6 gemm_split_k_bf16_32_6 gemm_split_k_bf16_64_6 gemm_split_k_fp4_16_6 " +
+		"gemm_split_k_fp4_32_6 gemm_split_k_fp4_64_6"},
+	{Name: "sm90_gemm_cluster", Large: "gemm_cluster_bf16 gemm_cluster_fp8"},
+	{Name: "sm90_gemm_batched", Large: "gemm_batched_bf16 gemm_batched_silu_bf16"},
+	{Name: "sm90_moe_wgmma", Small: "moe_pack_panels_fp4", Large: "moe_up_wgmma_fp4 moe_down_wgmma_fp4"},
+	{Name: "sm90_moe_up_wgmma_128", Large: "moe_up_wgmma_128_fp4"},
+	{Name: "gemm_exact", Small: "exact_gemm_bf16 exact_gemm_fp8 exact_gemm_fp8b exact_gemm_fp4 exact_up_bf16 exact_up_fp8b " +
 		"exact_up_fp4 exact_down_bf16 exact_down_fp8b exact_down_fp4"},
-	{Name: "rows", Small: "add_norm gather_rows embed quant_pairs"},
-	{Name: "route", Small: "moe_route moe_route_many"},
-	{Name: "attend", Small: "mla_combine kv_cast", Large: "mla_attend_f32 mla_attend_bf16 mla_attend_fp8"},
-	{Name: "attend_glm", Large: "mla_attend_glm_bf16", Wide: true, Latent: true},
-	{Name: "attend_few", Large: "mla_attend_few_16 mla_attend_few_8", Wide: true, Latent: true},
-	{Name: "attend_rows", Large: "mla_attend_rows_fp8 mla_attend_rows2_fp8 mla_attend_rows4_fp8", Latent: true},
-	{Name: "indexer", Small: "index_logits_f32_1_4_0 index_logits_bf16_2_4_0 index_logits_bf16_4_4_1 index_logits_fp8_2_4_0 " +
+	{Name: "rowwise", Small: "add_norm gather_rows embed quant_pairs"},
+	{Name: "moe_route", Small: "moe_route moe_route_many"},
+	{Name: "mla_split_kv", Small: "mla_combine kv_cast", Large: "mla_attend_f32 mla_attend_bf16 mla_attend_fp8"},
+	{Name: "mla_bf16_cluster", Large: "mla_attend_bf16_cluster_16", Wide: true, Latent: true},
+	{Name: "mla_fp8_cluster", Large: "mla_attend_fp8_cluster_16 mla_attend_fp8_cluster_8", Wide: true, Latent: true},
+	{Name: "mla_fp8_persistent", Large: "mla_attend_fp8_persistent_1 mla_attend_fp8_persistent_2 mla_attend_fp8_persistent_4", Latent: true},
+	{Name: "index_logits", Small: "index_logits_f32_1_4_0 index_logits_bf16_2_4_0 index_logits_bf16_4_4_1 index_logits_fp8_2_4_0 " +
 		"index_logits_fp8_4_4_1"},
-	{Name: "indexer_glm", Small: "index_split_bf16 index_split_fp8", Large: "index_pages_bf16 index_pages_fp8 index_rows_bf16 index_rows_fp8"},
-	{Name: "topk", Small: "index_topk_1_1024_8 index_topk_1_512_16 index_topk_1_1024_16"},
-	{Name: "topk_cluster", Small: "index_topk_8_1024_32", Large: "index_topk_8_512_32"},
+	{Name: "sm90_index_logits", Small: "index_pack_bf16 index_pack_fp8", Large: "index_logits_pages_bf16 index_logits_pages_fp8 index_logits_rows_bf16 index_logits_rows_fp8"},
+	{Name: "index_topk", Small: "index_topk_1_1024_8 index_topk_1_512_16 index_topk_1_1024_16"},
+	{Name: "index_topk_cluster", Small: "index_topk_8_1024_32", Large: "index_topk_8_512_32"},
 	{Name: "sample", Small: "feed sample"},
-	{Name: "comm", Small: "reduce_norm reduce_rows gather_columns sum_parts barrier"},
-	{Name: "host", Small: "fault carry clock_read"},
+	{Name: "collectives", Small: "reduce_norm reduce_rows gather_columns sum_parts barrier"},
+	{Name: "host", Small: "fault host_copy clock_read"},
 }

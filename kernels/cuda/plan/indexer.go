@@ -57,9 +57,9 @@ type topShape struct {
 	few                             bool
 }
 
-var topShapes = []topShape{{1, 512, 16, 0, true}, {1, 1024, 8, 0, false}, {1, 1024, 16, 0, false}, {8, 512, 32, 109136, false}, {8, 1024, 32, 43616, false}}
+var topShapes = []topShape{{1, 512, 16, 0, true}, {1, 1024, 8, 0, false}, {1, 1024, 16, 0, false}, {8, 512, 32, topStagedShared, false}, {8, 1024, 32, topShared, false}}
 
-// How index_topk waits, as in src/topk.cuh.
+// How index_topk waits, as in src/indexer/index_topk.cuh.
 const (
 	waitsFirst  = iota
 	readsPos    // at once, and then waits

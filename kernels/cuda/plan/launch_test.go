@@ -2,7 +2,6 @@ package plan
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -22,30 +21,6 @@ func TestGridLimit(t *testing.T) {
 		err := newBuilder(&Target{}, &Memory{}).add(Launch{Entry: "any", Grid: x.grid, Params: &faultP{}})
 		if (err != nil) != x.limit || x.limit && (!errors.Is(err, kernels.ErrKernel) || !strings.Contains(err.Error(), "--max-batch-tokens")) {
 			t.Errorf("grid %v: %v", x.grid, err)
-		}
-	}
-}
-
-// What C is handed has no pointers of Go's.
-func TestParametersHaveNoPointers(t *testing.T) {
-	var plain func(reflect.Type) bool
-	plain = func(x reflect.Type) bool {
-		switch x.Kind() {
-		case reflect.Array:
-			return plain(x.Elem())
-		case reflect.Struct:
-			for i := range x.NumField() {
-				if !plain(x.Field(i).Type) {
-					return false
-				}
-			}
-			return true
-		}
-		return x.Kind() >= reflect.Bool && x.Kind() <= reflect.Complex128
-	}
-	for _, p := range passed {
-		if !plain(reflect.TypeOf(p.of)) {
-			t.Errorf("%T has pointers", p.of)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 type normAndGemm struct {
-	norm rowsP
+	norm rowwiseP
 	gemm gemmP
 }
 
@@ -20,7 +20,7 @@ var normGemm = Fusion{Name: "rms_norm in gemm", Why: "nothing was measured",
 	},
 	Build: func(b *builder, norm, c *call) error {
 		p := &normAndGemm{gemm: c.gemm}
-		p.norm = rowsP{x: b.ptr(norm.Args[0]), w: b.ptr(norm.Args[1]), y: b.ptr(norm.Args[2]), at: norm.at, m: norm.Dims.M, k: norm.Dims.K, eps: norm.Scalars[0]}
+		p.norm = rowwiseP{x: b.ptr(norm.Args[0]), w: b.ptr(norm.Args[1]), y: b.ptr(norm.Args[2]), at: norm.at, m: norm.Dims.M, k: norm.Dims.K, eps: norm.Scalars[0]}
 		return b.do("norm_gemm_bf16", grid1(ceil(c.gemm.n, 16)), 256, 0, p)
 	},
 }

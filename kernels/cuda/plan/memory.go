@@ -6,8 +6,8 @@ import (
 	"glmbatch/kernels"
 )
 
-// MaxRanks is as in src/comm.cu.
-const MaxRanks = 8
+// MaxRanks is how many ranks a group may have.
+const MaxRanks = maxRanks
 
 // InboxBytes is half an inbox. A message is sent in pieces that fit.
 const InboxBytes = 32 << 20
@@ -60,9 +60,6 @@ type Group struct {
 	Stop    uintptr           // whether to stop waiting
 	Limit   uint64            // ns that a wait may take
 }
-
-// StampBytes is what a call's stamps take: start, end and experts touched.
-const StampBytes = 24
 
 // placeholder is an address of scratch memory or of a constant that is not there yet: a
 // plan with it says what is missing, and is not launched.

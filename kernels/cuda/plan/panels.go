@@ -6,7 +6,7 @@ import (
 )
 
 // Rows that products of warpgroups read are left as panels too by what makes them:
-// src/panels.cuh. They are found by the rows' address for as long as nothing else
+// src/mma/panels.cuh. They are found by the rows' address for as long as nothing else
 // writes there; launches are in the order of the stream.
 
 const (
@@ -100,8 +100,8 @@ func (b *builder) leaveMany(y uintptr, m, k, ld int32) uintptr {
 		return b.leave(y, m, k, ld)
 	}
 	at := b.manyPanels(m, k)
-	for i := range b.bundle { // a norm of the same launch leaves its own there
-		if s := &b.bundle[i]; s.op == opNorm && s.rows.cache == at {
+	for i := range b.segments { // a norm of the same launch leaves its own there
+		if s := &b.segments[i]; s.op == opNorm && s.rows.cache == at {
 			return 0
 		}
 	}
@@ -126,19 +126,19 @@ func (b *builder) leave(y uintptr, m, k, ld int32) uintptr {
 // Panels is where a launch leaves the rows that it writes as panels too; 0: nowhere.
 func (l *Launch) Panels() uintptr {
 	switch p := l.Params.(type) {
-	case *rowsP:
+	case *rowwiseP:
 		if l.Entry == "add_norm" {
 			return p.cache
 		}
-	case *bundleP:
+	case *hfuseP:
 		for i, o := range p.op {
 			if op(o) == opNorm && p.blocks[i] > 0 {
-				return (*rowsP)(unsafe.Pointer(&p.params[i])).cache
+				return (*rowwiseP)(unsafe.Pointer(&p.params[i])).cache
 			}
 		}
 	case *commP:
 		return p.panels
-	case *headsP:
+	case *batchedGemmP:
 		return p.panels
 	}
 	return 0

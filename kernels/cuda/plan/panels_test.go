@@ -51,7 +51,7 @@ func TestPanelsOfOneLaunch(t *testing.T) {
 	b := newBuilder(&Target{Architecture: &sm90}, &Memory{})
 	b.m.Scratch[ScratchMany] = 4096
 	norm := func(y uintptr) uintptr {
-		a := rowsP{cache: b.leaveMany(y, 300, 128, 128)}
+		a := rowwiseP{cache: b.leaveMany(y, 300, 128, 128)}
 		if err := b.ofRows(opNorm, 300, &a); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +61,7 @@ func TestPanelsOfOneLaunch(t *testing.T) {
 	if norm(1<<20) != 4096 || norm(1<<21) != 0 || !found(1<<20) || found(1<<21) {
 		t.Errorf("%+v", b.panels.many)
 	}
-	b.bundle = b.bundle[:0] // launched
+	b.segments = b.segments[:0] // launched
 	if norm(1<<21) != 4096 || found(1<<20) || !found(1<<21) {
 		t.Errorf("%+v in the next launch", b.panels.many)
 	}

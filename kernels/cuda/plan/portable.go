@@ -20,9 +20,9 @@ var foremost = []Variant{
 		Why: "4- and 8-bit inputs, exact in BF16, where no matrix units take them"},
 }
 
-func few(_ *builder, c *call) bool       { return segmentsOf(c.Call) > 0 }
-func broad(_ *builder, c *call) bool     { return isBroad(c.Call) }
-func quantises(_ *builder, c *call) bool { return c.kernel.Inputs != "" && c.w.Units4 == No4 }
+func isGemv(_ *builder, c *call) bool      { return segmentsOf(c.Call) > 0 }
+func isMultiTile(_ *builder, c *call) bool { return multiTile(c.Call) }
+func quantises(_ *builder, c *call) bool   { return c.kernel.Inputs != "" && c.w.Units4 == No4 }
 
 // portable are the kernels that every GPU has: mma.sync, cp.async, clusters of up to eight
 // blocks. They come behind those of an architecture.
@@ -34,13 +34,13 @@ var portable = []Variant{
 	{Name: "q_absorb f32", Op: "q_absorb", Formats: f32, Build: planF32, Why: "likewise"},
 	{Name: "v_up f32", Op: "v_up", Formats: f32, Build: planF32, Why: "likewise"},
 	{Name: "gemm fp4", Op: "gemm", Formats: fp4, Build: planFP4, Why: "tiles of 8 or 64 tokens"},
-	{Name: "gemm few rows", Op: "gemm", Formats: bf16AndFP8, When: few, Build: planProduct,
-		Why: "up to 8 rows read weights alone: a warp a slice of k, in a bundle"},
-	{Name: "q_absorb few rows", Op: "q_absorb", Formats: bf16, When: few, Build: planProduct, Why: "likewise"},
-	{Name: "v_up few rows", Op: "v_up", Formats: bf16, When: few, Build: planProduct, Why: "likewise"},
-	{Name: "gemm broad", Op: "gemm", Formats: bf16AndFP8, When: broad, Build: planBroad,
+	{Name: "gemm gemv", Op: "gemm", Formats: bf16AndFP8, When: isGemv, Build: planGemv,
+		Why: "up to 8 rows read weights alone: a warp a slice of k, in a horizontal fusion"},
+	{Name: "q_absorb gemv", Op: "q_absorb", Formats: bf16, When: isGemv, Build: planGemv, Why: "likewise"},
+	{Name: "v_up gemv", Op: "v_up", Formats: bf16, When: isGemv, Build: planGemv, Why: "likewise"},
+	{Name: "gemm gemv multi-tile", Op: "gemm", Formats: bf16AndFP8, When: isMultiTile, Build: planMultiTile,
 		Why: "more than 400 blocks of a tile each do not run at once: blocks of 6 tiles"},
-	{Name: "gemm blocks", Op: "gemm", Formats: fp8b, When: isFewBlocks, Build: planBlocks,
+	{Name: "gemm fp8 block scales", Op: "gemm", Formats: fp8b, When: isFp8Block, Build: planFp8Block,
 		Why: "up to 16 rows read FP8 weights with scales for blocks as they are"},
 	{Name: "gemm unpacked", Op: "gemm", Formats: fp8b, Build: planUnpacked,
 		Why: "for more they are made BF16 in scratch memory"},
@@ -66,23 +66,23 @@ var portable = []Variant{
 	{Name: "moe_down grouped", Op: "moe_down", Formats: unscaled, Build: planDownGrouped,
 		Why: "rows grouped by expert, then added"},
 	{Name: "moe_route", Op: "moe_route", Build: planRoute,
-		Why: "a warp a row; of up to 8 rows and 256 experts in a bundle"},
+		Why: "a warp a row; of up to 8 rows and 256 experts in a horizontal fusion"},
 
 	{Name: "mla_attend latent", Op: "mla_attend", When: isLatent, Build: planLatent,
 		Why: "GLM-5's sizes: see latentFP8"},
-	{Name: "mla_attend splits", Op: "mla_attend", Build: planSplits,
+	{Name: "mla_attend split-kv", Op: "mla_attend", Build: planSplits,
 		Why: "all other sizes, and GPUs with little shared memory"},
 	{Name: "kv_cast", Op: "kv_cast", Build: planCast, Why: "only replay's what-if"},
-	{Name: "latent_write", Op: "latent_write", Build: planWrite, Why: "in a bundle"},
-	{Name: "index_write", Op: "index_write", Build: planWrite, Why: "in a bundle"},
+	{Name: "latent_write", Op: "latent_write", Build: planWrite, Why: "in a horizontal fusion"},
+	{Name: "index_write", Op: "index_write", Build: planWrite, Why: "in a horizontal fusion"},
 	{Name: "index_logits", Op: "index_logits", Build: planLogits, Why: "by mma.sync: see indexShapeOf"},
 	{Name: "index_topk", Op: "index_topk", Build: planTopK,
 		Why: "a block a row, of more than 16,384 scores eight: see topShapes"},
 
 	{Name: "embed", Op: "embed", Build: planEmbed},
-	{Name: "rms_norm", Op: "rms_norm", Build: planNorm, Why: "in a bundle"},
+	{Name: "rms_norm", Op: "rms_norm", Build: planNorm, Why: "in a horizontal fusion"},
 	{Name: "add_norm", Op: "add_norm", Build: planAddNorm},
-	{Name: "silu_mul", Op: "silu_mul", Build: planSilu, Why: "in a bundle, or in the product behind it"},
+	{Name: "silu_mul", Op: "silu_mul", Build: planSilu, Why: "in a horizontal fusion, or in the product behind it"},
 	{Name: "all_reduce_norm", Op: "all_reduce_norm", Build: planReduceNorm, Why: "see crossovers"},
 	{Name: "all_gather", Op: "all_gather", Build: planGather},
 	{Name: "gather_rows", Op: "gather_rows", Build: planGatherRows},

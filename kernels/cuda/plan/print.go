@@ -179,8 +179,8 @@ func (l *Launch) fields() (all []field) {
 	var walk func(prefix string, v reflect.Value)
 	walk = func(prefix string, v reflect.Value) {
 		switch {
-		case v.Type() == reflect.TypeFor[bundleP]():
-			b := v.Addr().Interface().(*bundleP)
+		case v.Type() == reflect.TypeFor[hfuseP]():
+			b := v.Addr().Interface().(*hfuseP)
 			for i, o := range b.op {
 				if b.blocks[i] == 0 {
 					continue
@@ -213,10 +213,10 @@ func (l *Launch) fields() (all []field) {
 // segmentParams are the parameters of a segment as what they are.
 func segmentParams(o op, words *[segmentWords]uint64) any {
 	switch {
-	case o <= opProductFP8:
-		return (*productP)(unsafe.Pointer(words))
+	case o <= opGemvFp8:
+		return (*gemvP)(unsafe.Pointer(words))
 	case o == opRoute:
 		return (*routeP)(unsafe.Pointer(words))
 	}
-	return (*rowsP)(unsafe.Pointer(words))
+	return (*rowwiseP)(unsafe.Pointer(words))
 }

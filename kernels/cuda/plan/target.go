@@ -100,6 +100,6 @@ type Units4 uint8
 
 const (
 	No4     Units4 = iota
-	MMA4           // mma.sync: src/fp4mma.cu
-	Tensor4        // tcgen05.mma: src/fp4tensor.cu
+	MMA4           // mma.sync: src/gemm/sm120_w4a4.cu
+	Tensor4        // tcgen05.mma: src/gemm/sm100_w4a4.cu
 )

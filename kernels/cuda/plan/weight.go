@@ -51,7 +51,7 @@ func (w *Weight) Layout() (bytes int64, err error) {
 		w.Each = int64(w.Tiles) * int64(w.Steps) * 4608
 	case w.Format == kernels.FP4:
 		w.Steps = (w.Cols + 63) / 64
-		w.Each = int64(w.Tiles) * int64(w.Steps) * 576
+		w.Each = int64(w.Tiles) * int64(w.Steps) * fp4Unit
 	default:
 		return 0, fmt.Errorf("%w: %s weights", kernels.ErrKernel, w.Format)
 	}
@@ -77,14 +77,14 @@ func (w *Weight) sums(inputs kernels.Format) uintptr {
 // Pack is the launch that packs a matrix, data and scales as the checkpoint has them.
 func (w *Weight) Pack(data, scales, out uintptr) Launch {
 	if w.Format == kernels.FP8B {
-		return w.packBlocks(data, scales, out)
+		return w.packFp8Block(data, scales, out)
 	}
 	entry := "pack_" + string(w.Format)
 	switch w.Units4 {
 	case MMA4:
-		entry = "pack_fp4a4"
+		entry = "pack_fp4a4_mma"
 	case Tensor4:
-		entry = "pack_fp4t"
+		entry = "pack_fp4a4_tcgen05"
 	}
 	blocks := min(int64(w.Tiles)*int64(w.Steps)*128/256+1, 8192)
 	return Launch{Entry: entry, Grid: grid1(uint32(blocks)), Threads: 256,

@@ -4,7 +4,7 @@
 // gives each of them its own [Scratch].
 //
 // A [Weight] is a matrix [Rows, Cols] packed into panels of 16 output rows
-// ([Pack]). A vector lane is an output row, activations are broadcast, and an
+// ([PackPanels]). A vector lane is an output row, activations are broadcast, and an
 // output is one chain of float32 fused multiply-adds over the columns in their
 // order. So an output's bits depend on its own row of x and row of the weight
 // alone: not on m, the range of panels, the path taken (a matrix-vector stream

@@ -8,13 +8,9 @@ import (
 	"glmbatch/kernels"
 )
 
-// Pack lays m out in dst, of at least PackedBytes. Rows are padded with zeros
-// to a multiple of 16; FP4 needs columns in multiples of 16 and finite scales.
-func Pack(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix) error {
-	return PackPanels(dst, f, rows, cols, m, 0, Weight{Rows: rows}.Panels())
-}
-
-// PackPanels is Pack for panels [lo, hi) of them. Ranges may be packed at once.
+// PackPanels lays panels [lo, hi) of m out in dst, of at least PackedBytes for all of
+// them. Rows are padded with zeros to a multiple of 16; FP4 needs columns in multiples of
+// 16 and finite scales. Ranges may be packed at once.
 func PackPanels(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix, lo, hi int) error {
 	if rows < 1 || cols < 1 || rows > maxSize || cols > maxSize {
 		return fmt.Errorf("pack %d x %d values: sizes must be 1..%d", rows, cols, maxSize)

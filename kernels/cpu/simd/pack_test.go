@@ -60,7 +60,7 @@ func TestPackLayout(t *testing.T) {
 			once := bytes.Repeat([]byte{0xa5}, int(PackedBytes(f, rows, cols)))
 			parts := slices.Clone(once)
 			panels := Weight{Rows: rows}.Panels()
-			for _, err := range []error{Pack(once, f, rows, cols, m), PackPanels(parts, f, rows, cols, m, panels/2, panels), PackPanels(parts, f, rows, cols, m, 0, panels/2)} {
+			for _, err := range []error{packAll(once, f, rows, cols, m), PackPanels(parts, f, rows, cols, m, panels/2, panels), PackPanels(parts, f, rows, cols, m, 0, panels/2)} {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,7 +112,7 @@ func BenchmarkPack(b *testing.B) {
 			dst := make([]byte, PackedBytes(f, d[0], d[1]))
 			b.Run(fmt.Sprintf("%dx%d/%s", d[0], d[1], f), func(b *testing.B) {
 				best(b, float64(len(m.Data)+len(m.Scales)), "GB/s", func() {
-					if err := Pack(dst, f, d[0], d[1], m); err != nil {
+					if err := packAll(dst, f, d[0], d[1], m); err != nil {
 						b.Fatal(err)
 					}
 				})

@@ -60,7 +60,7 @@ func matrix(rng *rand.Rand, f kernels.Format, rows, cols int) (kernels.Matrix, [
 
 func packed(f kernels.Format, rows, cols int, m kernels.Matrix) (Weight, error) {
 	w := Weight{Format: f, Rows: rows, Cols: cols, Data: make([]byte, PackedBytes(f, rows, cols))}
-	return w, Pack(w.Data, f, rows, cols, m)
+	return w, packAll(w.Data, f, rows, cols, m)
 }
 
 func normal(rng *rand.Rand, n int) []float32 {
@@ -69,4 +69,9 @@ func normal(rng *rand.Rand, n int) []float32 {
 		x[i] = float32(rng.NormFloat64())
 	}
 	return x
+}
+
+// packAll packs all panels of a matrix.
+func packAll(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix) error {
+	return PackPanels(dst, f, rows, cols, m, 0, Weight{Rows: rows}.Panels())
 }

@@ -24,9 +24,6 @@ func Axpy(dst, x []float32, a float32) { active.axpy(dst, x[:len(dst)], a) }
 // Scale computes x *= a.
 func Scale(x []float32, a float32) { active.scale(x, a) }
 
-// Max is the largest of x; -Inf if x is empty.
-func Max(x []float32) float32 { return active.maximum(x) }
-
 // AbsMax is the largest magnitude in x.
 func AbsMax(x []float32) float32 { return active.absMax(x) }
 
@@ -51,9 +48,4 @@ func EncodeE4M3(dst []byte, src []float32, scale float32) {
 		return
 	}
 	active.encodeE4M3(dst, src, scale)
-}
-
-// DecodeE4M3 computes dst = src·scale.
-func DecodeE4M3(dst []float32, src []byte, scale float32) {
-	active.decodeE4M3(dst, src[:len(dst)], scale)
 }

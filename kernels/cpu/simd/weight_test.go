@@ -28,14 +28,14 @@ func TestPackErrors(t *testing.T) {
 		{"NaN scale", kernels.FP4, 16, 32, nan},
 		{"format", kernels.FP8, 16, 32, ok},
 	} {
-		if err := Pack(make([]byte, 1<<16), c.f, c.rows, c.cols, c.m); err == nil {
+		if err := packAll(make([]byte, 1<<16), c.f, c.rows, c.cols, c.m); err == nil {
 			t.Errorf("%s: no error", c.what)
 		}
 	}
-	if err := Pack(make([]byte, PackedBytes(kernels.FP4, 16, 32)-1), kernels.FP4, 16, 32, ok); err == nil {
+	if err := packAll(make([]byte, PackedBytes(kernels.FP4, 16, 32)-1), kernels.FP4, 16, 32, ok); err == nil {
 		t.Error("short dst: no error")
 	}
-	if err := Pack(make([]byte, PackedBytes(kernels.FP4, 16, 32)), kernels.FP4, 16, 32, ok); err != nil {
+	if err := packAll(make([]byte, PackedBytes(kernels.FP4, 16, 32)), kernels.FP4, 16, 32, ok); err != nil {
 		t.Error(err)
 	}
 }
@@ -54,7 +54,7 @@ func FuzzPack(f *testing.F) {
 			n = min(n, PackedBytes(name, rows, cols))
 		}
 		w := Weight{Format: name, Rows: rows, Cols: cols, Data: make([]byte, n)}
-		if Pack(w.Data, name, rows, cols, kernels.Matrix{Data: data, Scales: scales, Global: 1}) != nil {
+		if packAll(w.Data, name, rows, cols, kernels.Matrix{Data: data, Scales: scales, Global: 1}) != nil {
 			return
 		}
 		x, y := make([]float32, 2*cols), make([]float32, 2*rows)

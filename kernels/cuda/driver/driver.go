@@ -20,7 +20,6 @@ static CUresult x_host_alloc(void **p, size_t n) { return glmbatch_extra()->host
 static CUresult x_host_free(void *p) { return glmbatch_extra()->host_free(p); }
 static CUresult x_to_device(CUdeviceptr d, const void *s, size_t n, CUstream t) { return glmbatch_extra()->to_device(d, s, n, t); }
 static CUresult x_to_host(void *d, CUdeviceptr s, size_t n, CUstream t) { return glmbatch_extra()->to_host(d, s, n, t); }
-static CUresult x_copy(CUdeviceptr d, CUdeviceptr s, size_t n, CUstream t) { return glmbatch_extra()->copy(d, s, n, t); }
 static CUresult x_set(CUdeviceptr d, unsigned char v, size_t n, CUstream t) { return glmbatch_extra()->set(d, v, n, t); }
 static CUresult x_arrived(CUevent e) { return glmbatch_extra()->event_query(e); }
 static CUresult x_sync(CUstream s) { return glmbatch_extra()->sync(s); }
@@ -83,9 +82,6 @@ func Status() error {
 	}
 	return nil
 }
-
-// Missing counts the functions of cu that the driver does not export.
-func Missing() int { return int(C.glmbatch_missing()) }
 
 // Launch is one kernel launch. Params points to the kernel's one struct.
 type Launch struct {
@@ -192,10 +188,6 @@ func ToHost(dst []byte, src uintptr, s cu.Stream) error {
 		return nil
 	}
 	return result(C.x_to_host(unsafe.Pointer(&dst[0]), C.CUdeviceptr(src), C.size_t(len(dst)), stream(s)))
-}
-
-func Copy(dst, src uintptr, bytes int, s cu.Stream) error {
-	return result(C.x_copy(C.CUdeviceptr(dst), C.CUdeviceptr(src), C.size_t(bytes), stream(s)))
 }
 
 func Set(dst uintptr, v byte, bytes int64, s cu.Stream) error {

@@ -19,7 +19,6 @@ struct extra {
 	CUresult (*host_free)(void *);
 	CUresult (*to_device)(CUdeviceptr, const void *, size_t, CUstream);
 	CUresult (*to_host)(void *, CUdeviceptr, size_t, CUstream);
-	CUresult (*copy)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
 	CUresult (*set)(CUdeviceptr, unsigned char, size_t, CUstream);
 	CUresult (*event_query)(CUevent);
 	CUresult (*sync)(CUstream);
@@ -28,7 +27,6 @@ struct extra {
 };
 
 int glmbatch_status(void);
-int glmbatch_missing(void);
 const struct extra *glmbatch_extra(void);
 
 // dims: grid x, y, z and threads a block. cluster: blocks of one, 0 or 1 for none. params: the kernel's one struct.

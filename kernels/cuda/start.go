@@ -78,7 +78,7 @@ func (d *device) ready(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	if err = d.stamps.start(d, len(calls), spans != nil); err != nil {
 		return r, err
 	}
-	if d.group.options.NoGraphs || len(calls) < 8 {
+	if d.group.options.NoGraphs || len(calls) < 8 || plan.Once(calls) {
 		r.plan, err = d.plan(calls, plan.Each)
 		return r, err
 	}

@@ -24,3 +24,14 @@ func TestGridLimit(t *testing.T) {
 		}
 	}
 }
+
+// Steps that copy pages of caches are not worth a graph; those that gather the rows of
+// logits are.
+func TestOnce(t *testing.T) {
+	gather := func(from, to uint32) []kernels.Call {
+		return []kernels.Call{{Kernel: "gather_rows", Args: []kernels.Buffer{{Index: from, Offset: 64}, {Index: 9}, {Index: to}}}}
+	}
+	if !Once(gather(3, 3)) || Once(gather(3, 4)) || Once(nil) {
+		t.Error("a copy within a buffer, one to another, no calls:", Once(gather(3, 3)), Once(gather(3, 4)), Once(nil))
+	}
+}

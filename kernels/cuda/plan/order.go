@@ -6,6 +6,14 @@ import (
 	"glmbatch/kernels"
 )
 
+// Once reports whether a list never comes again: it copies rows within a buffer, as a step
+// does that makes pages of shared prefixes its own. Those pages are other ones each time.
+func Once(calls []kernels.Call) bool {
+	return slices.ContainsFunc(calls, func(c kernels.Call) bool {
+		return c.Kernel == "gather_rows" && c.Args[0].Index == c.Args[2].Index
+	})
+}
+
 // comms stands for the ranks' inboxes: collectives come one after the other.
 const comms = ^uint32(0)
 

@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"glmbatch/engine"
 	"glmbatch/engine/checkpoint"
@@ -165,7 +164,7 @@ func (k *checker) run(calls []kernels.Call, l *layers) error {
 }
 
 // scores reports whether a call leaves an indexer's scores.
-func scores(c *kernels.Call) bool { return strings.HasPrefix(string(c.Kernel), "index_logits") }
+func scores(c *kernels.Call) bool { return kernels.Lookup(c.Kernel).Op == "index_logits" }
 
 // greedy generates as many tokens as the reference has. A token may differ where
 // the reference's best two logits are not further apart than logits were found

@@ -11,7 +11,7 @@ func headUnits(d *kernels.Dims) int { return int(d.M) * int(d.Heads) }
 // attend is latent attention of rows over the cache's entries, read in place:
 // those that sel names, or all up to the row's own. Ranks that share the cache
 // have their heads done side by side, so an entry is decoded once for all.
-func attend(f kernels.Format) func(x *frame, lo, hi int) error {
+func attend(f kernels.Format) work {
 	return func(x *frame, lo, hi int) error {
 		k, wide, own := int(x.K), int(x.K+x.Rope), int(x.Heads)
 		qs, ys := x.shares(0, x.M, x.Heads*(x.K+x.Rope)), x.shares(6, x.M, x.Heads*x.K)

@@ -10,7 +10,7 @@ import (
 
 // latentWrite norms and rotates rows [latent K | rope] and writes them into the
 // latent cache's slots.
-func latentWrite(f kernels.Format) func(x *frame, lo, hi int) error {
+func latentWrite(f kernels.Format) work {
 	return func(x *frame, lo, hi int) error {
 		k, wide := int(x.K), int(x.K+x.Rope)
 		in, w, pos, slots := x.rows(0, x.M, x.K+x.Rope), x.vector(1, x.K), x.ints(3, x.M), x.ints(4, x.M)
@@ -57,7 +57,7 @@ func encodeLatent(dst []byte, entry []float32, k int, f kernels.Format) {
 }
 
 // indexWrite norms and rotates rows and writes them into the indexer's cache.
-func indexWrite(f kernels.Format) func(x *frame, lo, hi int) error {
+func indexWrite(f kernels.Format) work {
 	return func(x *frame, lo, hi int) error {
 		k := int(x.K)
 		in, w, b, pos, slots := x.rows(0, x.M, x.K), x.vector(1, x.K), x.vector(2, x.K), x.ints(4, x.M), x.ints(5, x.M)

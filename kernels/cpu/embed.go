@@ -6,7 +6,7 @@ import (
 )
 
 // embed looks up the rows of a table: y[m] = table[tokens[m]].
-func embed(f kernels.Format) func(x *frame, lo, hi int) error {
+func embed(f kernels.Format) work {
 	return func(x *frame, lo, hi int) error {
 		b := x.loaded(0)
 		tokens, y := x.ints(1, x.M), x.rows(2, x.M, x.N)

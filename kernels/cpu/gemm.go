@@ -24,20 +24,12 @@ const (
 	eightBit
 )
 
-// numbers splits a kernel's number format into its weights' and its inputs'.
-func numbers(f kernels.Format) (kernels.Format, activation) {
-	switch f {
-	case "fp4a4":
-		return kernels.FP4, fourBit
-	case "fp4a8":
-		return kernels.FP4, eightBit
-	}
-	return f, float
-}
+// activations are by what a kernel rounds its inputs to.
+var activations = map[kernels.Format]activation{kernels.FP4: fourBit, kernels.INT8: eightBit}
 
 // gemm: y = x wᵀ.
-func gemm(f kernels.Format) func(x *frame, lo, hi int) error {
-	weights, act := numbers(f)
+func gemm(k *kernels.Kernel) work {
+	weights, act := k.Format, activations[k.Inputs]
 	return func(x *frame, lo, hi int) error {
 		ws := x.weights(0, weights, 1, x.N, x.K)
 		in, y := x.rows(1, x.M, x.K), x.rows(2, x.M, x.N)
@@ -130,7 +122,7 @@ func absorbUnits(d *kernels.Dims) int { return int(d.Heads) * panels(d.N) }
 
 // absorb brings queries [nope K | rope] into the latent space, [latent N | rope],
 // and rotates their rotary part.
-func absorb(f kernels.Format) func(x *frame, lo, hi int) error {
+func absorb(f kernels.Format) work {
 	return func(x *frame, lo, hi int) error {
 		ws := x.weights(0, f, x.Heads, x.N, x.K)
 		wide, out := int(x.K+x.Rope), int(x.N+x.Rope)
@@ -158,7 +150,7 @@ func absorb(f kernels.Format) func(x *frame, lo, hi int) error {
 }
 
 // valueUp brings attention's latent outputs [K] up to the heads' values [N].
-func valueUp(f kernels.Format) func(x *frame, lo, hi int) error {
+func valueUp(f kernels.Format) work {
 	return func(x *frame, lo, hi int) error {
 		ws := x.weights(0, f, x.Heads, x.N, x.K)
 		in, y := x.rows(1, x.M, x.Heads*x.K), x.rows(2, x.M, x.Heads*x.N)

@@ -2,12 +2,15 @@ package cpu
 
 import "glmbatch/kernels"
 
+// work does pieces [lo, hi) of a call.
+type work func(x *frame, lo, hi int) error
+
 // impl is how the device does one kernel: units says into how many pieces one
 // rank's share can be cut, run does pieces [lo, hi). Pieces are rows, heads or
 // panels of outputs, never parts of a sum, so the cut shows in no result.
 type impl struct {
 	units  func(d *kernels.Dims) int
-	run    func(x *frame, lo, hi int) error
+	run    work
 	unitNs int64 // what a unit takes beyond what the cost formula knows: exponentials, say
 
 	// joint, if there is one, says whether one pass can do all ranks' shares of
@@ -15,38 +18,55 @@ type impl struct {
 	joint func(c *kernels.Call, bufs []*buffer) bool
 }
 
+// operations are how the device does each operation, whatever the number format: run is
+// for a kernel of the table, whose formats it takes.
+var operations = map[kernels.Op]struct {
+	units  func(d *kernels.Dims) int
+	run    func(k *kernels.Kernel) work
+	unitNs int64
+	joint  func(c *kernels.Call, bufs []*buffer) bool
+}{
+	"embed":           {units: rowUnits, run: byFormat(embed)},
+	"rms_norm":        {units: rowUnits, run: always(rmsNorm)},
+	"add_norm":        {units: rowUnits, run: always(addNorm)},
+	"gemm":            {units: gemmUnits, run: gemm},
+	"q_absorb":        {units: absorbUnits, run: byFormat(absorb)},
+	"v_up":            {units: absorbUnits, run: byFormat(valueUp)},
+	"latent_write":    {units: rowUnits, run: byFormat(latentWrite)},
+	"index_write":     {units: rowUnits, run: byFormat(indexWrite)},
+	"index_logits":    {units: logitUnits, run: byFormat(indexLogits)},
+	"index_topk":      {units: rowUnits, run: always(indexTopK), unitNs: 500},
+	"mla_attend":      {units: headUnits, run: byFormat(attend), joint: sharedCache},
+	"kv_cast":         {units: slotUnits, run: always(kvCast)},
+	"silu_mul":        {units: rowUnits, run: always(siluMul)},
+	"moe_route":       {units: rowUnits, run: always(moeRoute), unitNs: 1000},
+	"moe_up":          {units: moeUpUnits, run: moeUp},
+	"moe_down":        {units: moeDownUnits, run: moeDown},
+	"feed":            {units: rowUnits, run: always(feed)},
+	"gather_rows":     {units: rowUnits, run: always(gatherRows)},
+	"all_reduce_norm": {units: rowUnits, run: always(allReduceNorm)},
+	"all_gather":      {units: rowUnits, run: always(allGather)},
+	"sample":          {units: rowUnits, run: always(sample), unitNs: 20000},
+}
+
+// byFormat is for operations that take one number format, of weights or cache entries.
+func byFormat(run func(kernels.Format) work) func(*kernels.Kernel) work {
+	return func(k *kernels.Kernel) work { return run(k.Format) }
+}
+
+// always is for operations without number formats.
+func always(run work) func(*kernels.Kernel) work {
+	return func(*kernels.Kernel) work { return run }
+}
+
+// implementations are those of the table's kernels.
 var implementations = func() map[kernels.Name]*impl {
-	m := map[kernels.Name]*impl{
-		"rms_norm":        {units: rowUnits, run: rmsNorm},
-		"add_norm":        {units: rowUnits, run: addNorm},
-		"index_topk":      {units: rowUnits, run: indexTopK, unitNs: 500},
-		"kv_cast_fp8":     {units: slotUnits, run: kvCast},
-		"silu_mul":        {units: rowUnits, run: siluMul},
-		"moe_route":       {units: rowUnits, run: moeRoute, unitNs: 1000},
-		"feed":            {units: rowUnits, run: feed},
-		"gather_rows":     {units: rowUnits, run: gatherRows},
-		"all_reduce_norm": {units: rowUnits, run: allReduceNorm},
-		"all_gather":      {units: rowUnits, run: allGather},
-		"sample":          {units: rowUnits, run: sample, unitNs: 20000},
-	}
-	for _, f := range []kernels.Format{kernels.F32, kernels.BF16, kernels.FP8} {
-		m[kernels.With("latent_write", f)] = &impl{units: rowUnits, run: latentWrite(f)}
-		m[kernels.With("index_write", f)] = &impl{units: rowUnits, run: indexWrite(f)}
-		m[kernels.With("index_logits", f)] = &impl{units: logitUnits, run: indexLogits(f)}
-		m[kernels.With("mla_attend", f)] = &impl{units: headUnits, run: attend(f), joint: sharedCache}
-		m[kernels.With("gemm", f)] = &impl{units: gemmUnits, run: gemm(f)}
-	}
-	for _, f := range []kernels.Format{kernels.F32, kernels.BF16} {
-		m[kernels.With("embed", f)] = &impl{units: rowUnits, run: embed(f)}
-		m[kernels.With("q_absorb", f)] = &impl{units: absorbUnits, run: absorb(f)}
-		m[kernels.With("v_up", f)] = &impl{units: absorbUnits, run: valueUp(f)}
-	}
-	for _, f := range []kernels.Format{kernels.FP8B, kernels.FP4, "fp4a4", "fp4a8"} {
-		m[kernels.With("gemm", f)] = &impl{units: gemmUnits, run: gemm(f)}
-	}
-	for _, f := range []kernels.Format{kernels.F32, kernels.BF16, kernels.FP8B, kernels.FP4, "fp4a4", "fp4a8"} {
-		m[kernels.With("moe_up", f)] = &impl{units: moeUpUnits, run: moeUp(f)}
-		m[kernels.With("moe_down", f)] = &impl{units: moeDownUnits, run: moeDown(f)}
+	m := map[kernels.Name]*impl{}
+	for i := range kernels.Table {
+		k := &kernels.Table[i]
+		if o, ok := operations[k.Op]; ok {
+			m[k.Name] = &impl{units: o.units, run: o.run(k), unitNs: o.unitNs, joint: o.joint}
+		}
 	}
 	return m
 }()

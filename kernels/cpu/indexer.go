@@ -16,7 +16,7 @@ func logitUnits(d *kernels.Dims) int {
 
 // indexLogits: scores[m, s] = Σ heads hw · relu(q · k[s]) · scale for s <= pos[m],
 // the first Rope values of each head of q rotated.
-func indexLogits(f kernels.Format) func(x *frame, lo, hi int) error {
+func indexLogits(f kernels.Format) work {
 	return func(x *frame, lo, hi int) error {
 		k, heads := int(x.K), int(x.Heads)
 		q, hw, cache := x.rows(0, x.M, x.Heads*x.K), x.rows(1, x.M, x.Heads), x.bytes(3, x.rank)

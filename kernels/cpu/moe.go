@@ -78,8 +78,8 @@ func moeUpUnits(d *kernels.Dims) int {
 }
 
 // moeUp: y = silu(x gateᵀ) · (x upᵀ) for each (token, choice), by expert.
-func moeUp(f kernels.Format) func(x *frame, lo, hi int) error {
-	weights, act := numbers(f)
+func moeUp(k *kernels.Kernel) work {
+	weights, act := k.Format, activations[k.Inputs]
 	return func(x *frame, lo, hi int) error {
 		ws := x.weights(0, weights, x.Groups, 2*x.N, x.K)
 		in, y := x.rows(1, x.M, x.K), x.rows(3, x.M*x.TopK, x.N)
@@ -156,8 +156,8 @@ const wideRow = 64
 func moeDownUnits(d *kernels.Dims) int { return panels(d.N) }
 
 // moeDown: y += Σ experts weight · (x downᵀ).
-func moeDown(f kernels.Format) func(x *frame, lo, hi int) error {
-	weights, act := numbers(f)
+func moeDown(k *kernels.Kernel) work {
+	weights, act := k.Format, activations[k.Inputs]
 	return func(x *frame, lo, hi int) error {
 		ws := x.weights(0, weights, x.Groups, x.N, x.K)
 		in, y := x.rows(1, x.M*x.TopK, x.K), x.rows(4, x.M, x.N)

@@ -15,7 +15,7 @@ const blocksFLOPs = 1 << 28
 func testBlocks(t *testing.T, open Open) {
 	for i := range kernels.Table {
 		k := &kernels.Table[i]
-		if format(k.Name) != kernels.FP8B {
+		if k.Format != kernels.FP8B {
 			continue
 		}
 		for n, d := range k.Examples {
@@ -40,7 +40,7 @@ func testBlocks(t *testing.T, open Open) {
 // plain is e with its weights as BF16.
 func (e *example) plain() *example {
 	p := *e
-	p.k = kernels.Lookup(kernels.With(kernels.Name(stem(e.k.Name)), kernels.BF16))
+	p.k = kernels.Lookup(kernels.With(kernels.Name(e.k.Op), kernels.BF16))
 	p.args = append([]*argument(nil), e.args...)
 	for i, a := range p.args {
 		if a.weights == nil {

@@ -18,8 +18,8 @@ type cache struct {
 
 // cacheOf returns the cache that an example's kernel works on, on a rank.
 func (e *example) cacheOf(rank int) cache {
-	c := cache{f: format(e.k.Name), latent: int(e.d.K)}
-	switch stem(e.k.Name) {
+	c := cache{f: e.k.Format, latent: int(e.d.K)}
+	switch e.k.Op {
 	case "index_write", "index_logits":
 		c.index, c.width = true, int(e.d.K)
 	default:

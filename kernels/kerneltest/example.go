@@ -5,7 +5,6 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
-	"strings"
 
 	"glmbatch/kernels"
 )
@@ -34,32 +33,6 @@ type example struct {
 	scalars    [4]float32
 	args       []*argument
 	pageWidth  int // page numbers in a row of the pages argument
-}
-
-// format is the number format in the kernel's name, "" without one.
-func format(n kernels.Name) kernels.Format {
-	s := string(n)
-	f := kernels.Format(s[strings.LastIndexByte(s, '_')+1:])
-	switch f {
-	case kernels.F32, kernels.BF16, kernels.FP8, kernels.FP8B, kernels.FP4, "fp4a4", "fp4a8":
-		return f
-	}
-	return ""
-}
-
-func stem(n kernels.Name) string {
-	if f := format(n); f != "" {
-		return strings.TrimSuffix(string(n), "_"+string(f))
-	}
-	return string(n)
-}
-
-// weightFormat is the format of a kernel's weights.
-func weightFormat(f kernels.Format) kernels.Format {
-	if strings.HasPrefix(string(f), "fp4") {
-		return kernels.FP4
-	}
-	return f
 }
 
 // newExample makes inputs for example number n of a kernel.
@@ -130,7 +103,7 @@ func (f fill) layout() layout {
 	m, r := int(d.M), f.same
 	longest := 300
 	switch {
-	case stem(f.e.k.Name) == "index_logits" || f.e.k.Name == "index_topk":
+	case f.e.k.Op == "index_logits" || f.e.k.Name == "index_topk":
 		longest = int(d.N)
 	case d.TopK > 0:
 		longest = int(d.TopK) * 3 / 2
@@ -170,7 +143,7 @@ func (f fill) one() {
 		}
 	}
 	m := int(d.M)
-	if stem(f.e.k.Name) == "feed" {
+	if f.e.k.Op == "feed" {
 		f.feed()
 		return
 	}
@@ -291,11 +264,11 @@ func (f fill) poison(words int) {
 
 func (f fill) weight() {
 	d, seed := f.e.d, f.r.Uint64()
-	wf, count, rows, cols, use := weightFormat(format(f.e.k.Name)), 1, int(d.N), int(d.K), kernels.Multiply
-	if format(f.e.k.Name) == "fp4a4" {
+	wf, count, rows, cols, use := f.e.k.Format, 1, int(d.N), int(d.K), kernels.Multiply
+	if f.e.k.Inputs == kernels.FP4 {
 		use = kernels.Multiply4
 	}
-	switch stem(f.e.k.Name) {
+	switch f.e.k.Op {
 	case "embed":
 		rows, cols, use = tableRows, int(d.N), kernels.Gather
 	case "moe_up":

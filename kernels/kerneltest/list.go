@@ -37,7 +37,7 @@ func Products(t *testing.T, open Open, kernel kernels.Name, k int32, n []int32, 
 	b := opened(t, open(t, 1))
 	var weights []kernels.Buffer
 	for i, n := range n {
-		w := newWeights(uint64(i+1), weightFormat(format(kernel)), kernels.Multiply, 1, int(n), int(k))
+		w := newWeights(uint64(i+1), kernels.Lookup(kernel).Format, kernels.Multiply, 1, int(n), int(k))
 		buf, err := b.g.Load(kernels.Sharded, func(int) kernels.Weights { return w.Weights })
 		if err != nil {
 			t.Fatal(err)

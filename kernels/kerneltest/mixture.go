@@ -14,7 +14,7 @@ import (
 func Mixture(t *testing.T, open Open, d kernels.Dims, routing [4]float32, rows ...int32) {
 	b := opened(t, open(t, 1))
 	weight := func(name kernels.Name, count int, rows, cols int32) kernels.Buffer {
-		w := newWeights(uint64(rows), weightFormat(format(name)), kernels.Multiply, count, int(rows), int(cols))
+		w := newWeights(uint64(rows), kernels.Lookup(name).Format, kernels.Multiply, count, int(rows), int(cols))
 		buf, err := b.g.Load(kernels.Sharded, func(int) kernels.Weights { return w.Weights })
 		if err != nil {
 			t.Fatal(err)

@@ -15,12 +15,12 @@ type reference struct {
 
 func (e *example) reference(rank int) *reference {
 	r := &reference{example: e, rank: rank, want: map[int]any{}}
-	references[stem(e.k.Name)](r)
+	references[e.k.Op](r)
 	return r
 }
 
 // references has a formula for each kernel, whatever its number format.
-var references = map[string]func(r *reference){
+var references = map[kernels.Op]func(r *reference){
 	"embed":           refEmbed,
 	"rms_norm":        refRMSNorm,
 	"add_norm":        refAddNorm,
@@ -76,7 +76,7 @@ func turn(v, rope []float64, pos int32) {
 	}
 }
 
-// inputs returns row x as the kernel's number format rounds it.
+// inputs returns row x rounded to a format; "": as it is.
 func inputs(f kernels.Format, x []float64, input float64) []float64 {
 	y := make([]float64, len(x))
 	for b := 0; b < len(x); b += 16 {
@@ -86,11 +86,11 @@ func inputs(f kernels.Format, x []float64, input float64) []float64 {
 		}
 		for i, v := range x[b : b+16] {
 			switch f {
-			case "fp4a4":
+			case kernels.FP4:
 				if s := e4m3[nearestE4M3(most/6/input)] * input; s > 0 {
 					y[b+i] = nearestE2M1(v/s) * s
 				}
-			case "fp4a8":
+			case kernels.INT8:
 				if s := most / 127; s > 0 {
 					y[b+i] = math.RoundToEven(v/s) * s
 				}
@@ -185,7 +185,7 @@ func refGemm(r *reference) {
 	x, n, k := r.f(1), int(r.d.N), int(r.d.K)
 	var y []float64
 	for m := range int(r.d.M) {
-		in := inputs(format(r.k.Name), x[m*k:(m+1)*k], input)
+		in := inputs(r.k.Inputs, x[m*k:(m+1)*k], input)
 		for o := range n {
 			y = append(y, dot(in, w[o*k:(o+1)*k]))
 		}
@@ -300,7 +300,7 @@ func refMoEUp(r *reference) {
 	for e, pairs := range r.byExpert(r.ints(2)) {
 		w, input := r.matrix(int(e))
 		for _, p := range pairs {
-			in := inputs(format(r.k.Name), x[p/top*k:][:k], input)
+			in := inputs(r.k.Inputs, x[p/top*k:][:k], input)
 			for o := range n {
 				y[p*n+o] = silu(dot(in, w[o*k:(o+1)*k])) * dot(in, w[(n+o)*k:(n+o+1)*k])
 			}
@@ -315,7 +315,7 @@ func refMoEDown(r *reference) {
 	for e, pairs := range r.byExpert(r.ints(2)) {
 		w, input := r.matrix(int(e))
 		for _, p := range pairs {
-			in := inputs(format(r.k.Name), x[p*k:][:k], input)
+			in := inputs(r.k.Inputs, x[p*k:][:k], input)
 			for o := range n {
 				y[p/top*n+o] += scale[p] * dot(in, w[o*k:(o+1)*k])
 			}

@@ -48,7 +48,7 @@ type placed struct {
 
 // strided says whether an argument may be a view of wider rows.
 func (e *example) strided(a *argument) bool {
-	many := stem(e.k.Name) == "moe_up" && a.Name == "y" || stem(e.k.Name) == "moe_down" && a.Name == "x" // several rows a token
+	many := e.k.Op == "moe_up" && a.Name == "y" || e.k.Op == "moe_down" && a.Name == "x" // several rows a token
 	return a.Type == "f32" && a.Len != nil && a.words > 0 && !many
 }
 
@@ -212,7 +212,7 @@ func (e *example) same(whole, part [][][]byte, idx []int) error {
 			n := 4 * a.words
 			for j, m := range idx {
 				used := n
-				if stem(e.k.Name) == "index_logits" { // past the row's own position anything goes
+				if e.k.Op == "index_logits" { // past the row's own position anything goes
 					used = 4 * (int(getInts(e.args[6].on(r))[m]) + 1)
 				}
 				x, y := whole[i][r][n*m:][:used], part[i][r][n*j:][:used]

@@ -12,16 +12,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"glmbatch/engine/glm5"
+	"glmbatch/engine/synth"
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda/plan"
 	"glmbatch/replay"
 	"glmbatch/replay/attribute"
+	"glmbatch/units"
 )
 
 // benchFlags are the options of glmbatch bench.
 type benchFlags struct {
 	model      string
-	config     synthOptions // the config and what changes it
+	config     synth.Options // the config and what changes it
+	seed       uint64
 	synthetic  bool
 	collective bool     // time collectives instead
 	job        benchJob // run a whole job instead
@@ -50,7 +53,7 @@ type benchFlags struct {
 }
 
 func newBenchCommand() *cobra.Command {
-	f := benchFlags{config: synthOptions{Scale: 1}}
+	f := benchFlags{}
 	c := &cobra.Command{
 		Use:   "bench --config glm-5|glm-5.2|tiny|FILE | --model DIR | --collectives",
 		Short: "Time decode and prefill steps at a model's shapes, without prompts",
@@ -109,7 +112,7 @@ once. --machine takes another: this, or
 	s.BoolVar(&f.synthetic, "synthetic", false, "say that weights are random, as they are with --config")
 	s.IntVar(&f.config.Layers, "layers", 0, "with --config: number of layers, 0: the config's")
 	s.StringArrayVar(&f.config.Set, "set", nil, "with --config: key=value for any field of config.json; may be repeated")
-	s.Uint64Var(&f.config.Seed, "seed", 0, "of weights, caches, tokens and pages")
+	s.Uint64Var(&f.seed, "seed", 0, "of weights, caches, tokens and pages")
 	s.BoolVar(&f.collective, "collectives", false, "time the sums over --ranks ranks instead, by size and way, beside NCCL's")
 	j := &f.job
 	s.StringVar(&j.text, "job", "", "run a whole job instead, of prompts and answers of so many tokens: `INPUT/OUTPUT`")
@@ -210,9 +213,9 @@ func (c benchCase) kind() string {
 
 func (c benchCase) String() string {
 	if c.prefill {
-		return fmt.Sprintf("prefill of %s tokens", digits(int64(c.context)))
+		return fmt.Sprintf("prefill of %s tokens", units.Digits(int64(c.context)))
 	}
-	s := fmt.Sprintf("batch %s at context %s", digits(int64(c.batch)), digits(int64(c.context)))
+	s := fmt.Sprintf("batch %s at context %s", units.Digits(int64(c.batch)), units.Digits(int64(c.context)))
 	if c.cast {
 		s += ", " + castPool
 	}

@@ -1,46 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
-	"strings"
 
-	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
 	"glmbatch/replay"
 )
-
-// syntheticModel is what a capture calls a model of random weights: what it is
-// made from follows as JSON, so that replay can make it again.
-const syntheticModel = "synthetic:"
-
-// recipe is all that random weights follow from.
-type recipe struct {
-	Seed   uint64          `json:"seed"`
-	Config json.RawMessage `json:"config"`
-}
-
-// recipeOf returns the name of a model of random weights.
-func recipeOf(config []byte, seed uint64) (string, error) {
-	text, err := json.Marshal(recipe{seed, config})
-	return syntheticModel + string(text), err
-}
-
-// remake makes the weights that a name of recipeOf stands for.
-func remake(name string) (*checkpoint.Checkpoint, error) {
-	var r recipe
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(name, syntheticModel)), &r); err != nil {
-		return nil, fmt.Errorf("the capture's random weights: %w", err)
-	}
-	c, err := glm5.ParseConfig(r.Config)
-	if err != nil {
-		return nil, fmt.Errorf("the capture's random weights: %w", err)
-	}
-	return syntheticCheckpoint("random weights", r.Config, &c, r.Seed)
-}
 
 // capture runs one more step of each decode case and writes it to the folder of
 // --capture, with a seed in place of cache entries.
@@ -76,7 +44,7 @@ func (b *bench) captureStep(o replay.CaptureOptions, r *benchResult, number int6
 	if err := b.setPages(r); err != nil {
 		return err
 	}
-	rng := rand.New(rand.NewPCG(b.flags.config.Seed, uint64(number)))
+	rng := rand.New(rand.NewPCG(b.flags.seed, uint64(number)))
 	flow := b.flow(r)
 	steps := 1
 	if flow.ahead > 1 { // the one that is captured was launched while the one before ran, as that one was

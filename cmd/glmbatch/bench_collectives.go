@@ -15,6 +15,7 @@ import (
 	"glmbatch/kernels/cuda"
 	"glmbatch/kernels/ranks"
 	"glmbatch/replay/report"
+	"glmbatch/units"
 )
 
 // collectiveTimes are how long the ranks take for the sum over ranks with
@@ -134,7 +135,7 @@ func (t *collectiveTimes) take(ctx context.Context, d *deviceFlags, way cuda.Col
 		l := &t.Lines[i]
 		call := kernels.Call{Kernel: "all_reduce_norm", Dims: kernels.Dims{M: l.Rows, N: collectiveColumns, Ranks: int32(t.Ranks)}, Args: args, Scalars: [4]float32{1e-5}}
 		if l.NS[string(way)], err = timeCollective(g, slices.Repeat([]kernels.Call{call}, callsOf(l.Bytes))); err != nil {
-			return withCode(exitDevice, fmt.Errorf("%s, %s: %w", way, bytesText(l.Bytes), err))
+			return withCode(exitDevice, fmt.Errorf("%s, %s: %w", way, units.Bytes(l.Bytes), err))
 		}
 	}
 	return nil
@@ -183,7 +184,7 @@ func (t *collectiveTimes) print(w io.Writer) error {
 	}
 	s.WriteByte('\n')
 	for _, l := range t.Lines {
-		fmt.Fprintf(&s, "%6d%12s", l.Rows, bytesText(l.Bytes))
+		fmt.Fprintf(&s, "%6d%12s", l.Rows, units.Bytes(l.Bytes))
 		for _, way := range ways {
 			fmt.Fprintf(&s, "%11.2f", float64(l.NS[way])/1e3)
 		}

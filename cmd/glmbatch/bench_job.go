@@ -7,15 +7,16 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"glmbatch/engine"
+	"glmbatch/engine/fit"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/replay/report"
+	"glmbatch/units"
 )
 
 // benchJob is a whole job of made-up prompts: --job and the flags that go with it.
@@ -54,7 +55,7 @@ func (j *benchJob) validate(f *benchFlags) error {
 		}
 	}
 	fault(!ok || err1 != nil || err2 != nil || j.input < 1 || j.output < 1, "--job %q: it is INPUT/OUTPUT, tokens of a prompt and of an answer, as 8192/1024", j.text)
-	fault(j.requests < 1 || int64(j.requests)*int64(j.input+j.output) > mostJobTokens, "--requests %d: from 1, and of %s tokens in all", j.requests, digits(mostJobTokens))
+	fault(j.requests < 1 || int64(j.requests)*int64(j.input+j.output) > mostJobTokens, "--requests %d: from 1, and of %s tokens in all", j.requests, units.Digits(mostJobTokens))
 	fault(j.seqs < 1 || j.seqs > 1<<16, "--seqs %d: it must be from 1 to %d", j.seqs, 1<<16)
 	fault(j.prefix < 0 || j.prefix > j.input, "--prefix %d: it must be from 0 to the prompt's %d", j.prefix, j.input)
 	fault(j.groups < 1, "--groups %d: it must be at least 1", j.groups)
@@ -103,24 +104,17 @@ func (b *bench) loadJob(ctx context.Context, log io.Writer) (seats, pages int, e
 	}
 	seats = min(j.seqs, j.requests)
 	o := glm5.Options{KVCache: kernels.Format(f.kvCache), Act: glm5.Act(f.act), Dense: kernels.Format(f.dense), Shards: f.tp, MaxRows: max(f.chunk, seats), MaxSeqs: seats, Context: j.input + j.output}
-	at := machineRoom{device: f.device.resolved(), memory: availableMemory(), ranks: f.ranks}
-	if info := b.group.Info(); at.device == "cuda" {
-		at.gpus = []int64{info.Memory}
-		if !info.Shared {
-			at.gpus = slices.Repeat(at.gpus, f.ranks)
-		}
-	}
-	fits := fitOf(b.name, &c, b.rankMemory, nil, o, at)
+	fits := fit.New(b.name, &c, b.Rank, nil, o, b.room(b.group.Info()))
 	pages = f.kvSlots / kernels.PageTokens
 	if pages == 0 {
 		if !fits.Fits && fits.Memory > 0 {
-			return 0, 0, withCode(exitDevice, fmt.Errorf("%s does not fit: %s: %s", b.name, fits.Fault, fits.remedy()))
+			return 0, 0, withCode(exitDevice, fmt.Errorf("%s does not fit: %s: %s", b.name, fits.Fault, fits.Remedy()))
 		}
 		each := int64((j.input+j.output)/kernels.PageTokens + 1)
 		pages = int(min(int64(seats)*(each+1)+int64(j.groups), fits.Tokens/kernels.PageTokens)) // and pages kept for those to come
 	}
 	o.Pages = max(1, pages)
-	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", c.Layers, bytesText(b.weights), bytesText(int64(o.Pages)*kernels.PageTokens*fits.Token))
+	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", c.Layers, units.Bytes(b.Weights), units.Bytes(int64(o.Pages)*kernels.PageTokens*fits.Token))
 	b.model, err = glm5.Load(ctx, ck, b.group, o)
 	switch {
 	case context.Cause(ctx) != nil:
@@ -165,7 +159,7 @@ func (b *bench) playJob(ctx context.Context, seats, pages int) (*jobResult, erro
 	if err != nil {
 		return nil, withCode(exitInput, err)
 	}
-	prompts := newJobPrompts(j, b.model.Config.Vocab, f.config.Seed)
+	prompts := newJobPrompts(j, b.model.Config.Vocab, f.seed)
 	var output int64
 	begin := time.Now()
 	for next, live := 0, 0; next < j.requests || live > 0; {
@@ -245,7 +239,7 @@ func (p jobPrompts) of(i int) []int32 {
 func (r *jobResult) print(w io.Writer) error {
 	var s strings.Builder
 	line := func(format string, args ...any) { fill(&s, fmt.Sprintf(format, args...), report.DefaultWidth) }
-	line("%s, --job %s, %s requests, %s at once, caches of %s tokens, %d of %d ranks on %s", r.Model, r.Job, digits(int64(r.Requests)), digits(int64(r.Seqs)), digits(int64(r.KVTokens)), r.Ranks, r.TP, r.Device)
+	line("%s, --job %s, %s requests, %s at once, caches of %s tokens, %d of %d ranks on %s", r.Model, r.Job, units.Digits(int64(r.Requests)), units.Digits(int64(r.Seqs)), units.Digits(int64(r.KVTokens)), r.Ranks, r.TP, r.Device)
 	s.WriteByte('\n')
 	line("%.1f s", r.Seconds)
 	for _, l := range r.lines() {
@@ -256,7 +250,7 @@ func (r *jobResult) print(w io.Writer) error {
 		all.Seconds += r.Links
 		s.WriteByte('\n')
 		line("%d of %d ranks are here: sums over the others are not in these figures. At %s a sum and %s/s each way (--link-latency, --link-rate; the defaults are from one and two H200s over NVLink) they add %.1f s:",
-			r.Ranks, r.TP, r.latency, bytesText(int64(r.rate)), r.Links)
+			r.Ranks, r.TP, r.latency, units.Bytes(int64(r.rate)), r.Links)
 		line("%.1f s, together %s tokens/s, prompts %s/s, completions %s/s", all.Seconds, all.a(r.Input+r.Output), all.a(r.Input), all.a(r.Output))
 	}
 	_, err := io.WriteString(w, s.String())

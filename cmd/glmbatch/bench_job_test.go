@@ -5,9 +5,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-
-	"glmbatch/engine/glm5"
-	"glmbatch/kernels"
 )
 
 // A whole job has all its tokens, the shares of its time make it up, and what requests
@@ -44,29 +41,6 @@ func TestBenchJob(t *testing.T) {
 	for flag, want := range map[string]string{"--job=8192": "INPUT/OUTPUT", "--job=0/5": "INPUT/OUTPUT", "--prefix=81": "--prefix 81", "--requests=0": "--requests 0", "--prefill=5": "excludes"} {
 		if code, _, errs := glmbatch(append(args, flag)...); code != exitInput || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d, %s", flag, code, errs)
-		}
-	}
-}
-
-// One rank of eight needs the room of one, on a GPU of its own or beside others.
-func TestFitOfSomeRanks(t *testing.T) {
-	_, c, err := synthConfig(&synthOptions{Config: "glm-5", Scale: 1, MTP: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	need := rankMemory{weights: 61e9}
-	for _, at := range []machineRoom{
-		{device: "cuda", gpus: []int64{149e9}, ranks: 1},
-		{device: "cuda", gpus: []int64{149e9, 149e9}, ranks: 2},
-		{device: "cpu", memory: 149e9, ranks: 1},
-	} {
-		o := glm5.Options{KVCache: kernels.FP8, Shards: 8, MaxRows: 2048, MaxSeqs: 64, Context: 4096}
-		if m := fitOf("glm-5", &c, need, nil, o, at); !m.Fits || m.Memory != 149e9 || m.Ranks != 1 {
-			t.Errorf("%+v: %+v", at, m)
-		}
-		at.ranks = 0
-		if m := fitOf("glm-5", &c, need, nil, o, at); m.Fits && at.device == "cuda" && len(at.gpus) == 1 {
-			t.Errorf("eight ranks on one GPU: %+v", m)
 		}
 	}
 }

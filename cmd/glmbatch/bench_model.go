@@ -1,24 +1,30 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
 	"glmbatch/datasets"
 	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/fit"
 	"glmbatch/engine/glm5"
+	"glmbatch/engine/synth"
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda"
 	"glmbatch/kernels/cuda/plan"
 	"glmbatch/kernels/ranks"
 	"glmbatch/kernels/roofline"
 	"glmbatch/replay"
+	"glmbatch/telemetry"
+	"glmbatch/units"
 )
 
 // bench is a model on its ranks and what has been measured on it.
@@ -27,7 +33,7 @@ type bench struct {
 	name   string // of the model
 	recipe string // that random weights follow from
 	hash   string
-	rankMemory
+	fit.Rank
 	loaded   time.Duration
 	machine  *roofline.Machine // nil: unknown
 	group    *ranks.Group
@@ -44,7 +50,7 @@ type bench struct {
 
 // openBench makes the model and fills its caches.
 func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err error) {
-	b := &bench{flags: f, rng: rand.NewPCG(f.config.Seed, 0x62656e6368)}
+	b := &bench{flags: f, rng: rand.NewPCG(f.seed, 0x62656e6368)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.close())
@@ -90,7 +96,7 @@ func openBench(ctx context.Context, f *benchFlags, log io.Writer) (_ *bench, err
 	if err := b.allSkipped(); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", config.Layers, bytesText(b.weights), bytesText(int64(b.pool.pages)*kernels.PageTokens*b.pool.perToken))
+	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", config.Layers, units.Bytes(b.Weights), units.Bytes(int64(b.pool.pages)*kernels.PageTokens*b.pool.perToken))
 	start := time.Now()
 	if b.model, err = glm5.Load(ctx, ck, b.group, o); err == nil && f.plan == "" {
 		err = b.pool.fill(b.model, b.rng)
@@ -129,23 +135,23 @@ func (b *bench) checkpoint() (*checkpoint.Checkpoint, glm5.Config, error) {
 	} else {
 		b.name = f.config.Config
 		var m map[string]any
-		m, c, err = synthConfig(&f.config)
+		m, c, err = f.config.Resolve()
 		var text []byte
 		if err == nil {
 			text, err = json.Marshal(m)
 		}
 		if err == nil {
-			ck, err = syntheticCheckpoint(b.name, text, &c, f.config.Seed)
+			ck, err = synth.Checkpoint(b.name, text, &c, f.seed)
 		}
 		if err == nil {
-			b.recipe, err = recipeOf(text, f.config.Seed)
+			b.recipe, err = synth.Recipe(text, f.seed)
 		}
 		if err != nil {
 			return nil, c, withCode(exitInput, err)
 		}
 	}
 	cover := c.Cover(ck)
-	b.rankMemory = memoryOf(&cover, f.tp, glm5.Options{KVCache: kernels.Format(f.kvCache), Dense: kernels.Format(f.dense)})
+	b.Rank = fit.Of(&cover, f.tp, glm5.Options{KVCache: kernels.Format(f.kvCache), Dense: kernels.Format(f.dense)})
 	b.hash, err = ck.Hash()
 	return ck, c, err
 }
@@ -154,19 +160,12 @@ func (b *bench) checkpoint() (*checkpoint.Checkpoint, glm5.Config, error) {
 func (b *bench) options(c *glm5.Config, info kernels.Info) (glm5.Options, error) {
 	f := b.flags
 	o := glm5.Options{KVCache: kernels.Format(f.kvCache), Act: glm5.Act(f.act), Dense: kernels.Format(f.dense), Shards: f.tp, MaxRows: 1, MaxSeqs: 1, Context: 1}
-	n, err := c.Need(glm5.Options{KVCache: o.KVCache, Shards: f.tp, MaxRows: b.rows(), MaxSeqs: b.most(func(c benchCase) int { return c.batch }), Context: b.most(func(c benchCase) int { return c.context })})
-	if err != nil {
-		return o, withCode(exitInput, err)
-	}
-	b.pool.perToken = n.Token()
+	most := glm5.Options{KVCache: o.KVCache, Shards: f.tp, MaxRows: b.rows(), MaxSeqs: b.most(func(c benchCase) int { return c.batch }), Context: b.most(func(c benchCase) int { return c.context })}
+	fits := fit.New(b.name, c, b.Rank, nil, most, b.room(info))
+	b.pool.perToken = fits.Token
 	var room int64
 	if info.Memory > 0 {
-		own := n.Own + scratch(info.Kind, c, b.rows())
-		taken := b.weights + n.Whole + own
-		if info.Shared { // what is the same on all ranks is there once
-			taken = b.together(f.ranks) + n.Whole + int64(f.ranks)*own
-		}
-		room = max(1, info.Memory-reserve(info.Kind, info.Memory)-taken)
+		room = max(1, fits.Left())
 	}
 	b.pool.plan(b.results, int64(f.kvSlots), room)
 	for i := range b.results {
@@ -181,6 +180,18 @@ func (b *bench) options(c *glm5.Config, info kernels.Info) (glm5.Options, error)
 	o.Pages = b.pool.pages
 	b.pool.shuffle(rand.New(b.rng))
 	return o, nil
+}
+
+// room is the memory of the ranks.
+func (b *bench) room(info kernels.Info) fit.Room {
+	at := fit.Room{Device: info.Kind, Memory: cmp.Or(telemetry.AvailableMemory(), info.Memory), Ranks: b.flags.ranks}
+	if info.Kind == "cuda" {
+		at.GPUs = []int64{info.Memory}
+		if !info.Shared {
+			at.GPUs = slices.Repeat(at.GPUs, b.flags.ranks)
+		}
+	}
+	return at
 }
 
 // most is the largest of a figure of the cases.
@@ -203,7 +214,7 @@ func (b *bench) allSkipped() error {
 	if b.flags.kvSlots > 0 {
 		return withCode(exitInput, fmt.Errorf("%v: it %s", r.of, r.Skipped))
 	}
-	return withCode(exitDevice, fmt.Errorf("%v: it %s beside %s of weights on %s", r.of, r.Skipped, bytesText(b.weights), b.group.Info().Name))
+	return withCode(exitDevice, fmt.Errorf("%v: it %s beside %s of weights on %s", r.of, r.Skipped, units.Bytes(b.Weights), b.group.Info().Name))
 }
 
 // rows is the most that a step of the cases has.

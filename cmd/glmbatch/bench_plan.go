@@ -29,7 +29,7 @@ func (b *bench) openDevices() (*ranks.Group, error) {
 func (b *bench) printPlan(w io.Writer) error {
 	g := plan.GPU(b.flags.plan)
 	g.Rank, g.Ranks = b.flags.ranks-1, b.flags.ranks
-	rng := rand.New(rand.NewPCG(b.flags.config.Seed, 0))
+	rng := rand.New(rand.NewPCG(b.flags.seed, 0))
 	for i := range b.results {
 		r := &b.results[i]
 		if r.Skipped != "" {

@@ -7,7 +7,9 @@ import (
 	"math/rand/v2"
 
 	"glmbatch/engine/glm5"
+	"glmbatch/engine/synth"
 	"glmbatch/kernels"
+	"glmbatch/units"
 )
 
 // cachePool is the caches of a bench: how many pages there are, and which of
@@ -27,9 +29,9 @@ func (p *cachePool) plan(results []benchResult, slots, room int64) {
 		need := r.of.slots()
 		switch {
 		case slots > 0 && need > slots:
-			r.Skipped = fmt.Sprintf("needs %s cache slots, --kv-slots has %s", digits(need), digits(slots))
+			r.Skipped = fmt.Sprintf("needs %s cache slots, --kv-slots has %s", units.Digits(need), units.Digits(slots))
 		case slots == 0 && room > 0 && need*p.perToken > room:
-			r.Skipped = fmt.Sprintf("needs %s of caches, there is room for %s", bytesText(need*p.perToken), bytesText(max(0, room-1)))
+			r.Skipped = fmt.Sprintf("needs %s of caches, there is room for %s", units.Bytes(need*p.perToken), units.Bytes(max(0, room-1)))
 		default:
 			limit = max(limit, need)
 		}
@@ -80,7 +82,7 @@ func randomEntries(rng *rand.PCG, f kernels.Format, tokens, page, width, plain i
 			if f == kernels.F32 {
 				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(value()))
 			} else {
-				b = binary.LittleEndian.AppendUint16(b, bf16(value()))
+				b = binary.LittleEndian.AppendUint16(b, synth.BF16(value()))
 			}
 		}
 	}

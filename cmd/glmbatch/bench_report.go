@@ -13,6 +13,7 @@ import (
 	"glmbatch/kernels/roofline"
 	"glmbatch/replay/attribute"
 	"glmbatch/replay/report"
+	"glmbatch/units"
 )
 
 // attribute makes the ledger of each case from its spans, and finishes their file.
@@ -69,9 +70,9 @@ type benchLine struct {
 func (b *bench) json(w io.Writer) error {
 	o := b.model.Options()
 	j := benchJSON{Schema: "glmbatch.bench/1", Model: b.name, Synthetic: b.flags.model == "", TP: b.flags.tp, Ranks: b.group.Ranks(),
-		Layers: b.model.Config.Layers, Parameters: b.params, Weights: b.weights, KVCache: o.KVCache, KVSlots: b.slots(),
+		Layers: b.model.Config.Layers, Parameters: b.Params, Weights: b.Weights, KVCache: o.KVCache, KVSlots: b.slots(),
 		Cache: b.slots() * b.pool.perToken, LoadNS: b.loaded.Nanoseconds(), Device: b.group.Info(), Machine: b.machine,
-		Rounding: b.model.Rounding(), Seed: b.flags.config.Seed, Program: versions()}
+		Rounding: b.model.Rounding(), Seed: b.flags.seed, Program: versions()}
 	for i := range b.results {
 		r := &b.results[i]
 		line := benchLine{benchResult: r, RecordingOverhead: r.overhead(), OverFloor: r.ratio()}
@@ -126,10 +127,10 @@ func (b *bench) head(s *strings.Builder) {
 	if b.flags.model != "" {
 		weights = "its weights"
 	}
-	fill(s, fmt.Sprintf("%s, %s: %d layers, %s parameters, %s (%s on a rank), on %s (%s)", b.name, who, c.Layers, countText(b.params),
-		weights, bytesText(b.weights), info.Name, info.Detail), report.DefaultWidth)
-	fill(s, fmt.Sprintf("caches: %s, %s tokens, %s on a rank; loaded in %.1f s", o.KVCache, digits(b.slots()),
-		bytesText(b.slots()*b.pool.perToken), b.loaded.Seconds()), report.DefaultWidth)
+	fill(s, fmt.Sprintf("%s, %s: %d layers, %s parameters, %s (%s on a rank), on %s (%s)", b.name, who, c.Layers, units.Count(b.Params),
+		weights, units.Bytes(b.Weights), info.Name, info.Detail), report.DefaultWidth)
+	fill(s, fmt.Sprintf("caches: %s, %s tokens, %s on a rank; loaded in %.1f s", o.KVCache, units.Digits(b.slots()),
+		units.Bytes(b.slots()*b.pool.perToken), b.loaded.Seconds()), report.DefaultWidth)
 	if r := b.model.Rounding(); len(r) > 0 {
 		fill(s, "weights rounded to FP8: "+roundingText(r), report.DefaultWidth)
 	}
@@ -143,7 +144,7 @@ func (b *bench) table(s *strings.Builder) {
 	for i := range b.results {
 		r := &b.results[i]
 		if r.Skipped != "" {
-			fmt.Fprintf(s, "%-8s%6d%9s  %s\n", r.Kind, r.Batch, digits(int64(r.Context)), r.Skipped)
+			fmt.Fprintf(s, "%-8s%6d%9s  %s\n", r.Kind, r.Batch, units.Digits(int64(r.Context)), r.Skipped)
 			continue
 		}
 		floor, ratio := "", ""
@@ -154,7 +155,7 @@ func (b *bench) table(s *strings.Builder) {
 		if r.of.cast {
 			label = "· cast"
 		}
-		fmt.Fprintf(s, form, label, fmt.Sprint(r.Batch), digits(int64(r.Context)), milli(r.Step.Median), milli(r.Step.Min), milli(r.Step.P90),
+		fmt.Fprintf(s, form, label, fmt.Sprint(r.Batch), units.Digits(int64(r.Context)), milli(r.Step.Median), milli(r.Step.Min), milli(r.Step.P90),
 			milli(r.Run.Median), floor, ratio, figureText(r.TokensPerSecond), fmt.Sprintf("%.1f", r.Experts))
 	}
 }
@@ -168,14 +169,14 @@ func milli(ns int64) string {
 	case ms < 10_000:
 		return fmt.Sprintf("%.1f", ms)
 	}
-	return digits(int64(ms))
+	return units.Digits(int64(ms))
 }
 
 func figureText(v float64) string {
 	if v < 1000 {
 		return fmt.Sprintf("%.1f", v)
 	}
-	return digits(int64(v + .5))
+	return units.Digits(int64(v + .5))
 }
 
 // notes say what the figures mean and what they leave out.
@@ -183,7 +184,7 @@ func (b *bench) notes(s *strings.Builder) {
 	s.WriteByte('\n')
 	line := func(format string, args ...any) { fill(s, fmt.Sprintf(format, args...), report.DefaultWidth) }
 	if b.machine != nil {
-		line("floor: the bytes that the calls of a step must move at least, at the %s/s that %s reads", bytesText(b.machine.Read), b.machine.Name)
+		line("floor: the bytes that the calls of a step must move at least, at the %s/s that %s reads", units.Bytes(b.machine.Read), b.machine.Name)
 	} else {
 		line("no floor: the read bandwidth of %s is not known; --machine takes another's", b.group.Info().Name)
 	}
@@ -205,13 +206,13 @@ func (b *bench) notes(s *strings.Builder) {
 		if r.Ahead {
 			ahead += ", while the step before runs"
 		}
-		text := fmt.Sprintf("%v: %s calls, %s, list %s us, upload %s us%s; recording %+.1f %% (medians of %d)", r.of, digits(int64(r.Calls)), bytesText(r.Bytes),
+		text := fmt.Sprintf("%v: %s calls, %s, list %s us, upload %s us%s; recording %+.1f %% (medians of %d)", r.of, units.Digits(int64(r.Calls)), units.Bytes(r.Bytes),
 			micro(r.Schedule.Median), micro(r.Upload.Median), ahead, 100*r.overhead(), r.Step.N)
 		if r.Experts > 0 {
 			text += fmt.Sprintf("; even routing would give tokens to %.1f experts of a layer", r.ExpertsUniform)
 		}
 		if r.of.prefill && r.MatrixShare > 0 {
-			text += fmt.Sprintf("; %.1f %% of the matrix rate of %s, %sFLOP/s", 100*r.MatrixShare, b.machine.Name, strings.TrimSuffix(bytesText(b.machine.FLOPs[kernels.OnMatrix]), "B"))
+			text += fmt.Sprintf("; %.1f %% of the matrix rate of %s, %sFLOP/s", 100*r.MatrixShare, b.machine.Name, strings.TrimSuffix(units.Bytes(b.machine.FLOPs[kernels.OnMatrix]), "B"))
 		}
 		line("%s", text)
 	}

@@ -12,6 +12,7 @@ import (
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda"
 	"glmbatch/replay/report"
+	"glmbatch/units"
 )
 
 // The check of --check-stamps: kernels' stamps against CUPTI's records of the
@@ -225,7 +226,7 @@ func (b *bench) checkStamps(ctx context.Context, r *benchResult) (err error) {
 	if err := b.setPages(r); err != nil {
 		return err
 	}
-	rng := rand.New(rand.NewPCG(b.flags.config.Seed, 0x7374616d70))
+	rng := rand.New(rand.NewPCG(b.flags.seed, 0x7374616d70))
 	flow := b.flow(r)
 	step := func() (kernels.Trace, error) {
 		if err := context.Cause(ctx); err != nil {
@@ -279,7 +280,7 @@ func (c *stampCheck) print(s *strings.Builder, of benchCase) {
 	fmt.Fprintf(s, form, "", "calls", "stamps us", "CUPTI us", "differ", "p95", "worst")
 	for _, rows := range [][]kernelDiff{c.Classes, c.Kernels} {
 		for _, k := range rows {
-			fmt.Fprintf(s, form, k.Name, digits(int64(k.N)), us(k.Stamped), us(k.Seen), us(k.Median), us(k.P95), us(k.Worst))
+			fmt.Fprintf(s, form, k.Name, units.Digits(int64(k.N)), us(k.Stamped), us(k.Seen), us(k.Median), us(k.P95), us(k.Worst))
 		}
 		s.WriteByte('\n')
 	}

@@ -99,7 +99,7 @@ func (b *bench) measure(ctx context.Context, r *benchResult) error {
 		steps, warmup = min(steps, 3), min(warmup, 2)
 	}
 	flow := b.flow(r)
-	rng := rand.New(rand.NewPCG(b.flags.config.Seed, uint64(r.of.batch)<<32|uint64(r.of.context)))
+	rng := rand.New(rand.NewPCG(b.flags.seed, uint64(r.of.batch)<<32|uint64(r.of.context)))
 	for i := -warmup; i < steps; i++ {
 		if err := context.Cause(ctx); err != nil {
 			return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))

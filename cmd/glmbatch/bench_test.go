@@ -13,6 +13,7 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/engine/glm5"
+	"glmbatch/engine/synth"
 	"glmbatch/kernels"
 	"glmbatch/kernels/nvfp4"
 	"glmbatch/replay/timeline"
@@ -238,7 +239,7 @@ func TestBenchInterrupted(t *testing.T) {
 // Activations stay in range through a model of random blocks, and no two experts
 // are the same.
 func TestRandomBlocks(t *testing.T) {
-	f := &benchFlags{config: synthOptions{Config: "tiny", Scale: 1, Layers: 40, Seed: 3}, tp: 1, ranks: 1, batches: []int{4}, contexts: []int{200}, kvCache: "bf16",
+	f := &benchFlags{config: synth.Options{Config: "tiny", Scale: 1, Layers: 40}, seed: 3, tp: 1, ranks: 1, batches: []int{4}, contexts: []int{200}, kvCache: "bf16",
 		act: "w4a16", steps: 1, machine: "h200", device: deviceFlags{kind: "cpu", threads: 1}}
 	b, err := openBench(t.Context(), f, io.Discard)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"glmbatch/pipeline"
 	"glmbatch/replay"
 	"glmbatch/telemetry"
+	"glmbatch/units"
 )
 
 // captureFlags say which steps of a run to capture.
@@ -44,7 +45,7 @@ func (c *captureFlags) options() (o replay.CaptureOptions, err error) {
 	if o.Selectors, err = replay.ParseSelectors(c.steps); err != nil {
 		errs = append(errs, fmt.Errorf("--capture: %w", err))
 	}
-	if o.MaxBytes, err = parseBytes(c.maxBytes); err != nil {
+	if o.MaxBytes, err = units.ParseBytes(c.maxBytes); err != nil {
 		errs = append(errs, fmt.Errorf("--capture-max-bytes: %w", err))
 	}
 	o.KV, o.Detail = c.kv, c.calls
@@ -83,11 +84,11 @@ func (c *captureFlags) close(say *speaker) {
 	if n.Written == 1 {
 		noun = "capture"
 	}
-	say.line("%s %s, %s; the longest kept the job for %.1f ms", digits(int64(n.Written)), noun, bytesText(n.Bytes), float64(n.Stall)/1e6)
+	say.line("%s %s, %s; the longest kept the job for %.1f ms", units.Digits(int64(n.Written)), noun, units.Bytes(n.Bytes), float64(n.Stall)/1e6)
 	if n.Skipped > 0 {
-		say.note("%s steps were not captured: those before them were not written yet", digits(int64(n.Skipped)))
+		say.note("%s steps were not captured: those before them were not written yet", units.Digits(int64(n.Skipped)))
 	}
 	if n.Failed > 0 {
-		say.note("%s captures failed: %v", digits(int64(n.Failed)), n.Last)
+		say.note("%s captures failed: %v", units.Digits(int64(n.Failed)), n.Last)
 	}
 }

@@ -12,10 +12,13 @@ import (
 
 	"glmbatch/cmd/glmbatch/gpus"
 	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/fit"
 	"glmbatch/kernels"
 	"glmbatch/kernels/cpu"
 	"glmbatch/kernels/cuda"
 	"glmbatch/kernels/roofline"
+	"glmbatch/telemetry"
+	"glmbatch/units"
 )
 
 // doctorFlags are the options of glmbatch doctor.
@@ -71,7 +74,7 @@ type diagnosis struct {
 	GPU      gpus.Report       `json:"gpu"`
 	NCCL     string            `json:"nccl"`       // version; "": not looked for, or not there
 	Opened   *kernels.Info     `json:"opened_gpu"` // the first GPU as the program sees it; null: none
-	Model    *modelFit         `json:"model"`      // null: none was given
+	Model    *fit.Fit          `json:"model"`      // null: none was given
 	Device   string            `json:"device"`     // that would run: cpu or cuda
 	Problems []problem         `json:"problems"`
 	OK       bool              `json:"ok"`
@@ -142,7 +145,7 @@ func diagnose(f *doctorFlags) (*diagnosis, error) {
 		d.Device = "cuda"
 	}
 	if f.model != "" || f.config != "" {
-		m, err := fit(f, d)
+		m, err := fitOf(f, d)
 		if err != nil {
 			return nil, err
 		}
@@ -161,7 +164,7 @@ func (d *diagnosis) lookAtCPU(f *doctorFlags) error {
 	if err := ds[0].Close(); err != nil {
 		return err
 	}
-	d.CPU = cpuFacts{Name: info.Name, Threads: info.Threads, SIMD: info.Detail, Memory: info.Memory, Available: availableMemory()}
+	d.CPU = cpuFacts{Name: info.Name, Threads: info.Threads, SIMD: info.Detail, Memory: info.Memory, Available: telemetry.AvailableMemory()}
 	var m roofline.Machine
 	if path, err := machineFile(); err == nil {
 		m = roofline.Renewed(path, 0)
@@ -185,7 +188,7 @@ func (d *diagnosis) lookAtDisk() {
 	}
 	d.Disk.Free = free
 	if free < littleDisk {
-		d.problem("disk", fmt.Sprintf("the disk of the working folder has %s left", bytesText(free)), "run where there is space for outputs and timelines, or free some")
+		d.problem("disk", fmt.Sprintf("the disk of the working folder has %s left", units.Bytes(free)), "run where there is space for outputs and timelines, or free some")
 	}
 }
 
@@ -265,7 +268,7 @@ func (d *diagnosis) lookAtEach() {
 	var apart []string
 	for i, g := range d.GPU.GPUs {
 		if len(g.Processes) > 0 {
-			d.problem("gpu.busy", fmt.Sprintf("GPU %d is used by %s: %s of %s are free", i, processes(g.Processes), bytesText(g.Free), bytesText(g.Memory)),
+			d.problem("gpu.busy", fmt.Sprintf("GPU %d is used by %s: %s of %s are free", i, processes(g.Processes), units.Bytes(g.Free), units.Bytes(g.Memory)),
 				"end them, or leave that GPU out with CUDA_VISIBLE_DEVICES")
 		}
 		if g.MIG {
@@ -291,7 +294,7 @@ func processes(ps []gpus.Process) string {
 	for _, p := range ps {
 		s := fmt.Sprintf("process %d", p.PID)
 		if p.Memory > 0 {
-			s += " (" + bytesText(p.Memory) + ")"
+			s += " (" + units.Bytes(p.Memory) + ")"
 		}
 		names = append(names, s)
 	}
@@ -315,10 +318,10 @@ func (d *diagnosis) judge(why string) {
 	if m := d.Model; m != nil {
 		d.OK = m.Fits
 		if m.Fits {
-			d.Verdict += fmt.Sprintf("; %s fits at --tp %d with %s cache tokens", m.Name, m.TP, digits(m.Tokens))
+			d.Verdict += fmt.Sprintf("; %s fits at --tp %d with %s cache tokens", m.Name, m.TP, units.Digits(m.Tokens))
 			return
 		}
 		d.Verdict = fmt.Sprintf("not ready: %s cannot run at --tp %d on %s", m.Name, m.TP, on)
-		d.problem("model.fit", m.Fault, m.remedy())
+		d.problem("model.fit", m.Fault, m.Remedy())
 	}
 }

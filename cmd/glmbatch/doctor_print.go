@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"glmbatch/cmd/glmbatch/gpus"
+	"glmbatch/engine/fit"
 	"glmbatch/replay/report"
+	"glmbatch/units"
 )
 
 // print writes the diagnosis for people.
@@ -14,7 +16,7 @@ func (d *diagnosis) print(w io.Writer) error {
 	var s strings.Builder
 	d.machine(&s)
 	if d.Model != nil {
-		d.Model.print(&s)
+		printFit(d.Model, &s)
 	}
 	if len(d.Problems) > 0 {
 		s.WriteByte('\n')
@@ -54,17 +56,17 @@ func (d *diagnosis) machine(s *strings.Builder) {
 	}
 	labelled(s, "program", "glmbatch %s, %s %s/%s, built %s", version, d.Program["go"], d.OS, d.Arch, build)
 	c := &d.CPU
-	labelled(s, "cpu", "%s, %d threads, %s; reads %s/s, %sFLOP/s", c.Name, c.Threads, c.SIMD, bytesText(c.Read), strings.TrimSuffix(bytesText(c.FLOPs), "B"))
+	labelled(s, "cpu", "%s, %d threads, %s; reads %s/s, %sFLOP/s", c.Name, c.Threads, c.SIMD, units.Bytes(c.Read), strings.TrimSuffix(units.Bytes(c.FLOPs), "B"))
 	memory := "unknown"
 	if c.Memory > 0 {
-		memory = bytesText(c.Memory)
+		memory = units.Bytes(c.Memory)
 	}
 	if c.Available > 0 {
-		memory += ", " + bytesText(c.Available) + " available"
+		memory += ", " + units.Bytes(c.Available) + " available"
 	}
 	labelled(s, "memory", "%s", memory)
 	if d.Disk.Free > 0 {
-		labelled(s, "disk", "%s free in %s", bytesText(d.Disk.Free), d.Disk.Folder)
+		labelled(s, "disk", "%s free in %s", units.Bytes(d.Disk.Free), d.Disk.Folder)
 	}
 	g := &d.GPU
 	switch {
@@ -79,7 +81,7 @@ func (d *diagnosis) machine(s *strings.Builder) {
 		labelled(s, fmt.Sprintf("gpu %d", i), "%s", gpuLine(&g.GPUs[i]))
 	}
 	if len(g.GPUs) == 0 && d.Opened != nil {
-		labelled(s, "gpu 0", "%s, %s, %s", d.Opened.Name, d.Opened.Detail, bytesText(d.Opened.Memory))
+		labelled(s, "gpu 0", "%s, %s, %s", d.Opened.Name, d.Opened.Detail, units.Bytes(d.Opened.Memory))
 	}
 	if g.Hidden > 0 {
 		labelled(s, "", "the machine has %d more, which CUDA_VISIBLE_DEVICES hides", g.Hidden)
@@ -108,11 +110,11 @@ func gpuLine(g *gpus.GPU) string {
 		}
 	}
 	add(g.Capability != "", "compute capability %s", g.Capability)
-	add(g.Memory > 0, "%s of %s free", bytesText(g.Free), bytesText(g.Memory))
+	add(g.Memory > 0, "%s of %s free", units.Bytes(g.Free), units.Bytes(g.Memory))
 	add(g.Celsius > 0, "%d °C", g.Celsius)
 	add(g.Power > 0 && g.PowerLimit > 0, "%d of %d W", g.Power/1000, g.PowerLimit/1000)
 	add(g.Power == 0 && g.PowerLimit > 0, "%d W at most", g.PowerLimit/1000)
-	add(g.Clock > 0 && g.MaxClock > 0, "%s of %s MHz", digits(int64(g.Clock)), digits(int64(g.MaxClock)))
+	add(g.Clock > 0 && g.MaxClock > 0, "%s of %s MHz", units.Digits(int64(g.Clock)), units.Digits(int64(g.MaxClock)))
 	return strings.Join(parts, ", ")
 }
 
@@ -167,7 +169,7 @@ func nvlinkLines(all []gpus.GPU) (lines []string) {
 			text += " " + n.Version
 		}
 		if n.Rate > 0 {
-			text += fmt.Sprintf(", %s/s in each direction", bytesText(int64(n.Up)*n.Rate))
+			text += fmt.Sprintf(", %s/s in each direction", units.Bytes(int64(n.Up)*n.Rate))
 		}
 		if n.Down > 0 {
 			text += fmt.Sprintf("; %d are down", n.Down)
@@ -184,28 +186,28 @@ func nvlinkLines(all []gpus.GPU) (lines []string) {
 // usualSequence is a length by which machines are compared.
 const usualSequence = 8192
 
-func (m *modelFit) print(s *strings.Builder) {
+func printFit(m *fit.Fit, s *strings.Builder) {
 	s.WriteByte('\n')
 	if m.Memory == 0 {
-		labelled(s, "model", "%s: %s parameters", m.Name, countText(m.Parameters))
+		labelled(s, "model", "%s: %s parameters", m.Name, units.Count(m.Parameters))
 		return
 	}
-	labelled(s, "model", "%s: %s parameters; each of %d ranks has %s of weights and %s B a cached token (%s)", m.Name, countText(m.Parameters), m.TP,
-		bytesText(m.Weights), digits(m.Token), m.KVCache)
+	labelled(s, "model", "%s: %s parameters; each of %d ranks has %s of weights and %s B a cached token (%s)", m.Name, units.Count(m.Parameters), m.TP,
+		units.Bytes(m.Weights), units.Digits(m.Token), m.KVCache)
 	ranks := "1 rank"
 	if m.Ranks != 1 {
 		ranks = fmt.Sprintf("%d ranks", m.Ranks)
 	}
-	text := fmt.Sprintf("%s has %s for %s", m.Where, bytesText(m.Memory), ranks)
+	text := fmt.Sprintf("%s has %s for %s", m.Where, units.Bytes(m.Memory), ranks)
 	if m.Fits {
-		text += fmt.Sprintf(": room for %s cached tokens", digits(m.Tokens))
+		text += fmt.Sprintf(": room for %s cached tokens", units.Digits(m.Tokens))
 		if full := float64(m.Tokens) / float64(m.Context); full < 1 {
-			text += fmt.Sprintf(", %.0f %% of one context of %s", 100*full, digits(int64(m.Context)))
+			text += fmt.Sprintf(", %.0f %% of one context of %s", 100*full, units.Digits(int64(m.Context)))
 		} else {
-			text += fmt.Sprintf(", %s contexts of %s", figureText(full), digits(int64(m.Context)))
+			text += fmt.Sprintf(", %s contexts of %s", figureText(full), units.Digits(int64(m.Context)))
 		}
 		if n := m.Tokens / usualSequence; m.Context > usualSequence && n > 0 {
-			text += fmt.Sprintf(", or %s sequences of %s", digits(n), digits(usualSequence))
+			text += fmt.Sprintf(", or %s sequences of %s", units.Digits(n), units.Digits(usualSequence))
 		}
 	}
 	labelled(s, "", "%s", text)

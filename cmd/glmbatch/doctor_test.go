@@ -118,7 +118,7 @@ func TestFit(t *testing.T) {
 		{"no split", h200s(8, 149e9), 6, 0, "bf16", false, 0, 0, 0, "not supported"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := fit(&doctorFlags{config: "glm-5", tp: c.tp, kvCache: c.kv, device: deviceFlags{kind: "cuda", ranksPerGPU: c.per}}, c.d)
+			m, err := fitOf(&doctorFlags{config: "glm-5", tp: c.tp, kvCache: c.kv, device: deviceFlags{kind: "cuda", ranksPerGPU: c.per}}, c.d)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 
 	"glmbatch/replay/report"
 	"glmbatch/replay/timeline"
+	"glmbatch/units"
 )
 
 func newExportCommand() *cobra.Command {
@@ -71,11 +72,11 @@ func runExport(path, out, viewer, steps string, stdout io.Writer) error {
 		return err
 	}
 	if left > 0 {
-		if _, err := fmt.Fprintf(stdout, "%s spans left out: they end before they start, or lie decades from the others\n", digits(int64(left))); err != nil {
+		if _, err := fmt.Fprintf(stdout, "%s spans left out: they end before they start, or lie decades from the others\n", units.Digits(int64(left))); err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(stdout, "%s spans written to %s: open it at ui.perfetto.dev\n", digits(int64(n)), oneLine(out))
+	_, err = fmt.Fprintf(stdout, "%s spans written to %s: open it at ui.perfetto.dev\n", units.Digits(int64(n)), oneLine(out))
 	return err
 }
 

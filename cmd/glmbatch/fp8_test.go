@@ -9,6 +9,7 @@ import (
 
 	"glmbatch/datasets/demo"
 	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/modelopt"
 	"glmbatch/kernels/cuda"
 )
 
@@ -122,10 +123,10 @@ func widen(t *testing.T, from, to string) {
 		t.Fatal(err)
 	}
 	delete(config, "quantization_config")
-	if err := writeJSON(w, checkpoint.ConfigFile, config); err != nil {
+	if err := modelopt.WriteJSON(w, checkpoint.ConfigFile, config); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := copySideFiles(w, from, tokenizerFiles); err != nil {
+	if _, err := checkpoint.CopySide(w, from, tokenizerFiles); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Commit(); err != nil {

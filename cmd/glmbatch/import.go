@@ -13,6 +13,7 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/replay/importer"
+	"glmbatch/units"
 )
 
 // importFlags are the options of glmbatch import.
@@ -193,14 +194,14 @@ func printImport(out io.Writer, path string, s *importer.Summary) error {
 	fmt.Fprintf(&b, "%s: %s, %s, %s\n\n", path, several(s.Rows, "row"), several(int64(s.Steps), "step"), several(int64(len(s.Ranks)), "rank"))
 	fmt.Fprintf(&b, "%4s %9s %8s %8s %9s %17s %17s %17s\n", "rank", "kernels", "memcpy", "memset", "calls", "kernels ns", "GPU busy ns", "GPU span ns")
 	for _, r := range s.Ranks {
-		fmt.Fprintf(&b, "%4d %9d %8d %8d %9d %17s %17s %17s\n", r.Rank, r.Kernels, r.Memcpy, r.Memset, r.Calls, digits(r.KernelNS), digits(r.UnionNS), digits(r.SpanNS))
+		fmt.Fprintf(&b, "%4d %9d %8d %8d %9d %17s %17s %17s\n", r.Rank, r.Kernels, r.Memcpy, r.Memset, r.Calls, units.Digits(r.KernelNS), units.Digits(r.UnionNS), units.Digits(r.SpanNS))
 	}
 	if len(s.Ranks) > 1 {
-		fmt.Fprintf(&b, "%4s %9s %8s %8s %9s %17s %17s %17s\n", "all", "", "", "", "", "", digits(s.UnionNS), digits(s.SpanNS))
+		fmt.Fprintf(&b, "%4s %9s %8s %8s %9s %17s %17s %17s\n", "all", "", "", "", "", "", units.Digits(s.UnionNS), units.Digits(s.SpanNS))
 	}
 	fmt.Fprintf(&b, "\n%-16s %9s %17s\n", "class", "rows", "sum of times ns")
 	for _, c := range s.Classes {
-		fmt.Fprintf(&b, "%-16s %9d %17s\n", c.Class, c.Rows, digits(c.NS))
+		fmt.Fprintf(&b, "%-16s %9d %17s\n", c.Class, c.Rows, units.Digits(c.NS))
 	}
 	fmt.Fprintf(&b, "\n%.2f %% of the kernels' time has a class.\n", 100*s.Covered())
 	writeFindings(&b, s.Findings)
@@ -214,7 +215,7 @@ func several(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return digits(n) + " " + thing + "s"
+	return units.Digits(n) + " " + thing + "s"
 }
 
 // fill writes a text in lines of at most width columns, the later ones indented.

@@ -12,6 +12,7 @@ import (
 	"glmbatch/datasets"
 	"glmbatch/pipeline"
 	"glmbatch/stores"
+	"glmbatch/units"
 )
 
 func newMergeCommand() *cobra.Command {
@@ -56,8 +57,8 @@ func runMerge(ctx context.Context, out string, w io.Writer) error {
 	if m.Already {
 		what = "had been merged already"
 	}
-	_, err = fmt.Fprintf(w, "%s shards %s: %s input rows, %s output rows, %s with errors, in %s files of %s\n", digits(int64(m.Shards)), what,
-		digits(m.Counts.InputRows), digits(m.Counts.Samples), digits(m.Counts.Errors), digits(int64(m.Parts)), out)
+	_, err = fmt.Fprintf(w, "%s shards %s: %s input rows, %s output rows, %s with errors, in %s files of %s\n", units.Digits(int64(m.Shards)), what,
+		units.Digits(m.Counts.InputRows), units.Digits(m.Counts.Samples), units.Digits(m.Counts.Errors), units.Digits(int64(m.Parts)), out)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 
 	"glmbatch/kernels"
+	"glmbatch/units"
 )
 
 func (r *inspection) print(out io.Writer) error {
@@ -15,11 +16,11 @@ func (r *inspection) print(out io.Writer) error {
 	line("%s\n", r.Dir)
 	line("architecture\t%s", r.Architecture)
 	line("layers\t%d: %d dense, %d with %d experts, %d a token", r.Layers, r.DenseLayers, r.Layers-r.DenseLayers, r.Experts, r.ExpertsPerToken)
-	line("width\t%s, vocabulary %s, context %s", digits(int64(r.Hidden)), digits(int64(r.Vocab)), digits(int64(r.Context)))
-	line("attention\t%d heads, latent %d + %d rotary, indexer in %d of %d layers, top %s", r.Heads, r.Latent, r.Rope, r.IndexerLayers, r.Layers, digits(int64(r.IndexTopK)))
+	line("width\t%s, vocabulary %s, context %s", units.Digits(int64(r.Hidden)), units.Digits(int64(r.Vocab)), units.Digits(int64(r.Context)))
+	line("attention\t%d heads, latent %d + %d rotary, indexer in %d of %d layers, top %s", r.Heads, r.Latent, r.Rope, r.IndexerLayers, r.Layers, units.Digits(int64(r.IndexTopK)))
 	line("prediction layer\t%s", r.mtp())
-	line("parameters\t%s (%s active a token)", countText(r.Params), countText(r.ActiveParams))
-	line("files\t%d, %s", r.Files, bytesText(r.FileBytes))
+	line("parameters\t%s (%s active a token)", units.Count(r.Params), units.Count(r.ActiveParams))
+	line("files\t%d, %s", r.Files, units.Bytes(r.FileBytes))
 	line("hash\t%s", r.Hash)
 	w.Flush()
 
@@ -27,13 +28,13 @@ func (r *inspection) print(out io.Writer) error {
 	line("\n%-14s\tweights\tparameters\tbytes\tNVFP4\tformats\t", "part")
 	var total partRow
 	for _, p := range r.Parts {
-		line("%-14s\t%s\t%s\t%s\t%.0f %%\t%s\t", p.Part, digits(int64(p.Weights)), countText(p.Params), bytesText(p.Bytes), 100*float64(p.FP4)/float64(p.Weights), joinFormats(p.Formats))
+		line("%-14s\t%s\t%s\t%s\t%.0f %%\t%s\t", p.Part, units.Digits(int64(p.Weights)), units.Count(p.Params), units.Bytes(p.Bytes), 100*float64(p.FP4)/float64(p.Weights), joinFormats(p.Formats))
 		total.Weights, total.Params, total.Bytes, total.FP4 = total.Weights+p.Weights, total.Params+p.Params, total.Bytes+p.Bytes, total.FP4+p.FP4
 	}
-	line("%-14s\t%s\t%s\t%s\t%.0f %%\t\t", "all", digits(int64(total.Weights)), countText(total.Params), bytesText(total.Bytes), 100*float64(total.FP4)/float64(max(total.Weights, 1)))
+	line("%-14s\t%s\t%s\t%s\t%.0f %%\t\t", "all", units.Digits(int64(total.Weights)), units.Count(total.Params), units.Bytes(total.Bytes), 100*float64(total.FP4)/float64(max(total.Weights, 1)))
 	line("\n%-14s\tweights\tparameters\tbytes\tbits a value\t", "format")
 	for _, f := range r.Formats {
-		line("%-14s\t%s\t%s\t%s\t%.2f\t", f.Format, digits(int64(f.Weights)), countText(f.Params), bytesText(f.Bytes), 8*float64(f.Bytes)/float64(f.Params))
+		line("%-14s\t%s\t%s\t%s\t%.2f\t", f.Format, units.Digits(int64(f.Weights)), units.Count(f.Params), units.Bytes(f.Bytes), 8*float64(f.Bytes)/float64(f.Params))
 	}
 	w.Flush()
 
@@ -41,15 +42,15 @@ func (r *inspection) print(out io.Writer) error {
 	w = tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line("\neach of %d ranks", k.TP)
 	if k.Fault == "" {
-		line("  weights\t%s", bytesText(k.Weights))
+		line("  weights\t%s", units.Bytes(k.Weights))
 	}
 	if k.MTP > 0 {
-		line("  prediction layer\t%s, if loaded", bytesText(k.MTP))
+		line("  prediction layer\t%s, if loaded", units.Bytes(k.MTP))
 	}
-	line("  %s caches\t%s B a token: %s latent, %s indexer", k.KVCache, digits(k.LatentToken+k.IndexToken), digits(k.LatentToken), digits(k.IndexToken))
-	line("  for %s tokens\t%s", digits(k.KVTokens), bytesText(k.Cache))
+	line("  %s caches\t%s B a token: %s latent, %s indexer", k.KVCache, units.Digits(k.LatentToken+k.IndexToken), units.Digits(k.LatentToken), units.Digits(k.IndexToken))
+	line("  for %s tokens\t%s", units.Digits(k.KVTokens), units.Bytes(k.Cache))
 	if k.Fault == "" {
-		line("  together\t%s, and what a step works in", bytesText(k.Weights+k.Cache))
+		line("  together\t%s, and what a step works in", units.Bytes(k.Weights+k.Cache))
 	}
 	w.Flush()
 	if k.Fault != "" {
@@ -73,7 +74,7 @@ func (r *inspection) print(out io.Writer) error {
 func (r *inspection) mtp() string {
 	switch {
 	case r.HasMTP:
-		return fmt.Sprintf("%d, %s parameters", r.MTPLayers, countText(r.MTPParams))
+		return fmt.Sprintf("%d, %s parameters", r.MTPLayers, units.Count(r.MTPParams))
 	case r.MTPLayers > 0:
 		return fmt.Sprintf("%d announced, not stored", r.MTPLayers)
 	}
@@ -84,10 +85,10 @@ func (r *inspection) problems(w io.Writer, what string, list []string) {
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\n%s: %s\n", what, digits(int64(len(list))))
+	fmt.Fprintf(w, "\n%s: %s\n", what, units.Digits(int64(len(list))))
 	for i, s := range list {
 		if i == 10 {
-			fmt.Fprintf(w, "  and %s more (--format json has them all)\n", digits(int64(len(list)-i)))
+			fmt.Fprintf(w, "  and %s more (--format json has them all)\n", units.Digits(int64(len(list)-i)))
 			break
 		}
 		fmt.Fprintf(w, "  %s\n", s)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/quantize"
 	"glmbatch/kernels/nvfp4"
+	"glmbatch/units"
 )
 
 type quantizeOptions struct {
@@ -58,7 +59,7 @@ complete.`,
 }
 
 func runModelQuantize(ctx context.Context, stdout io.Writer, dir string, o quantizeOptions) error {
-	shardSize, err := parseBytes(o.ShardSize)
+	shardSize, err := units.ParseBytes(o.ShardSize)
 	if err != nil {
 		return withCode(exitInput, fmt.Errorf("--shard-size: %w", err))
 	}
@@ -74,34 +75,30 @@ func runModelQuantize(ctx context.Context, stdout io.Writer, dir string, o quant
 	}
 	defer ck.Close()
 	input := float32(o.InputAmax / (nvfp4.MaxE2M1 * nvfp4.MaxE4M3))
-	q, err := newQuantizer(ck, &c, o.Include, input)
+	q, err := quantize.New(ck, &c, o.Include, input)
 	if err != nil {
 		return withCode(exitInput, fmt.Errorf("quantising %s: %w", dir, err))
 	}
-	w, err := checkpoint.NewWriter(o.Out, q.entries, shardSize)
+	w, err := checkpoint.NewWriter(o.Out, q.Entries, shardSize)
 	if err != nil {
 		return withCode(exitInput, fmt.Errorf("writing a checkpoint: %w", err))
 	}
 	defer w.Abort()
 	start := time.Now()
-	if _, err := copySideFiles(w, dir, nil); err != nil {
+	if _, err := checkpoint.CopySide(w, dir, nil); err != nil {
 		return err
 	}
-	if err := q.write(ctx, w); err != nil {
+	if err := q.Write(ctx, w); err != nil {
 		return unwritten(o.Out, err)
 	}
-	var m map[string]any
-	if err := json.Unmarshal(ck.Config(), &m); err != nil {
-		return err
-	}
-	if err := writeConfigs(w, m, ignored(&c, q.quantizes), true, input > 0); err != nil {
+	if err := q.WriteConfig(w); err != nil {
 		return err
 	}
 	if err := w.Commit(); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(stdout, "%s of %s weights are NVFP4: %s became %s\n", digits(int64(q.count)), digits(int64(q.total)), bytesText(ck.Bytes()), bytesText(q.bytes)); err != nil {
+	if _, err := fmt.Fprintf(stdout, "%s of %s weights are NVFP4: %s became %s\n", units.Digits(int64(q.Count)), units.Digits(int64(q.Total)), units.Bytes(ck.Bytes()), units.Bytes(q.Bytes)); err != nil {
 		return err
 	}
-	return reportWritten(stdout, o.Out, q.params, q.bytes, time.Since(start))
+	return reportWritten(stdout, o.Out, q.Params, q.Bytes, time.Since(start))
 }

@@ -11,29 +11,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"glmbatch/engine/checkpoint"
-	"glmbatch/engine/glm5"
+	"glmbatch/engine/synth"
+	"glmbatch/units"
 )
 
-type synthOptions struct {
-	Config    string
+type synthFlags struct {
+	synth.Options
 	Out       string
-	Scale     float64
-	Layers    int
-	Hidden    int
-	Experts   int
-	TopK      int
-	Heads     int
-	Vocab     int
-	Set       []string
 	Seed      uint64
 	ShardSize string
 	Weights   string
-	MTP       bool
 	Tokenizer string
 }
 
 func newModelSynthCommand() *cobra.Command {
-	var o synthOptions
+	var o synthFlags
 	c := &cobra.Command{
 		Use:   "synth --config FILE|glm-5|glm-5.2|tiny --out DIR",
 		Short: "Write a checkpoint of random weights, of any size",
@@ -81,12 +73,15 @@ appears under its name when it is complete.`,
 // tokenizerFiles are what --tokenizer copies.
 var tokenizerFiles = []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "special_tokens_map.json"}
 
-func runModelSynth(ctx context.Context, stdout io.Writer, o synthOptions) error {
-	m, c, err := synthConfig(&o)
+func runModelSynth(ctx context.Context, stdout io.Writer, o synthFlags) error {
+	if o.Scale == 0 {
+		return withCode(exitInput, errors.New("--scale 0: it must be above 0 and at most 64"))
+	}
+	m, c, err := o.Resolve()
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	shardSize, err := parseBytes(o.ShardSize)
+	shardSize, err := units.ParseBytes(o.ShardSize)
 	if err != nil {
 		return withCode(exitInput, fmt.Errorf("--shard-size: %w", err))
 	}
@@ -96,14 +91,14 @@ func runModelSynth(ctx context.Context, stdout io.Writer, o synthOptions) error 
 	if o.Out == "" {
 		return withCode(exitInput, errors.New("--out is missing: give the folder to write"))
 	}
-	s := newSynth(&c, o.Seed, o.Weights)
-	w, err := checkpoint.NewWriter(o.Out, s.entries, shardSize)
+	s := synth.New(&c, o.Seed, o.Weights)
+	w, err := checkpoint.NewWriter(o.Out, s.Entries, shardSize)
 	if err != nil {
 		return withCode(exitInput, fmt.Errorf("writing a checkpoint: %w", err))
 	}
 	defer w.Abort()
 	if o.Tokenizer != "" {
-		copied, err := copySideFiles(w, o.Tokenizer, tokenizerFiles)
+		copied, err := checkpoint.CopySide(w, o.Tokenizer, tokenizerFiles)
 		if err == nil && !slices.Contains(copied, "tokenizer.json") {
 			err = fmt.Errorf("%s has no tokenizer.json", o.Tokenizer)
 		}
@@ -112,70 +107,20 @@ func runModelSynth(ctx context.Context, stdout io.Writer, o synthOptions) error 
 		}
 	}
 	start := time.Now()
-	if err := s.write(ctx, w); err != nil {
+	if err := s.Write(ctx, w); err != nil {
 		return unwritten(o.Out, err)
 	}
-	quantized := func(t *glm5.Tensor) bool { return s.quantizes(t) }
-	if o.Weights == "fp8" {
-		err = writeFP8Config(w, m, ignored(&c, quantized))
-	} else {
-		err = writeConfigs(w, m, ignored(&c, quantized), o.Weights == "nvfp4", true)
-	}
-	if err != nil {
+	if err := s.WriteConfig(w, m); err != nil {
 		return err
 	}
 	if err := w.Commit(); err != nil {
 		return err
 	}
-	return reportWritten(stdout, o.Out, s.params, s.bytes, time.Since(start))
+	return reportWritten(stdout, o.Out, s.Params, s.Bytes, time.Since(start))
 }
 
 func reportWritten(w io.Writer, out string, params, bytes int64, took time.Duration) error {
-	_, err := fmt.Fprintf(w, "%s: %s parameters, %s, written in %.1f s (%s/s)\n", out, countText(params), bytesText(bytes),
-		took.Seconds(), bytesText(int64(float64(bytes)/max(took.Seconds(), 1e-9))))
+	_, err := fmt.Fprintf(w, "%s: %s parameters, %s, written in %.1f s (%s/s)\n", out, units.Count(params), units.Bytes(bytes),
+		took.Seconds(), units.Bytes(int64(float64(bytes)/max(took.Seconds(), 1e-9))))
 	return err
-}
-
-// synthConfig applies the options to the config.
-func synthConfig(o *synthOptions) (map[string]any, glm5.Config, error) {
-	m, err := readModelConfig(o.Config)
-	if err != nil {
-		return nil, glm5.Config{}, err
-	}
-	if !(o.Scale > 0 && o.Scale <= 64) {
-		return nil, glm5.Config{}, fmt.Errorf("--scale %g: it must be above 0 and at most 64", o.Scale)
-	}
-	if o.Scale != 1 {
-		scaleWidths(m, o.Scale)
-	}
-	sizes := []struct {
-		flag  string
-		value int
-		set   func(int)
-	}{
-		{"layers", o.Layers, func(n int) { setLayers(m, n) }},
-		{"hidden", o.Hidden, func(n int) { m["hidden_size"] = n }},
-		{"experts", o.Experts, func(n int) { m["n_routed_experts"] = n }},
-		{"top-k", o.TopK, func(n int) { m["num_experts_per_tok"] = n }},
-		{"heads", o.Heads, func(n int) { setHeads(m, n) }},
-		{"vocab", o.Vocab, func(n int) { m["vocab_size"] = n }},
-	}
-	for _, s := range sizes {
-		switch {
-		case s.value < 0:
-			return nil, glm5.Config{}, fmt.Errorf("--%s %d: it must be above 0", s.flag, s.value)
-		case s.value > 0:
-			s.set(s.value)
-		}
-	}
-	for _, pair := range o.Set {
-		if err := setField(m, pair); err != nil {
-			return nil, glm5.Config{}, err
-		}
-	}
-	if !o.MTP {
-		m["num_nextn_predict_layers"] = 0
-	}
-	c, err := finishConfig(m)
-	return m, c, err
 }

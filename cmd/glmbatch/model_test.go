@@ -13,6 +13,8 @@ import (
 	"glmbatch/datasets/demo"
 	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
+	"glmbatch/engine/modelopt"
+	"glmbatch/engine/synth"
 	"glmbatch/kernels"
 	"glmbatch/kernels/nvfp4"
 )
@@ -177,7 +179,7 @@ func TestSynth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (l.Format == kernels.FP4) != quantizedByDefault(&w) {
+		if (l.Format == kernels.FP4) != modelopt.Quantized(&w) {
 			t.Errorf("%s is %s", w.Name, l.Format)
 		}
 		v, err := l.Float32(0, l.Rows)
@@ -266,19 +268,19 @@ func TestSynthRuns(t *testing.T) {
 
 // TestSynthConfig: the options change the config that is written.
 func TestSynthConfig(t *testing.T) {
-	parse := func(o synthOptions) glm5.Config {
+	parse := func(o synth.Options) glm5.Config {
 		t.Helper()
 		if o.Scale == 0 {
 			o.Scale = 1
 		}
 		o.MTP = true
-		_, c, err := synthConfig(&o)
+		_, c, err := o.Resolve()
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
-	c := parse(synthOptions{Config: "glm-5", Layers: 16, Hidden: 1536, Experts: 64, Heads: 16, Vocab: 32768, Set: []string{"moe_intermediate_size=128", "intermediate_size=4096", "q_lora_rank=768"}})
+	c := parse(synth.Options{Config: "glm-5", Layers: 16, Hidden: 1536, Experts: 64, Heads: 16, Vocab: 32768, Set: []string{"moe_intermediate_size=128", "intermediate_size=4096", "q_lora_rank=768"}})
 	var params int64
 	for w := range c.Tensors(true) {
 		params += w.Params()
@@ -286,21 +288,21 @@ func TestSynthConfig(t *testing.T) {
 	if params < 9e8 || params > 11e8 || c.CheckTP(8) != nil || c.EOS[0] != 32767 {
 		t.Errorf("%d parameters, end tokens %v, %v", params, c.EOS, c.CheckTP(8))
 	}
-	if c := parse(synthOptions{Config: "glm-5.2", Layers: 8}); c.Layers != 8 || c.IndexerFull(5) || !c.IndexerFull(6) {
+	if c := parse(synth.Options{Config: "glm-5.2", Layers: 8}); c.Layers != 8 || c.IndexerFull(5) || !c.IndexerFull(6) {
 		t.Errorf("GLM-5.2 with 8 layers: %v", c.Indexers)
 	}
 	for _, scale := range []float64{.02, .1, .25, .5, 2} {
-		c := parse(synthOptions{Config: "glm-5", Scale: scale, Layers: 4})
+		c := parse(synth.Options{Config: "glm-5", Scale: scale, Layers: 4})
 		if err := c.CheckTP(8); err != nil {
 			t.Errorf("scale %g: %v", scale, err)
 		}
 	}
 	// Lists with an entry for each layer follow the count.
 	dir := synthesize(t, "--set", `indexer_types=["full","full","shared","full","shared","full"]`)
-	if c := parse(synthOptions{Config: dir, Layers: 3}); c.Layers != 3 || c.IndexerFull(2) {
+	if c := parse(synth.Options{Config: dir, Layers: 3}); c.Layers != 3 || c.IndexerFull(2) {
 		t.Errorf("3 layers of a list: %v", c.Indexers)
 	}
-	if c := parse(synthOptions{Config: filepath.Join(dir, "config.json"), Set: []string{"num_hidden_layers=9"}}); c.Layers != 9 {
+	if c := parse(synth.Options{Config: filepath.Join(dir, "config.json"), Set: []string{"num_hidden_layers=9"}}); c.Layers != 9 {
 		t.Errorf("9 layers: %v", c.Layers)
 	}
 }
@@ -318,7 +320,7 @@ func TestQuantize(t *testing.T) {
 		args []string
 		want func(w *glm5.Tensor) bool
 	}{
-		{nil, quantizedByDefault},
+		{nil, modelopt.Quantized},
 		{[]string{"--include", "*shared_experts*", "--include", "model.layers.6.mlp.experts.*", "--input-amax", "10", "--shard-size", "4MB"},
 			func(w *glm5.Tensor) bool { return w.Part == glm5.Routed || strings.Contains(w.Name, "shared_experts") }},
 	} {
@@ -487,28 +489,5 @@ func TestModelInspectTP(t *testing.T) {
 	text, _ = command(t, exitCheck, "model", "inspect", dir, "--format", "json")
 	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Rank.Fault == "" || r.Rank.Weights != 0 || r.Rank.LatentToken == 0 {
 		t.Errorf("%v, %+v", err, r.Rank)
-	}
-}
-
-func TestUnits(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 B", 999: "999 B", 1000: "1.00 kB", 1536: "1.54 kB", 99949: "99.9 kB", 123456789: "123 MB", 465863664128: "466 GB", 5e15: "5000 TB"} {
-		if got := bytesText(n); got != want {
-			t.Errorf("bytesText(%d) = %q, want %q", n, got, want)
-		}
-	}
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", -999999: "-999,999", 1234567: "1,234,567"} {
-		if got := digits(n); got != want {
-			t.Errorf("digits(%d) = %q, want %q", n, got, want)
-		}
-	}
-	for s, want := range map[string]int64{"4096": 4096, "500MB": 500e6, "5 gb": 5e9, "2GiB": 2 << 30, "1.5kB": 1500, "7B": 7} {
-		if got, err := parseBytes(s); err != nil || got != want {
-			t.Errorf("parseBytes(%q) = %d, %v; want %d", s, got, err, want)
-		}
-	}
-	for _, s := range []string{"", "GB", "-1", "0", "1e30", "NaN", "5 stones"} {
-		if got, err := parseBytes(s); err == nil {
-			t.Errorf("parseBytes(%q) = %d", s, got)
-		}
 	}
 }

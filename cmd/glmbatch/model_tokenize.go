@@ -15,6 +15,7 @@ import (
 
 	"glmbatch/pipeline/chat"
 	"glmbatch/pipeline/tokenizer"
+	"glmbatch/units"
 )
 
 type tokenizeOptions struct {
@@ -128,7 +129,7 @@ func runModelTokenize(ctx context.Context, w io.Writer, in io.Reader, name, dir 
 	}
 	err = lines.Err()
 	if errors.Is(err, bufio.ErrTooLong) {
-		err = fmt.Errorf("it is longer than %s", bytesText(maxLineBytes))
+		err = fmt.Errorf("it is longer than %s", units.Bytes(maxLineBytes))
 	}
 	if err != nil {
 		return withCode(exitInput, errors.Join(fmt.Errorf("%s: line %d: %w", name, n, err), out.Flush()))

@@ -15,11 +15,13 @@ import (
 	"glmbatch/datasets/demo"
 	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
+	"glmbatch/engine/synth"
 	"glmbatch/kernels"
 	"glmbatch/kernels/ranks"
 	"glmbatch/replay"
 	"glmbatch/replay/attribute"
 	"glmbatch/replay/report"
+	"glmbatch/units"
 )
 
 // replayFlags are the options of glmbatch replay.
@@ -129,7 +131,7 @@ func (f *replayFlags) options() (replay.Options, error) {
 		o.Evict = evictBytes(f.device.resolved())
 	case "none":
 	default:
-		if o.Evict, err = parseBytes(f.cold); err != nil {
+		if o.Evict, err = units.ParseBytes(f.cold); err != nil {
 			errs = append(errs, fmt.Errorf("--evict: %w", err))
 		}
 	}
@@ -285,8 +287,8 @@ func (f *replayFlags) checkpoint(c *replay.Capture) (*checkpoint.Checkpoint, err
 	switch {
 	case f.model == "" && c.Model == demoName:
 		return checkpoint.FromFiles(demo.Files())
-	case f.model == "" && strings.HasPrefix(c.Model, syntheticModel):
-		return remake(c.Model)
+	case f.model == "" && strings.HasPrefix(c.Model, synth.RecipePrefix):
+		return synth.Remake(c.Model)
 	case f.model == "":
 		ck, err := checkpoint.Open(c.Model)
 		if err != nil {

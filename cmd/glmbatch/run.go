@@ -18,6 +18,7 @@ import (
 	"glmbatch/kernels"
 	"glmbatch/pipeline"
 	"glmbatch/telemetry"
+	"glmbatch/units"
 )
 
 func newRunCommand() *cobra.Command {
@@ -200,7 +201,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	var complete *pipeline.CompleteError
 	switch {
 	case errors.As(err, &complete):
-		say.line("nothing to do: %v: %s rows, %s of them with errors", err, digits(complete.Counts.Rows), digits(complete.Counts.Errors))
+		say.line("nothing to do: %v: %s rows, %s of them with errors", err, units.Digits(complete.Counts.Rows), units.Digits(complete.Counts.Errors))
 		return r.rowErrors(complete.Counts.Errors)
 	case err != nil:
 		return r.refused(err)
@@ -208,10 +209,10 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	defer folder.Close()
 	say.line("columns read: %s", strings.Join(plan.Taken, ", "))
 	if folder.Resumed {
-		say.line("going on in %s, which has %s of %s rows", folder.Dir, digits(folder.Done()), digits(plan.To-plan.From))
+		say.line("going on in %s, which has %s of %s rows", folder.Dir, units.Digits(folder.Done()), units.Digits(plan.To-plan.From))
 	}
 	if alone, failed := folder.Suspects(); alone+failed > 0 {
-		say.line("%s rows were in a step that failed: they run alone, after the others; %s were in two, and have an error", digits(int64(alone)), digits(int64(failed)))
+		say.line("%s rows were in a step that failed: they run alone, after the others; %s were in two, and have an error", units.Digits(int64(alone)), units.Digits(int64(failed)))
 	}
 	if folder.Finished() { // all but the last words of the manifest
 		job := &pipeline.Job{Plan: plan, Folder: folder, Counts: &pipeline.Counts{}}
@@ -310,13 +311,13 @@ func (r *runFlags) outcome(c *pipeline.Counts, err error) error {
 	case errors.Is(err, syscall.ENOSPC):
 		return withCode(exitOutput, fmt.Errorf("%s is on a full disk: make room and %s (%w)", r.out, again, err))
 	case errors.Is(err, pipeline.ErrOutput):
-		return withCode(exitOutput, fmt.Errorf("%w; %s rows are saved: %s", err, digits(c.Rows.Load()), again))
+		return withCode(exitOutput, fmt.Errorf("%w; %s rows are saved: %s", err, units.Digits(c.Rows.Load()), again))
 	case errors.Is(err, pipeline.ErrInterrupted):
-		return withCode(exitInterrupted, fmt.Errorf("%w after %s rows; %s", err, digits(c.Rows.Load()), again))
+		return withCode(exitInterrupted, fmt.Errorf("%w after %s rows; %s", err, units.Digits(c.Rows.Load()), again))
 	case errors.Is(err, kernels.ErrDevice), errors.Is(err, kernels.ErrMemory):
 		return deviceError(err, lessForRun)
 	case errors.Is(err, pipeline.ErrInput):
-		return withCode(exitMidway, fmt.Errorf("%w; %s rows are saved", err, digits(c.Rows.Load())))
+		return withCode(exitMidway, fmt.Errorf("%w; %s rows are saved", err, units.Digits(c.Rows.Load())))
 	case err != nil:
 		return err
 	}
@@ -328,5 +329,5 @@ func (r *runFlags) rowErrors(n int64) error {
 	if n <= r.maxErrors {
 		return nil
 	}
-	return withCode(exitRowErrors, fmt.Errorf("%s rows have errors, more than --max-errors %d: see error_code and error in %s", digits(n), r.maxErrors, r.jobDir()))
+	return withCode(exitRowErrors, fmt.Errorf("%s rows have errors, more than --max-errors %d: see error_code and error in %s", units.Digits(n), r.maxErrors, r.jobDir()))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"glmbatch/datasets"
+	"glmbatch/units"
 )
 
 // countedRow is what outputs say of tokens.
@@ -87,10 +88,10 @@ func TestCountsAgree(t *testing.T) {
 		if (m.Engine.Shared > 0) != (n > 1) || strings.Contains(said, " prompt tokens that rows share were computed once") != (n > 1) {
 			t.Errorf("n %d: %d prompt tokens were shared: %s", n, m.Engine.Shared, said)
 		}
-		if want := fmt.Sprintf("%s prompt tokens (", digits(prompt)); !strings.Contains(said, want) {
+		if want := fmt.Sprintf("%s prompt tokens (", units.Digits(prompt)); !strings.Contains(said, want) {
 			t.Errorf("n %d: no %q in %s", n, want, said)
 		}
-		if !strings.Contains(dry, "prompt tokens    "+digits(prompt)+",") || !strings.Contains(dry, "output tokens    at most "+digits(completion)+"\n") {
+		if !strings.Contains(dry, "prompt tokens    "+units.Digits(prompt)+",") || !strings.Contains(dry, "output tokens    at most "+units.Digits(completion)+"\n") {
 			t.Errorf("n %d: %d and %d tokens are not in %s", n, prompt, completion, dry)
 		}
 	}

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"glmbatch/engine/fit"
 	"glmbatch/pipeline"
 	"glmbatch/stores"
+	"glmbatch/units"
 )
 
 // dryRun counts what a job would do.
@@ -27,7 +29,7 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 	}
 	budget, seqs := int64(r.maxBatchTokens), int64(r.maxSeqs)
 	if budget == 0 {
-		budget = int64(usualRows(r.device.resolved()))
+		budget = int64(fit.Rows(r.device.resolved()))
 	}
 	if seqs == 0 {
 		seqs = defaultSeqs
@@ -48,22 +50,22 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 	for _, note := range plan.Notes {
 		p("", "%s", note)
 	}
-	p("rows", "%s, %s outputs", digits(e.Rows), digits(e.Samples))
-	p("row errors", "%s", digits(e.Errors))
+	p("rows", "%s, %s outputs", units.Digits(e.Rows), units.Digits(e.Samples))
+	p("row errors", "%s", units.Digits(e.Errors))
 	for _, code := range slices.Sorted(maps.Keys(e.Codes)) {
-		p("  "+code, "%s", digits(e.Codes[code]))
+		p("  "+code, "%s", units.Digits(e.Codes[code]))
 	}
-	p("prompt tokens", "%s, longest %s", digits(e.PromptTokens), digits(int64(e.LongestPrompt)))
+	p("prompt tokens", "%s, longest %s", units.Digits(e.PromptTokens), units.Digits(int64(e.LongestPrompt)))
 	if e.SharedTokens > 0 {
-		p("", "%s of them are shared by rows: %s are computed", digits(e.SharedTokens), digits(computed))
+		p("", "%s of them are shared by rows: %s are computed", units.Digits(e.SharedTokens), units.Digits(computed))
 	}
-	p("output tokens", "at most %s", digits(e.MostTokens))
-	p("longest sequence", "%s of a context of %s", digits(int64(e.LongestSequence)), digits(int64(plan.Options.Context)))
-	p("steps", "at most about %s: %s of prompts at %s tokens a step, %s of output at %s sequences", digits(prefill+decode), digits(prefill), digits(budget), digits(decode), digits(seqs))
-	p("model", "%s, %s parameters, %s missing weights", look.Dir, countText(look.Params), digits(int64(len(look.Missing)+len(look.Unreadable))))
-	p("memory a rank", "%s of weights, %s of caches for %s tokens, %s for steps, %d ranks", bytesText(f.Weights), bytesText(look.Rank.Cache), digits(kv), bytesText(f.Working), r.tp)
+	p("output tokens", "at most %s", units.Digits(e.MostTokens))
+	p("longest sequence", "%s of a context of %s", units.Digits(int64(e.LongestSequence)), units.Digits(int64(plan.Options.Context)))
+	p("steps", "at most about %s: %s of prompts at %s tokens a step, %s of output at %s sequences", units.Digits(prefill+decode), units.Digits(prefill), units.Digits(budget), units.Digits(decode), units.Digits(seqs))
+	p("model", "%s, %s parameters, %s missing weights", look.Dir, units.Count(look.Params), units.Digits(int64(len(look.Missing)+len(look.Unreadable))))
+	p("memory a rank", "%s of weights, %s of caches for %s tokens, %s for steps, %d ranks", units.Bytes(f.Weights), units.Bytes(look.Rank.Cache), units.Digits(kv), units.Bytes(f.Working), r.tp)
 	if f.Memory > 0 {
-		p("", "%s has %s free, of which %s are left alone: room for %s tokens", f.Where, bytesText(f.Memory), bytesText(f.Reserve), digits(f.Tokens))
+		p("", "%s has %s free, of which %s are left alone: room for %s tokens", f.Where, units.Bytes(f.Memory), units.Bytes(f.Reserve), units.Digits(f.Tokens))
 	}
 	manifest, err := m.manifest(r, plan, nil)
 	if err != nil {
@@ -105,7 +107,7 @@ func estimateText(known *rates, e *pipeline.Estimate) [][2]string {
 	text := [][2]string{
 		{"time", fmt.Sprintf("about %s, from %s to %s", round(x.Usual), round(x.Lo), round(x.Hi))},
 		{"", fmt.Sprintf("at the %s tokens/s of %s (%s to %s over its tenths), with responses of its %.0f tokens in the mean, or at most as long as allowed",
-			digits(int64(known.Tokens)), known.From, digits(int64(known.Lo)), digits(int64(known.Hi)), known.Response)},
+			units.Digits(int64(known.Tokens)), known.From, units.Digits(int64(known.Lo)), units.Digits(int64(known.Hi)), known.Response)},
 	}
 	if known.Joules == nil {
 		return append(text, [2]string{"energy", "not known: that job's was not measured, as without a GPU"})

@@ -19,11 +19,13 @@ import (
 	"glmbatch/datasets/demo"
 	"glmbatch/engine"
 	"glmbatch/engine/checkpoint"
+	"glmbatch/engine/fit"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/kernels/ranks"
 	"glmbatch/pipeline"
 	"glmbatch/pipeline/chat"
+	"glmbatch/units"
 )
 
 // What the engine's limits are where flags are 0.
@@ -63,7 +65,7 @@ type openedModel struct {
 	pages      int // once loaded: of the caches
 
 	// See fit.
-	fits     *modelFit
+	fits     *fit.Fit
 	kvTokens int64
 	context  int
 }
@@ -140,7 +142,7 @@ func readTextFiles(dir string) (map[string][]byte, error) {
 		names = append(names, chat.Folder+"/"+filepath.Base(name))
 	}
 	for _, name := range names {
-		data, err := readSide(filepath.Join(dir, name))
+		data, err := checkpoint.ReadSide(filepath.Join(dir, name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
@@ -168,25 +170,25 @@ func (m *openedModel) close() error {
 func (m *openedModel) fit(r *runFlags) error {
 	cover := m.config.Cover(m.ck)
 	name := cmp.Or(r.model, demoName)
-	m.fits = fitOf(name, &m.config, memoryOf(&cover, r.tp, r.modelOptions(m)), nil, r.modelOptions(m), roomHere(&r.device))
+	m.fits = fit.New(name, &m.config, fit.Of(&cover, r.tp, r.modelOptions(m)), nil, r.modelOptions(m), roomHere(&r.device))
 	f := m.fits
 	m.kvTokens = int64(r.kvTokens)
 	if f.Memory == 0 { // unknown: what does not fit is seen when it is loaded
 		m.kvTokens = cmp.Or(m.kvTokens, int64(max(m.config.MaxPositions, defaultTokens)))
 	} else if !f.Fits {
-		return withCode(exitDevice, fmt.Errorf("%s does not fit: %s: %s", name, f.Fault, f.remedy()))
+		return withCode(exitDevice, fmt.Errorf("%s does not fit: %s: %s", name, f.Fault, f.Remedy()))
 	}
 	if m.kvTokens == 0 {
-		m.kvTokens = f.usual(cmp.Or(r.maxSeqs, defaultSeqs))
+		m.kvTokens = f.Usual(cmp.Or(r.maxSeqs, defaultSeqs))
 	}
 	if f.Memory > 0 && m.kvTokens > f.Tokens {
 		return withCode(exitDevice, fmt.Errorf("caches of %s tokens (--kv-tokens) take %s on %s, which has room for %s tokens: it has %s free, of which %s are left alone, and weights and steps of %d ranks take %s: try a smaller --kv-tokens, or leave it out; glmbatch doctor says what fits",
-			digits(m.kvTokens), bytesText(m.kvTokens*f.token), f.Where, digits(f.Tokens), bytesText(f.Memory), bytesText(f.Reserve), f.Ranks, bytesText(f.taken)))
+			units.Digits(m.kvTokens), units.Bytes(m.kvTokens*f.PerToken), f.Where, units.Digits(f.Tokens), units.Bytes(f.Memory), units.Bytes(f.Reserve), f.Ranks, units.Bytes(f.Taken)))
 	}
 	if r.kvTokens > 0 {
 		m.context = min(m.config.MaxPositions, r.kvTokens/kernels.PageTokens*kernels.PageTokens)
 	} else {
-		m.context = f.context(m.kvTokens)
+		m.context = f.Positions(m.kvTokens)
 		// What was free when the job began has decided it: other programs do not now.
 		if was := pipeline.ContextOf(r.jobDir()); !r.overwrite && was > 0 && int64(was) <= m.kvTokens {
 			m.context = min(was, m.config.MaxPositions)
@@ -199,7 +201,7 @@ func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), Dense: kernels.Format(r.dense), LatentEps: r.latentEps, MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
 		Tokens: min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
 	if o.MaxRows == 0 {
-		o.MaxRows = usualRows(r.device.resolved())
+		o.MaxRows = fit.Rows(r.device.resolved())
 	}
 	o.Shards, o.Context = r.tp, m.context
 	o.Pages = int((m.kvTokens + kernels.PageTokens - 1) / kernels.PageTokens)

@@ -13,6 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 
 	"glmbatch/pipeline"
+	"glmbatch/units"
 )
 
 // progress shows a running job: a bar on a terminal, a line every few seconds
@@ -98,17 +99,17 @@ func (p *progress) bar() {
 }
 
 func (p *progress) counted() string {
-	return fmt.Sprintf("%s of %s rows", digits(p.count.Rows.Load()), digits(p.rows))
+	return fmt.Sprintf("%s of %s rows", units.Digits(p.count.Rows.Load()), units.Digits(p.rows))
 }
 
 // figures are tokens a second, the time left and errors.
 func (p *progress) figures() string {
-	s := fmt.Sprintf("%s tok/s", digits(int64(p.rate(time.Now()))))
+	s := fmt.Sprintf("%s tok/s", units.Digits(int64(p.rate(time.Now()))))
 	if left := p.left(); left > 0 {
 		s += fmt.Sprintf(", %s left", left)
 	}
 	if n := p.count.Errors.Load(); n > 0 {
-		s += fmt.Sprintf(", %s errors", digits(n))
+		s += fmt.Sprintf(", %s errors", units.Digits(n))
 	}
 	return s
 }
@@ -154,7 +155,7 @@ const rateMarks = 20 // the last while: so many figures back
 func (p *progress) summary(r *runFlags, err error) {
 	c, took := p.count, time.Since(p.began)
 	in, out := c.RunPrompt.Load(), c.RunCompletion.Load()
-	p.say.record("summary", fmt.Sprintf("%s rows in %.1f s", digits(c.RunRows.Load()), took.Seconds()), "rows", c.Rows.Load(), "run_rows", c.RunRows.Load(),
+	p.say.record("summary", fmt.Sprintf("%s rows in %.1f s", units.Digits(c.RunRows.Load()), took.Seconds()), "rows", c.Rows.Load(), "run_rows", c.RunRows.Load(),
 		"seconds", took.Seconds(), "prompt_tokens", in, "completion_tokens", out, "errors", c.Errors.Load(), "truncated", c.Truncated.Load(),
 		"checked", c.Checked.Load(), "correct", c.Correct.Load(), "out", r.out)
 	f := p.done.figures(took.Seconds(), in, out, p.seats, p.pages)
@@ -162,13 +163,13 @@ func (p *progress) summary(r *runFlags, err error) {
 		p.say.line("%s", line)
 	}
 	if n := c.Errors.Load(); n > 0 {
-		p.say.line("%s rows have errors: see error_code and error", digits(n))
+		p.say.line("%s rows have errors: see error_code and error", units.Digits(n))
 	}
 	if n := c.Truncated.Load(); n > 0 {
-		p.say.line("%s prompts were cut to fit: see truncated_tokens", digits(n))
+		p.say.line("%s prompts were cut to fit: see truncated_tokens", units.Digits(n))
 	}
 	if n := c.Checked.Load(); n > 0 {
-		p.say.line("%s of %s responses equal column %s: %.1f %%", digits(c.Correct.Load()), digits(n), r.rows.Check, 100*float64(c.Correct.Load())/float64(n))
+		p.say.line("%s of %s responses equal column %s: %.1f %%", units.Digits(c.Correct.Load()), units.Digits(n), r.rows.Check, 100*float64(c.Correct.Load())/float64(n))
 	}
 	p.groups(r.rows.CheckBy)
 	if r.remoteDir != "" {
@@ -200,7 +201,7 @@ func (p *progress) groups(column string) {
 			break
 		}
 		g := groups[name]
-		p.say.line("  %s %s: %s of %s: %.1f %%", column, oneLine(name), digits(g.Correct), digits(g.Checked), 100*float64(g.Correct)/float64(g.Checked))
+		p.say.line("  %s %s: %s of %s: %.1f %%", column, oneLine(name), units.Digits(g.Correct), units.Digits(g.Checked), 100*float64(g.Correct)/float64(g.Checked))
 	}
 }
 

@@ -15,7 +15,9 @@ import (
 
 	"golang.org/x/term"
 
+	"glmbatch/engine/checkpoint"
 	"glmbatch/pipeline"
+	"glmbatch/units"
 )
 
 // checkTemplate reports what is wrong with the flags of the chat template.
@@ -45,7 +47,7 @@ func (r *runFlags) textOptions() (pipeline.TextOptions, error) {
 	if r.template == "" {
 		return o, nil
 	}
-	source, err := readSide(r.template)
+	source, err := checkpoint.ReadSide(r.template)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsAny(r.template, "/.") {
 		o.Template = r.template
 		return o, nil
@@ -78,7 +80,7 @@ func (r *runFlags) show(ctx context.Context, w io.Writer, plan *pipeline.Plan, m
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	say.line("row %s: %s tokens, %s cut", digits(r.showPrompt), digits(int64(p.Tokens)), digits(int64(p.Cut)))
+	say.line("row %s: %s tokens, %s cut", units.Digits(r.showPrompt), units.Digits(int64(p.Tokens)), units.Digits(int64(p.Cut)))
 	text := p.Text
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { // what a row says must not steer the terminal
 		text = strings.Map(func(c rune) rune {

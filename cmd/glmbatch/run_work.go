@@ -6,6 +6,7 @@ import (
 
 	"glmbatch/engine"
 	"glmbatch/kernels"
+	"glmbatch/units"
 )
 
 // work counts what an engine's steps do. computed and shared are safe to read while
@@ -76,13 +77,13 @@ func (f *jobFigures) a(n int64) string { return figureText(float64(n) / max(f.Se
 // lines are the figures as text.
 func (f *jobFigures) lines() []string {
 	lines := []string{
-		fmt.Sprintf("%s prompt tokens (%s/s), %s completion tokens (%s/s), together %s/s", digits(f.Input), f.a(f.Input), digits(f.Output), f.a(f.Output), f.a(f.Input+f.Output)),
+		fmt.Sprintf("%s prompt tokens (%s/s), %s completion tokens (%s/s), together %s/s", units.Digits(f.Input), f.a(f.Input), units.Digits(f.Output), f.a(f.Output), f.a(f.Input+f.Output)),
 		fmt.Sprintf("%s steps: %.1f %% of their time prefill, %.1f %% mixed, %.1f %% decode; %s sequences sent back",
-			digits(f.Steps), 100*f.Prefill, 100*f.Mixed, 100*f.Decode, digits(f.Preempted)),
+			units.Digits(f.Steps), 100*f.Prefill, 100*f.Mixed, 100*f.Decode, units.Digits(f.Preempted)),
 		fmt.Sprintf("%.1f %% of the seats and %.1f %% of the caches in use, at most %.1f %%", 100*f.Rows, 100*f.Memory, 100*f.Peak),
 	}
 	if f.Shared > 0 {
-		lines = append(lines, fmt.Sprintf("%s prompt tokens that rows share were computed once, %.1f %% of all", digits(f.Shared), 100*float64(f.Shared)/float64(max(1, f.Input))))
+		lines = append(lines, fmt.Sprintf("%s prompt tokens that rows share were computed once, %.1f %% of all", units.Digits(f.Shared), 100*float64(f.Shared)/float64(max(1, f.Input))))
 	}
 	return lines
 }

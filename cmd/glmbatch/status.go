@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"glmbatch/pipeline"
+	"glmbatch/units"
 )
 
 func newStatusCommand() *cobra.Command {
@@ -72,16 +73,16 @@ func printStatus(w io.Writer, s *pipeline.Status, steps int, now time.Time) erro
 	p("%-8s %s, run %s, %s", "job", s.Dir, s.RunID, stateText(s))
 	p("%-8s %s", "rows", rowsText(s))
 	for _, code := range slices.Sorted(maps.Keys(c.Codes)) {
-		p("  %-12s %s", code, digits(c.Codes[code]))
+		p("  %-12s %s", code, units.Digits(c.Codes[code]))
 	}
-	p("%-8s %s prompt, %s completion", "tokens", digits(c.PromptTokens), digits(c.CompletionTokens))
+	p("%-8s %s prompt, %s completion", "tokens", units.Digits(c.PromptTokens), units.Digits(c.CompletionTokens))
 	if n := s.Engine.Shared; n > 0 {
-		p("%-8s %s prompt tokens that rows share were computed once", "", digits(n))
+		p("%-8s %s prompt tokens that rows share were computed once", "", units.Digits(n))
 	}
 	if c.Checked > 0 {
-		p("%-8s %s of %s answers are right", "checked", digits(c.Correct), digits(c.Checked))
+		p("%-8s %s of %s answers are right", "checked", units.Digits(c.Correct), units.Digits(c.Checked))
 	}
-	p("%-8s %s steps, %s preemptions, %d runs since %s, last word %s ago", "engine", digits(s.Engine.Steps), digits(s.Engine.Preemptions), s.Runs,
+	p("%-8s %s steps, %s preemptions, %d runs since %s, last word %s ago", "engine", units.Digits(s.Engine.Steps), units.Digits(s.Engine.Preemptions), s.Runs,
 		s.Started.Format(time.RFC3339), now.Sub(s.Updated).Round(time.Second))
 	for _, shard := range s.Shards {
 		p("%-8s %-7s %s, %s", "shard", shard.Shard, stateText(&shard), rowsText(&shard))
@@ -109,9 +110,9 @@ func stateText(s *pipeline.Status) string {
 
 func rowsText(s *pipeline.Status) string {
 	c := &s.Counts
-	text := fmt.Sprintf("%s of %s saved%s", digits(c.Rows), digits(c.InputRows), percent(c))
+	text := fmt.Sprintf("%s of %s saved%s", units.Digits(c.Rows), units.Digits(c.InputRows), percent(c))
 	if c.Errors > 0 {
-		text += fmt.Sprintf(", %s with errors", digits(c.Errors))
+		text += fmt.Sprintf(", %s with errors", units.Digits(c.Errors))
 	}
 	return text
 }
@@ -126,14 +127,14 @@ func percent(c *pipeline.ManifestCounts) string {
 // finding is what a person wants to know of a job, in a line.
 func finding(s *pipeline.Status) string {
 	c := &s.Counts
-	done := fmt.Sprintf("%s of %s rows%s", digits(c.Rows), digits(c.InputRows), percent(c))
+	done := fmt.Sprintf("%s of %s rows%s", units.Digits(c.Rows), units.Digits(c.InputRows), percent(c))
 	switch {
 	case s.State == pipeline.StatusComplete && len(s.Shards) > 0:
 		return fmt.Sprintf("all %d shards are complete: %s merge %s", len(s.Shards), callName(), s.Dir)
 	case s.State == pipeline.StatusComplete:
-		return fmt.Sprintf("complete: %s, %s with errors", done, digits(c.Errors))
+		return fmt.Sprintf("complete: %s, %s with errors", done, units.Digits(c.Errors))
 	case s.State == pipeline.StatusRunning && s.Left > 0:
-		return fmt.Sprintf("running: %s, %s tokens/s, about %s left", done, digits(int64(s.Rate)), (time.Duration(s.Left)*time.Second + time.Second).String())
+		return fmt.Sprintf("running: %s, %s tokens/s, about %s left", done, units.Digits(int64(s.Rate)), (time.Duration(s.Left)*time.Second + time.Second).String())
 	case s.State == pipeline.StatusRunning:
 		return "running: " + done
 	case len(s.Shards) > 0:

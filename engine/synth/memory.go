@@ -1,4 +1,4 @@
-package main
+package synth
 
 import (
 	"encoding/binary"
@@ -30,24 +30,24 @@ const (
 	randomMore = 16 << 20 // how far into a block weights may begin, at most
 )
 
-// syntheticCheckpoint has random weights in the formats of a release: routed
+// Checkpoint has random weights in the formats of a release: routed
 // experts NVFP4, all else BF16. It takes the memory of the largest weight, not
 // of the model; a device that copies weights has all of them.
-func syntheticCheckpoint(name string, config []byte, c *glm5.Config, seed uint64) (*checkpoint.Checkpoint, error) {
-	s := newSynth(c, seed, "nvfp4")
+func Checkpoint(name string, config []byte, c *glm5.Config, seed uint64) (*checkpoint.Checkpoint, error) {
+	s := New(c, seed, "nvfp4")
 	blocks := s.blocks()
-	tensors := make([]checkpoint.Tensor, len(s.entries))
-	for i := range s.entries {
-		e := &s.entries[i]
+	tensors := make([]checkpoint.Tensor, len(s.Entries))
+	for i := range s.Entries {
+		e := &s.Entries[i]
 		tensors[i] = checkpoint.Tensor{Name: e.Name, DType: e.DType, Shape: e.Shape, Data: blocks.view(e)}
 	}
 	return checkpoint.FromTensors(name, config, tensors)
 }
 
-func (s *synth) blocks() *randomBlocks {
+func (s *Synth) blocks() *randomBlocks {
 	var values, codes, scales, vector int64
-	for i := range s.entries {
-		e := &s.entries[i]
+	for i := range s.Entries {
+		e := &s.Entries[i]
 		switch {
 		case e.DType == checkpoint.U8:
 			codes = max(codes, e.Size())
@@ -65,7 +65,7 @@ func (s *synth) blocks() *randomBlocks {
 	std := 1 / math.Sqrt(float64(s.c.Hidden))
 	var table [normals]uint16
 	for i, q := range s.normal {
-		table[i] = bf16(float32(std * float64(q)))
+		table[i] = BF16(float32(std * float64(q)))
 	}
 	repeat(b.values, func(part []byte) { fillBF16(part, &table, rng) })
 	repeat(b.codes, func(part []byte) { fillBytes(part, rng, func(r byte) byte { return r }) })
@@ -74,7 +74,7 @@ func (s *synth) blocks() *randomBlocks {
 		binary.LittleEndian.PutUint32(b.floats[i:], math.Float32bits(s.normal[rng.Uint64()%normals]*.01))
 	}
 	for i := 0; i+2 <= len(b.ones); i += 2 {
-		binary.LittleEndian.PutUint16(b.ones[i:], bf16(1))
+		binary.LittleEndian.PutUint16(b.ones[i:], BF16(1))
 	}
 	b.global = binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(std/math.Sqrt(8.5625*s.scaleSq)))) // the mean square of E2M1's values
 	b.input = binary.LittleEndian.AppendUint32(nil, math.Float32bits(synthInput))

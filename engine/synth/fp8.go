@@ -1,4 +1,4 @@
-package main
+package synth
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
+	"glmbatch/engine/modelopt"
 	"glmbatch/kernels/nvfp4"
 )
 
@@ -31,16 +32,16 @@ func fp8Entries(t *glm5.Tensor) []checkpoint.Entry {
 }
 
 // fp8 writes a weight of random codes, whose blocks' scales differ by up to two.
-func (s *synth) fp8(ctx context.Context, w *checkpoint.Writer, t *glm5.Tensor, rng *rand.PCG, buf []byte) error {
+func (s *Synth) fp8(ctx context.Context, w *checkpoint.Writer, t *glm5.Tensor, rng *rand.PCG, buf []byte) error {
 	var codes [normals]byte
 	for i, q := range s.normal {
 		codes[i] = nvfp4.EncodeE4M3(q * fp8Unit)
 	}
-	for at := int64(0); at < t.Params(); at += chunk {
+	for at := int64(0); at < t.Params(); at += checkpoint.Chunk {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		b := buf[:min(chunk, t.Params()-at)]
+		b := buf[:min(checkpoint.Chunk, t.Params()-at)]
 		for i := 0; i < len(b); i += 5 {
 			r := rng.Uint64()
 			for j := i; j < min(i+5, len(b)); j++ {
@@ -58,4 +59,13 @@ func (s *synth) fp8(ctx context.Context, w *checkpoint.Writer, t *glm5.Tensor, r
 		scales = binary.LittleEndian.AppendUint32(scales, math.Float32bits(float32(s.std(t)/fp8Unit*part)))
 	}
 	return w.Write(t.Name+"_scale_inv", 0, scales)
+}
+
+// writeFP8Config is modelopt.WriteConfigs for FP8 weights with scales for blocks.
+func writeFP8Config(w *checkpoint.Writer, m map[string]any, ignore []string) error {
+	m["quantization_config"] = map[string]any{
+		"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic",
+		"weight_block_size": []int{fp8Block, fp8Block}, "modules_to_not_convert": ignore,
+	}
+	return modelopt.WriteJSON(w, checkpoint.ConfigFile, m)
 }

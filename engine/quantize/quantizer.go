@@ -1,39 +1,46 @@
-package main
+package quantize
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"path"
 	"strings"
 
 	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
+	"glmbatch/engine/modelopt"
 	"glmbatch/kernels"
 	"glmbatch/kernels/nvfp4"
 )
 
-// quantizer writes some weights of a checkpoint as NVFP4 and copies the rest.
-type quantizer struct {
-	ck      *checkpoint.Checkpoint
-	input   float32        // the input scale of all; 0: none
-	chosen  map[string]int // module -> job
-	jobs    []quantizeJob
-	entries []checkpoint.Entry
-	count   int // weights that become NVFP4
-	total   int // weights
-	params  int64
-	bytes   int64 // of what is written
+// Quantizer writes some weights of a checkpoint as NVFP4 and copies the rest.
+type Quantizer struct {
+	ck     *checkpoint.Checkpoint
+	c      *glm5.Config
+	input  float32        // the input scale of all; 0: none
+	chosen map[string]int // module -> job
+	jobs   []job
+
+	Entries []checkpoint.Entry // of what is written
+	Count   int                // weights that become NVFP4
+	Total   int                // weights
+	Params  int64
+	Bytes   int64 // of what is written
 }
 
-// quantizeJob is what one goroutine does at a time: Linears that share a global
+// job is what one goroutine does at a time: Linears that share a global
 // scale, a tensor to copy, or an FP8 weight to write as BF16.
-type quantizeJob struct {
+type job struct {
 	linears []checkpoint.Linear
 	copied  *checkpoint.Tensor
 	widened *checkpoint.Linear
 }
 
-func newQuantizer(ck *checkpoint.Checkpoint, c *glm5.Config, include []string, input float32) (*quantizer, error) {
+// New chooses what of a checkpoint becomes NVFP4: what a release has so, and modules
+// that patterns of path.Match name. input is the scale for 4-bit activations of all; 0:
+// none is written.
+func New(ck *checkpoint.Checkpoint, c *glm5.Config, include []string, input float32) (*Quantizer, error) {
 	for _, p := range include {
 		if _, err := path.Match(p, ""); err != nil {
 			return nil, fmt.Errorf("--include %q: %w", p, err)
@@ -43,12 +50,12 @@ func newQuantizer(ck *checkpoint.Checkpoint, c *glm5.Config, include []string, i
 	if err := cover.Check(glm5.Options{}); err != nil {
 		return nil, fmt.Errorf("%w; 'glmbatch model inspect %s' says more", err, ck.Name)
 	}
-	q := &quantizer{ck: ck, input: input, chosen: map[string]int{}, total: len(cover.Weights)}
+	q := &Quantizer{ck: ck, c: c, input: input, chosen: map[string]int{}, Total: len(cover.Weights)}
 	hits := make([]int, len(include))
 	names := map[string]bool{} // tensors that are replaced
 	for _, s := range cover.Weights {
-		q.params += s.Params()
-		want := quantizedByDefault(&s.Tensor)
+		q.Params += s.Params()
+		want := modelopt.Quantized(&s.Tensor)
 		for i, p := range include {
 			if ok, _ := path.Match(p, s.Module()); ok && s.Cols > 0 { // the form is checked above
 				hits[i]++
@@ -80,7 +87,7 @@ func newQuantizer(ck *checkpoint.Checkpoint, c *glm5.Config, include []string, i
 			return nil, fmt.Errorf("--include %q matches no weight; names are those of modules, model.layers.3.mlp.shared_experts.up_proj say", include[i])
 		}
 	}
-	if q.count == 0 {
+	if q.Count == 0 {
 		return nil, fmt.Errorf("it has no routed experts: say with --include what to quantise")
 	}
 	for _, name := range ck.Names() {
@@ -91,24 +98,24 @@ func newQuantizer(ck *checkpoint.Checkpoint, c *glm5.Config, include []string, i
 		if err != nil {
 			return nil, err
 		}
-		q.jobs = append(q.jobs, quantizeJob{copied: t})
-		q.entries = append(q.entries, checkpoint.Entry{Name: name, DType: t.DType, Shape: t.Shape})
+		q.jobs = append(q.jobs, job{copied: t})
+		q.Entries = append(q.Entries, checkpoint.Entry{Name: name, DType: t.DType, Shape: t.Shape})
 	}
-	for i := range q.entries {
-		q.bytes += q.entries[i].Size()
+	for i := range q.Entries {
+		q.Bytes += q.Entries[i].Size()
 	}
 	return q, nil
 }
 
 // choose adds a weight to the jobs: the up of a gate to the gate's.
-func (q *quantizer) choose(module string, names map[string]bool) error {
+func (q *Quantizer) choose(module string, names map[string]bool) error {
 	l, err := q.ck.Linear(module)
 	if err != nil {
 		return err
 	}
 	q.replace(&l, names)
-	q.count++
-	q.entries = append(q.entries, fp4Entries(module, l.Rows, l.Cols, q.input > 0)...)
+	q.Count++
+	q.Entries = append(q.Entries, modelopt.Entries(module, l.Rows, l.Cols, q.input > 0)...)
 	if at, ok := strings.CutSuffix(module, "up_proj"); ok {
 		if job, ok := q.chosen[at+"gate_proj"]; ok {
 			q.jobs[job].linears = append(q.jobs[job].linears, l)
@@ -117,36 +124,38 @@ func (q *quantizer) choose(module string, names map[string]bool) error {
 		}
 	}
 	q.chosen[module] = len(q.jobs)
-	q.jobs = append(q.jobs, quantizeJob{linears: []checkpoint.Linear{l}})
+	q.jobs = append(q.jobs, job{linears: []checkpoint.Linear{l}})
 	return nil
 }
 
 // widen adds an FP8 weight that is not to be NVFP4: what is written has one form of
 // quantisation.
-func (q *quantizer) widen(module string, names map[string]bool) error {
+func (q *Quantizer) widen(module string, names map[string]bool) error {
 	l, err := q.ck.Linear(module)
 	if err != nil {
 		return err
 	}
 	q.replace(&l, names)
-	q.entries = append(q.entries, checkpoint.Entry{Name: module + ".weight", DType: checkpoint.BF16, Shape: []int{l.Rows, l.Cols}})
-	q.jobs = append(q.jobs, quantizeJob{widened: &l})
+	q.Entries = append(q.Entries, checkpoint.Entry{Name: module + ".weight", DType: checkpoint.BF16, Shape: []int{l.Rows, l.Cols}})
+	q.jobs = append(q.jobs, job{widened: &l})
 	return nil
 }
 
 // replace notes the tensors of a weight that is written anew. Scales of FP8
 // activations go with it.
-func (q *quantizer) replace(l *checkpoint.Linear, names map[string]bool) {
+func (q *Quantizer) replace(l *checkpoint.Linear, names map[string]bool) {
 	for _, part := range l.Tensors() {
 		names[part] = true
 	}
 	names[l.Name+".input_scale"] = true
 }
 
-func (q *quantizer) quantizes(t *glm5.Tensor) bool { _, ok := q.chosen[t.Module()]; return ok }
+// Quantizes reports whether a weight becomes NVFP4.
+func (q *Quantizer) Quantizes(t *glm5.Tensor) bool { _, ok := q.chosen[t.Module()]; return ok }
 
-func (q *quantizer) write(ctx context.Context, w *checkpoint.Writer) error {
-	return eachIndex(ctx, len(q.jobs), func(ctx context.Context, i int, _ []byte) error {
+// Write writes all weights.
+func (q *Quantizer) Write(ctx context.Context, w *checkpoint.Writer) error {
+	return checkpoint.EachIndex(ctx, len(q.jobs), func(ctx context.Context, i int, _ []byte) error {
 		if t := q.jobs[i].copied; t != nil {
 			return q.copy(ctx, w, t)
 		}
@@ -157,13 +166,13 @@ func (q *quantizer) write(ctx context.Context, w *checkpoint.Writer) error {
 	})
 }
 
-func (q *quantizer) copy(ctx context.Context, w *checkpoint.Writer, t *checkpoint.Tensor) error {
-	b := make([]byte, min(chunk, t.Size()))
-	for at := int64(0); at < t.Size(); at += chunk {
+func (q *Quantizer) copy(ctx context.Context, w *checkpoint.Writer, t *checkpoint.Tensor) error {
+	b := make([]byte, min(checkpoint.Chunk, t.Size()))
+	for at := int64(0); at < t.Size(); at += checkpoint.Chunk {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		b = b[:min(chunk, t.Size()-at)]
+		b = b[:min(checkpoint.Chunk, t.Size()-at)]
 		if err := t.Read(b, at); err != nil {
 			return err
 		}
@@ -175,8 +184,8 @@ func (q *quantizer) copy(ctx context.Context, w *checkpoint.Writer, t *checkpoin
 }
 
 // wide writes a weight as BF16, some rows at a time.
-func (q *quantizer) wide(ctx context.Context, w *checkpoint.Writer, l *checkpoint.Linear) error {
-	n := max(1, chunk/2/max(l.Cols, 1))
+func (q *Quantizer) wide(ctx context.Context, w *checkpoint.Writer, l *checkpoint.Linear) error {
+	n := max(1, checkpoint.Chunk/2/max(l.Cols, 1))
 	for row := 0; row < l.Rows; row += n {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -193,7 +202,7 @@ func (q *quantizer) wide(ctx context.Context, w *checkpoint.Writer, l *checkpoin
 }
 
 // quantize reads the weights twice: for their largest value, then to pack them.
-func (q *quantizer) quantize(ctx context.Context, w *checkpoint.Writer, ls []checkpoint.Linear) error {
+func (q *Quantizer) quantize(ctx context.Context, w *checkpoint.Writer, ls []checkpoint.Linear) error {
 	var amax float32
 	for i := range ls {
 		err := eachRows(ctx, &ls[i], func(_ int, v []float32) error {
@@ -223,7 +232,7 @@ func (q *quantizer) quantize(ctx context.Context, w *checkpoint.Writer, ls []che
 		if err != nil {
 			return err
 		}
-		if err := writeScales(w, l.Name, global, q.input); err != nil {
+		if err := modelopt.WriteScales(w, l.Name, global, q.input); err != nil {
 			return err
 		}
 	}
@@ -232,9 +241,9 @@ func (q *quantizer) quantize(ctx context.Context, w *checkpoint.Writer, ls []che
 
 const maxFloat = 0x1.fffffep127
 
-// eachRows reads a weight in parts of at most chunk bytes, or one row.
+// eachRows reads a weight in parts of at most [checkpoint.Chunk] bytes, or one row.
 func eachRows(ctx context.Context, l *checkpoint.Linear, do func(row int, v []float32) error) error {
-	n := max(1, chunk/4/max(l.Cols, 1))
+	n := max(1, checkpoint.Chunk/4/max(l.Cols, 1))
 	for row := 0; row < l.Rows; row += n {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -248,4 +257,13 @@ func eachRows(ctx context.Context, l *checkpoint.Linear, do func(row int, v []fl
 		}
 	}
 	return nil
+}
+
+// WriteConfig writes the config of what is written.
+func (q *Quantizer) WriteConfig(w *checkpoint.Writer) error {
+	var m map[string]any
+	if err := json.Unmarshal(q.ck.Config(), &m); err != nil {
+		return err
+	}
+	return modelopt.WriteConfigs(w, m, modelopt.Ignored(q.c, q.Quantizes), true, q.input > 0)
 }

@@ -1,4 +1,4 @@
-package main
+package telemetry
 
 import (
 	"os"
@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// availableMemory is what the system could give to this program now, within the limits
+// AvailableMemory is what the system could give to this program now, within the limits
 // of its control groups; 0: unknown.
-func availableMemory() int64 {
+func AvailableMemory() int64 {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return 0

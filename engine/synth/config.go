@@ -1,4 +1,4 @@
-package main
+package synth
 
 import (
 	"encoding/json"
@@ -10,8 +10,24 @@ import (
 	"slices"
 	"strings"
 
+	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
 )
+
+// Options say which config: a built-in one or a file's, and what is changed, in this
+// order: all widths, single sizes, members. A zero changes nothing.
+type Options struct {
+	Config  string  // glm-5, glm-5.2, tiny, or a config.json or its folder
+	Scale   float64 // factor for all widths, ranks, head counts and the vocabulary
+	Layers  int
+	Hidden  int
+	Experts int
+	TopK    int
+	Heads   int
+	Vocab   int
+	Set     []string // key=value for any member of config.json
+	MTP     bool     // keep the prediction layer, if the config has one
+}
 
 // readModelConfig returns the members of a built-in config, of a file, or of
 // the config.json of a folder, without what it says about quantisation.
@@ -26,9 +42,9 @@ func readModelConfig(name string) (map[string]any, error) {
 	case statErr != nil:
 		return nil, fmt.Errorf("--config %q is neither a file nor one of %s", name, strings.Join(glm5.Builtins, ", "))
 	case info.IsDir():
-		b, err = readSide(filepath.Join(name, "config.json"))
+		b, err = checkpoint.ReadSide(filepath.Join(name, "config.json"))
 	default:
-		b, err = readSide(name)
+		b, err = checkpoint.ReadSide(name)
 	}
 	if err != nil {
 		return nil, err
@@ -154,4 +170,48 @@ func number(v any) (float64, bool) {
 		return float64(v), true
 	}
 	return 0, false
+}
+
+// Resolve returns the members of config.json that the options make, and what they mean.
+func (o *Options) Resolve() (map[string]any, glm5.Config, error) {
+	m, err := readModelConfig(o.Config)
+	if err != nil {
+		return nil, glm5.Config{}, err
+	}
+	if o.Scale < 0 || o.Scale > 64 || o.Scale != o.Scale {
+		return nil, glm5.Config{}, fmt.Errorf("--scale %g: it must be above 0 and at most 64", o.Scale)
+	}
+	if o.Scale != 0 && o.Scale != 1 {
+		scaleWidths(m, o.Scale)
+	}
+	sizes := []struct {
+		flag  string
+		value int
+		set   func(int)
+	}{
+		{"layers", o.Layers, func(n int) { setLayers(m, n) }},
+		{"hidden", o.Hidden, func(n int) { m["hidden_size"] = n }},
+		{"experts", o.Experts, func(n int) { m["n_routed_experts"] = n }},
+		{"top-k", o.TopK, func(n int) { m["num_experts_per_tok"] = n }},
+		{"heads", o.Heads, func(n int) { setHeads(m, n) }},
+		{"vocab", o.Vocab, func(n int) { m["vocab_size"] = n }},
+	}
+	for _, s := range sizes {
+		switch {
+		case s.value < 0:
+			return nil, glm5.Config{}, fmt.Errorf("--%s %d: it must be above 0", s.flag, s.value)
+		case s.value > 0:
+			s.set(s.value)
+		}
+	}
+	for _, pair := range o.Set {
+		if err := setField(m, pair); err != nil {
+			return nil, glm5.Config{}, err
+		}
+	}
+	if !o.MTP {
+		m["num_nextn_predict_layers"] = 0
+	}
+	c, err := finishConfig(m)
+	return m, c, err
 }

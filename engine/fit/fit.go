@@ -1,17 +1,16 @@
-package main
+package fit
 
 import (
 	"fmt"
 	"strings"
 
-	"glmbatch/cmd/glmbatch/gpus"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
-	"glmbatch/kernels/cuda"
+	"glmbatch/units"
 )
 
-// modelFit says what a model takes and what is left for its caches.
-type modelFit struct {
+// Fit says what a model takes and what is left for its caches.
+type Fit struct {
 	Name       string `json:"name"`
 	TP         int    `json:"tp"`
 	Parameters int64  `json:"parameters"`
@@ -30,38 +29,18 @@ type modelFit struct {
 
 	way    string // out of the fault; "": the usual ones
 	device string
-	taken  int64 // of Memory, by weights and steps
-	token  int64 // of Memory, by a token on all ranks that share it
+
+	Taken    int64 `json:"-"` // of Memory, by weights and steps
+	PerToken int64 `json:"-"` // of Memory, by a token on all ranks that share it
 }
 
-// machineRoom is the memory that ranks find.
-type machineRoom struct {
-	device string
-	memory int64   // of the machine, that is free; 0: unknown
-	gpus   []int64 // free on each
-	per    int     // ranks a GPU; 0: as few as place all
-	ranks  int     // of the model's that run here; 0: all
-}
-
-// roomHere looks at this machine.
-func roomHere(d *deviceFlags) machineRoom {
-	r := machineRoom{device: d.resolved(), per: d.ranksPerGPU}
-	if r.device != "cuda" {
-		r.memory = availableMemory()
-		return r
-	}
-	report := gpus.Read()
-	if seen, err := cuda.Visible(); err == nil {
-		var places []string
-		for _, g := range seen {
-			places = append(places, g.PCI)
-		}
-		report.See(places)
-	}
-	for _, g := range report.GPUs {
-		r.gpus = append(r.gpus, g.Free)
-	}
-	return r
+// Room is the memory that ranks find.
+type Room struct {
+	Device string
+	Memory int64   // of the machine, that is free; 0: unknown
+	GPUs   []int64 // free on each
+	PerGPU int     // ranks a GPU; 0: as few as place all
+	Ranks  int     // of the model's that run here; 0: all
 }
 
 // reserve is what of free memory is not planned with: drivers, the heap of the program
@@ -83,10 +62,10 @@ func scratch(device string, c *glm5.Config, rows int) int64 {
 	return 4*int64(rows)*int64(c.ExpertsPerToken)*int64(c.Hidden) + 768<<20
 }
 
-// fitOf compares what a model loaded with o takes, on as many ranks as o.Shards, with
+// New compares what a model loaded with o takes, on as many ranks as o.Shards, with
 // what there is. wrong keeps its weights from running; nil: nothing does.
-func fitOf(name string, c *glm5.Config, need rankMemory, wrong error, o glm5.Options, at machineRoom) *modelFit {
-	m := &modelFit{Name: name, TP: o.Shards, Parameters: need.params, Weights: need.weights, KVCache: string(o.KVCache), Context: c.MaxPositions, device: at.device}
+func New(name string, c *glm5.Config, need Rank, wrong error, o glm5.Options, at Room) *Fit {
+	m := &Fit{Name: name, TP: o.Shards, Parameters: need.Params, Weights: need.Weights, KVCache: string(o.KVCache), Context: c.MaxPositions, device: at.Device}
 	if err := c.CheckTP(o.Shards); err != nil {
 		m.Fault, m.way = strings.ReplaceAll(err.Error(), "\n", "; "), "give another --tp"
 		return m
@@ -96,22 +75,22 @@ func fitOf(name string, c *glm5.Config, need rankMemory, wrong error, o glm5.Opt
 		m.Fault = err.Error()
 		return m
 	}
-	own := n.Own + scratch(at.device, c, o.MaxRows)
+	own := n.Own + scratch(at.Device, c, o.MaxRows)
 	m.Working, m.Token = n.Whole+own, n.Token()
 	here := o.Shards
-	if at.ranks > 0 {
-		here = at.ranks
+	if at.Ranks > 0 {
+		here = at.Ranks
 	}
-	if at.device == "cuda" {
+	if at.Device == "cuda" {
 		m.onGPUs(at, here)
-		m.taken, m.token = int64(m.Ranks)*(m.Weights+m.Working), int64(m.Ranks)*m.Token
+		m.Taken, m.PerToken = int64(m.Ranks)*(m.Weights+m.Working), int64(m.Ranks)*m.Token
 	} else {
 		// The ranks share one memory, with one copy of what is the same.
-		m.Where, m.Ranks, m.Memory = "this machine", here, at.memory
-		m.taken, m.token = need.together(here)+n.Whole+int64(here)*own, m.Token
+		m.Where, m.Ranks, m.Memory = "this machine", here, at.Memory
+		m.Taken, m.PerToken = need.Together(here)+n.Whole+int64(here)*own, m.Token
 	}
-	m.Reserve = reserve(at.device, m.Memory)
-	m.Tokens = max(0, (m.Memory-m.Reserve-m.taken)/max(m.token, 1)/kernels.PageTokens*kernels.PageTokens)
+	m.Reserve = reserve(at.Device, m.Memory)
+	m.Tokens = max(0, m.Left()/max(m.PerToken, 1)/kernels.PageTokens*kernels.PageTokens)
 	switch {
 	case m.Fault != "":
 	case wrong != nil:
@@ -125,21 +104,24 @@ func fitOf(name string, c *glm5.Config, need rankMemory, wrong error, o glm5.Opt
 	return m
 }
 
+// Left is what weights and steps leave of the memory for caches; below 0: they do not fit.
+func (m *Fit) Left() int64 { return m.Memory - m.Reserve - m.Taken }
+
 // lacks says what there is and what takes it.
-func (m *modelFit) lacks() string {
+func (m *Fit) lacks() string {
 	ranks := int64(m.Ranks)
-	weights := m.taken - ranks*m.Working
+	weights := m.Taken - ranks*m.Working
 	if m.device != "cuda" {
-		return fmt.Sprintf("%s has %s free, of which %s are left alone; weights and steps of %d ranks take %s", m.Where, bytesText(m.Memory), bytesText(m.Reserve), ranks, bytesText(m.taken))
+		return fmt.Sprintf("%s has %s free, of which %s are left alone; weights and steps of %d ranks take %s", m.Where, units.Bytes(m.Memory), units.Bytes(m.Reserve), ranks, units.Bytes(m.Taken))
 	}
-	return fmt.Sprintf("%s has %s free, of which %s are left alone; the weights of %d ranks take %s and their steps %s", m.Where, bytesText(m.Memory), bytesText(m.Reserve), ranks,
-		bytesText(weights), bytesText(ranks*m.Working))
+	return fmt.Sprintf("%s has %s free, of which %s are left alone; the weights of %d ranks take %s and their steps %s", m.Where, units.Bytes(m.Memory), units.Bytes(m.Reserve), ranks,
+		units.Bytes(weights), units.Bytes(ranks*m.Working))
 }
 
 // onGPUs places the ranks on the GPUs as the device does: in turn, several on
 // one where there are fewer GPUs than ranks. The fullest GPU counts.
-func (m *modelFit) onGPUs(at machineRoom, ranks int) {
-	n, per := max(len(at.gpus), 1), at.per
+func (m *Fit) onGPUs(at Room, ranks int) {
+	n, per := max(len(at.GPUs), 1), at.PerGPU
 	if per == 0 {
 		per = (ranks + n - 1) / n
 	}
@@ -147,15 +129,15 @@ func (m *modelFit) onGPUs(at machineRoom, ranks int) {
 	if per*n < ranks {
 		m.Fault, m.way = fmt.Sprintf("%d ranks do not find a place on %d GPUs with --ranks-per-gpu %d", ranks, n, per), "raise --ranks-per-gpu, or leave it out"
 	}
-	for i, free := range at.gpus {
+	for i, free := range at.GPUs {
 		if i*per < ranks && (i == 0 || free < m.Memory) {
 			m.Memory = free
 		}
 	}
 }
 
-// remedy says what could be done.
-func (m *modelFit) remedy() string {
+// Remedy says what could be done.
+func (m *Fit) Remedy() string {
 	if m.way != "" {
 		return m.way
 	}
@@ -169,9 +151,9 @@ func (m *modelFit) remedy() string {
 	return "try " + strings.Join(append(ways, "more memory", "a smaller model"), ", ")
 }
 
-// usual is how many tokens the caches have if nothing is said: what fits, but no more
+// Usual is how many tokens the caches have if nothing is said: what fits, but no more
 // than seqs sequences of the model's longest can use, and on the CPU half of what is left.
-func (m *modelFit) usual(seqs int) int64 {
+func (m *Fit) Usual(seqs int) int64 {
 	n := m.Tokens
 	if m.device != "cuda" {
 		n /= 2
@@ -180,10 +162,10 @@ func (m *modelFit) usual(seqs int) int64 {
 	return max(kernels.PageTokens, n/kernels.PageTokens*kernels.PageTokens)
 }
 
-// context is how many positions of a sequence caches of so many tokens are for: the
+// Positions is how many positions of a sequence caches of so many tokens are for: the
 // model's, or a round number, which is the same tomorrow and on another machine of its
 // kind, with a little more or less memory.
-func (m *modelFit) context(tokens int64) int {
+func (m *Fit) Positions(tokens int64) int {
 	if tokens >= int64(m.Context) {
 		return m.Context
 	}

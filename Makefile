@@ -102,6 +102,10 @@ kernels: ## compile the CUDA kernels whose sources changed, for all architecture
 	bash kernels/cuda/build.sh
 	$(GO) generate ./kernels/cuda/plan
 
+.PHONY: guide
+guide: ## compile the guides' module (Rust 1.96, see pipeline/guide/wasm/build.sh)
+	bash pipeline/guide/wasm/build.sh
+
 # cu and NVML are C: their headers' warnings are not ours.
 CUDA = CGO_ENABLED=1 CGO_CFLAGS="-w -I$(CURDIR)/kernels/cuda/driver/include -I$$(bash kernels/cuda/build.sh headers)" \
 	CGO_LDFLAGS="-L$(CURDIR)/kernels/cuda/driver/stub"

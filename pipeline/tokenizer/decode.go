@@ -32,6 +32,9 @@ func (t *Tokenizer) piece(id int32, skipSpecial bool) string {
 	return t.text[id]
 }
 
+// Bytes returns the bytes that a token decodes to; none for an id that no token has.
+func (t *Tokenizer) Bytes(id int32) string { return t.piece(id, false) }
+
 // Decoder turns ids into text as they come. What Next and Flush return, put
 // together, is what Decode returns for all the ids.
 type Decoder struct {

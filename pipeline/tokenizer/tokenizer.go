@@ -78,6 +78,18 @@ func (t *Tokenizer) Added() (special, others []string) {
 	return special, others
 }
 
+// AddedIDs are the added tokens by id: those that text has only when it is written as
+// they are.
+func (t *Tokenizer) AddedIDs() map[int32]string {
+	ids := map[int32]string{}
+	for _, m := range []*matcher{&t.literal, &t.normal} {
+		for _, a := range m.tokens {
+			ids[int32(a.ID)] = a.Content
+		}
+	}
+	return ids
+}
+
 // encoder is what one Encode needs besides the Tokenizer; they are pooled, so
 // there are about as many as threads that encode.
 type encoder struct {

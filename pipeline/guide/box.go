@@ -1,0 +1,167 @@
+package guide
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+)
+
+// A box of these is of no more use.
+var (
+	// errBroken: the module ended in the middle of a call.
+	errBroken = errors.New("the grammar is too large or too ambiguous")
+	// errLate: a call was broken off.
+	errLate = errors.New("the grammar takes too long")
+)
+
+// box is one instance of the module. It is for one goroutine, but for late.
+type box struct {
+	module api.Module
+	calls  map[string]api.Function
+	stack  [4]uint64
+	began  atomic.Int64 // ns since the epoch of the call at hand; 0: none
+	over   atomic.Bool  // a call was broken off
+}
+
+// The module's functions.
+var functions = []string{"reserve", "message", "message_len", "vocabulary", "grammar", "drop_grammar", "matcher", "drop_matcher", "accept", "rollback", "mask", "complete"}
+
+// open makes a box whose memory is as it was in another; nil: as the module begins.
+func (m *machine) open(memory []byte) (*box, error) {
+	mod, err := m.runtime.InstantiateModule(context.Background(), m.module, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		return nil, fmt.Errorf("the guides' module: %w", err)
+	}
+	b := &box{module: mod, calls: map[string]api.Function{}}
+	for _, name := range functions {
+		if b.calls[name] = mod.ExportedFunction(name); b.calls[name] == nil {
+			b.close()
+			return nil, fmt.Errorf("the guides' module has no function %s", name)
+		}
+	}
+	if more := int64(len(memory)) - int64(mod.Memory().Size()); more > 0 {
+		if _, ok := mod.Memory().Grow(uint32(more >> 16)); !ok {
+			b.close()
+			return nil, fmt.Errorf("the guides' module: no memory of %d bytes", len(memory))
+		}
+	}
+	if len(memory) > 0 {
+		mod.Memory().Write(0, memory)
+	}
+	return b, nil
+}
+
+// memory is a copy of a box's.
+func (b *box) memory() []byte {
+	all, _ := b.module.Memory().Read(0, b.module.Memory().Size())
+	return slices.Clone(all)
+}
+
+func (b *box) close() { b.module.Close(context.Background()) }
+
+// late breaks off a call that has taken longer than limit. It is for any goroutine.
+func (b *box) late(limit time.Duration) {
+	if at := b.began.Load(); at != 0 && time.Since(time.Unix(0, at)) > limit {
+		b.over.Store(true)
+		b.close()
+	}
+}
+
+// call calls a function. The error is errBroken or errLate.
+func (b *box) call(name string, args ...uint64) (int32, error) {
+	n := copy(b.stack[:], args)
+	b.began.Store(time.Now().UnixNano())
+	err := b.calls[name].CallWithStack(context.Background(), b.stack[:max(n, 1)])
+	b.began.Store(0)
+	switch {
+	case err != nil && b.over.Load():
+		return 0, errLate
+	case err != nil:
+		return 0, errBroken
+	}
+	return int32(uint32(b.stack[0])), nil
+}
+
+// do calls a function whose result is negative where it fails.
+func (b *box) do(name string, args ...uint64) (int32, error) {
+	v, err := b.call(name, args...)
+	if err != nil || v >= 0 {
+		return v, err
+	}
+	at, err := b.call("message")
+	if err != nil {
+		return 0, err
+	}
+	n, err := b.call("message_len")
+	if err != nil {
+		return 0, err
+	}
+	text, ok := b.module.Memory().Read(uint32(at), uint32(n))
+	if !ok {
+		return 0, errBroken
+	}
+	said, _, _ := strings.Cut(string(text), "\n<non-verbose/>")
+	if strings.Contains(said, "NoExtensionBias") {
+		said = "no text of the grammar goes on from here"
+	}
+	return 0, errors.New(said)
+}
+
+// give copies bytes to the module, for a call that takes them.
+func (b *box) give(data []byte) (at uint64, err error) {
+	to, err := b.call("reserve", uint64(len(data)))
+	if err != nil {
+		return 0, err
+	}
+	if !b.module.Memory().Write(uint32(to), data) {
+		return 0, errBroken
+	}
+	return uint64(uint32(to)), nil
+}
+
+// vocabulary tells the module the tokens.
+func (b *box) vocabulary(v *vocabulary) error {
+	at, err := b.give(v.bytes)
+	if err == nil {
+		_, err = b.do("vocabulary", at, uint64(len(v.bytes)), uint64(v.tokens), uint64(len(v.ends)))
+	}
+	return err
+}
+
+func (b *box) grammar(s Spec) (int32, error) {
+	at, err := b.give([]byte(s.Text))
+	if err != nil {
+		return 0, err
+	}
+	return b.do("grammar", uint64(s.Kind), at, uint64(len(s.Text)))
+}
+
+// mask fills in the tokens that may come next, of so many.
+func (b *box) mask(matcher int32, into []uint64, tokens int) error {
+	// The address may be above 2 GiB only in memory that no box has.
+	at, err := b.do("mask", uint64(matcher))
+	if err != nil {
+		return err
+	}
+	words := (tokens + 31) / 32
+	from, ok := b.module.Memory().Read(uint32(at), uint32(4*words))
+	if !ok {
+		return errBroken
+	}
+	clear(into)
+	for i := range words / 2 {
+		into[i] = binary.LittleEndian.Uint64(from[8*i:])
+	}
+	if words%2 == 1 {
+		into[words/2] = uint64(binary.LittleEndian.Uint32(from[4*words-4:]))
+	}
+	return nil
+}

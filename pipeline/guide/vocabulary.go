@@ -1,0 +1,47 @@
+package guide
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"glmbatch/pipeline/tokenizer"
+)
+
+// vocabulary is a tokenizer's tokens as the module reads them.
+type vocabulary struct {
+	bytes  []byte
+	tokens int
+	ends   []int32
+}
+
+// special marks tokens that are no text.
+const special = 0xff
+
+func newVocabulary(t *tokenizer.Tokenizer, most int, ends []int32) (*vocabulary, error) {
+	v := &vocabulary{tokens: t.VocabSize()}
+	if most > 0 {
+		v.tokens = min(v.tokens, most)
+	}
+	added := t.AddedIDs()
+	for id := range int32(v.tokens) {
+		text := t.Bytes(id)
+		n := len(text)
+		if _, ok := added[id]; ok && n > 0 {
+			v.bytes = append(binary.LittleEndian.AppendUint32(v.bytes, uint32(n+1)), special)
+		} else {
+			v.bytes = binary.LittleEndian.AppendUint32(v.bytes, uint32(n))
+		}
+		v.bytes = append(v.bytes, text...)
+	}
+	for _, id := range ends {
+		if id >= 0 && int(id) < v.tokens && !slices.Contains(v.ends, id) {
+			v.ends = append(v.ends, id)
+			v.bytes = binary.LittleEndian.AppendUint32(v.bytes, uint32(id))
+		}
+	}
+	if len(v.ends) == 0 {
+		return nil, fmt.Errorf("the model has no end tokens: a text that follows a grammar could not end")
+	}
+	return v, nil
+}

@@ -137,5 +137,7 @@ func (e *Engine) Withdraw() []int64 {
 func (e *Engine) finish(q *sequence) {
 	e.sched.Finish(&q.Seq)
 	delete(e.live, q.ID)
-	q.ended = true
+	if q.ended = true; q.guide != nil {
+		q.guide.Close()
+	}
 }

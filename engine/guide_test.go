@@ -11,23 +11,27 @@ import (
 
 // ladder allows the tokens near one that the last one decides, and keeps what it is told.
 type ladder struct {
-	last  int32
-	asked []int32 // the last token at each question
+	last   int32
+	closed int
+	asked  []int32 // the last token at each question
 }
 
 const ladderWidth = 40
 
 func (l *ladder) base() int32 { return l.last * 31 % 1500 }
 
-func (l *ladder) Mask(words []uint64) bool {
+func (l *ladder) Ask()   {}
+func (l *ladder) Close() { l.closed++ }
+
+func (l *ladder) Mask(words []uint64) (bool, error) {
 	l.asked = append(l.asked, l.last)
 	if l.last%5 == 4 {
-		return false
+		return false, nil
 	}
 	for t := l.base(); t < l.base()+ladderWidth; t++ {
 		words[t/64] |= 1 << (t % 64)
 	}
-	return true
+	return true, nil
 }
 
 func (l *ladder) Add(t int32) { l.last = t }

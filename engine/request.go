@@ -31,7 +31,7 @@ const (
 	Going  Reason = ""       // it has not
 	Stop   Reason = "stop"   // an end token or a stop token
 	Length Reason = "length" // max_tokens, or the end of the context
-	Failed Reason = "failed" // the model gave no logit that is a number: damaged weights
+	Failed Reason = "failed" // the model gave no logit that is a number: damaged weights, or no token was left to choose
 )
 
 // Token is one generated token, or the end of a request. A request ends with
@@ -43,6 +43,7 @@ type Token struct {
 	Logprob float32   // natural logarithm; 0 unless asked for
 	Top     []Logprob // the most likely tokens, best first; nil unless asked for
 	Reason  Reason
+	Err     error // of a guide that could not go on, where Reason is Failed; nil: there was no token to choose
 }
 
 // Logprob is a token and the natural logarithm of its probability.

@@ -61,7 +61,8 @@ func (r *Request) validate(vocab int) error {
 type sequence struct {
 	sched.Seq
 	sampling Sampling
-	guide    Guide
+	guide    Guide    // nil: any token may come
+	lost     error    // that its guide ended with
 	seen     []uint64 // bit t: token t is in Seq.Tokens; nil: the request does not ask
 	fresh    int      // the word of seen that the ranks lack; all: all of them; none
 	step     int64    // that samples the last of Tokens, which is 0 until it has landed; never: no step

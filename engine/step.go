@@ -15,6 +15,7 @@ func (e *Engine) layOut(f *flight) {
 		in.Copies = append(in.Copies, k.From, k.To)
 	}
 	f.wanted = f.wanted[:0]
+	e.ask(f)
 	for _, long := range []bool{false, true} {
 		if long {
 			in.Long = len(in.Tokens)
@@ -108,13 +109,13 @@ func (e *Engine) commit(f *flight) {
 			continue
 		}
 		s := &f.Sampled[i]
-		if q.guide != nil && s.Token >= 0 {
-			q.guide.Add(s.Token)
-		}
-		if s.Token < 0 {
+		if q.lost != nil || s.Token < 0 {
 			e.finish(q.sequence)
-			e.tokens = append(e.tokens, Token{ID: q.ID, Token: s.Token, Reason: Failed})
+			e.tokens = append(e.tokens, Token{ID: q.ID, Token: -1, Reason: Failed, Err: q.lost})
 			continue
+		}
+		if q.guide != nil {
+			q.guide.Add(s.Token)
 		}
 		t := Token{ID: q.ID, Token: s.Token, Reason: q.ends(s.Token, q.at, e.ends)}
 		if q.sampling.Logprobs > 0 {

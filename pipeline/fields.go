@@ -27,7 +27,6 @@ const (
 )
 
 const (
-	noConstraint = "Responses are not constrained."
 	noPenalty    = "repetition_penalty is the only penalty."
 	noBeams      = "There is no beam search; n gives several responses."
 	noPromptLogs = "Log-probabilities are those of generated tokens."
@@ -74,7 +73,7 @@ var requestFields = []requestField{
 	{"output_text_buffer_length", vllm, []string{anyValue}, ""},
 	{"_eos_token_id", vllm, []string{anyValue}, ""},
 	{"_all_stop_token_ids", vllm, []string{anyValue}, ""},
-	{"structured_outputs", vllm, nil, noConstraint},
+	{"structured_outputs", vllm, nil, ""},
 	{"logit_bias", vllm | openai, []string{"{}"}, noTokenList},
 	{"allowed_token_ids", vllm, nil, noTokenList},
 	{"extra_args", vllm, []string{"{}"}, "There are no plugins to read them."},
@@ -98,7 +97,7 @@ var requestFields = []requestField{
 	{"prompt_cache_key", openai, []string{anyValue}, ""},
 	{"prompt_cache_retention", openai, []string{anyValue}, ""},
 	{"reasoning_effort", openai, nil, noChat},
-	{"response_format", openai, []string{`{"type":"text"}`}, noConstraint},
+	{"response_format", openai, nil, ""},
 	{"safety_identifier", openai, []string{anyValue}, ""},
 	{"service_tier", openai, []string{anyValue}, ""},
 	{"store", openai, []string{anyValue}, ""},
@@ -119,11 +118,11 @@ var requestFields = []requestField{
 	{"continue_final_message", server, []string{"false"}, noChat},
 	{"documents", server, []string{"[]"}, noChat},
 	{"echo", server, []string{"false"}, "A response is what the model adds."},
-	{"guided_choice", server, nil, noConstraint},
-	{"guided_decoding", server, nil, noConstraint},
-	{"guided_grammar", server, nil, noConstraint},
-	{"guided_json", server, nil, noConstraint},
-	{"guided_regex", server, nil, noConstraint},
+	{"guided_choice", server, nil, ""},
+	{"guided_decoding", server, nil, ""},
+	{"guided_grammar", server, nil, ""},
+	{"guided_json", server, nil, ""},
+	{"guided_regex", server, nil, ""},
 	{"include_reasoning", server, []string{anyValue}, ""},
 	{"logits_processors", server, []string{"[]"}, noTokenList},
 	{"priority", server, []string{anyValue}, ""},

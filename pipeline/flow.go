@@ -210,7 +210,12 @@ func (f *flow) start(r *row) error {
 		if !sampling.IgnoreEOS && len(f.o.EndTokens) > 0 {
 			sampling.StopTokens = append(sampling.StopTokens[:len(sampling.StopTokens):len(sampling.StopTokens)], f.o.EndTokens...)
 		}
-		if err := f.engine.Add(engine.Request{ID: id, Prompt: r.prompt, Sampling: sampling}); err != nil {
+		request := engine.Request{ID: id, Prompt: r.prompt, Sampling: sampling}
+		if r.guides != nil {
+			request.Guide = r.guides.Start(r.params.Guide, r.open)
+			request.Sampling.IgnoreEOS = false // an end token is the end of the text
+		}
+		if err := f.engine.Add(request); err != nil {
 			return f.refuse(r, err)
 		}
 		f.live[id] = s

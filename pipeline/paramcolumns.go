@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"glmbatch/datasets"
+	"glmbatch/pipeline/guide"
 )
 
 // paramColumn is one parameter's own column.
@@ -199,6 +200,9 @@ func (c *columns) note(format string, args ...any) {
 
 // odd returns the value if it is not one that the parameter usually has.
 func (s paramColumn) odd(v []byte) string {
+	if slices.Contains(guideNames, s.param.names[0]) { // nobody calls anything else so
+		return ""
+	}
 	var p Params
 	if s.set(&p, v) != nil || s.param.usual != nil && !s.param.usual(&p) {
 		return short(v)
@@ -208,7 +212,10 @@ func (s paramColumn) odd(v []byte) string {
 
 // set applies a column's value. Text that is a list in JSON is a list.
 func (s paramColumn) set(p *Params, v []byte) error {
-	if s.field.Shape == datasets.Text && s.param.column[0] != datasets.Int {
+	if s.field.Shape == datasets.Struct {
+		v = guide.Dense(v)
+	}
+	if s.field.Shape == datasets.Text && slices.Contains(s.param.column, datasets.List) {
 		var text string
 		if json.Unmarshal(v, &text) == nil && strings.HasPrefix(strings.TrimSpace(text), "[") && json.Valid([]byte(text)) {
 			v = bytes.TrimSpace([]byte(text))

@@ -14,6 +14,7 @@ import (
 	"glmbatch/datasets"
 	"glmbatch/engine"
 	"glmbatch/kernels"
+	"glmbatch/pipeline/guide"
 )
 
 // Params are the sampling parameters of one row.
@@ -22,6 +23,10 @@ type Params struct {
 	N               int      // samples; 0: 1
 	StopText        []string // the response ends before the first of them
 	Seed            *int64   // nil: from the run's seed and the row
+
+	// Guide is what the response has to be, and GuidedBy the parameter that says so.
+	Guide    guide.Spec `json:",omitzero"`
+	GuidedBy string     `json:",omitempty"`
 }
 
 // Bounds that keep one row from taking the whole job's memory.
@@ -49,6 +54,8 @@ var (
 	texts   = []datasets.Shape{datasets.Text, datasets.List, datasets.Null}
 	lists   = []datasets.Shape{datasets.List, datasets.Text, datasets.Null} // text: JSON
 	flags   = []datasets.Shape{datasets.Bool, datasets.Null}
+	objects = []datasets.Shape{datasets.Struct, datasets.Text, datasets.Null} // text: JSON
+	words   = []datasets.Shape{datasets.Text, datasets.Null}
 )
 
 // params is the table of all parameters. Values are JSON.
@@ -64,6 +71,12 @@ var params = []param{
 	{[]string{"stop"}, texts, setStop, nil, "text or a list of it"},
 	{[]string{"stop_token_ids"}, lists, setStopTokens, nil, "a list of token ids"},
 	{[]string{"ignore_eos"}, flags, setIgnoreEOS, nil, "true or false"},
+	{[]string{"response_format"}, objects, guideBy("response_format", responseFormat), nil, "whatever they are"},
+	{[]string{"structured_outputs", "guided_decoding"}, objects, guideBy("structured_outputs", structuredOutputs), nil, "whatever they are"},
+	{[]string{"guided_json"}, objects, guideBy("guided_json", guidedJSON), nil, "whatever they are"},
+	{[]string{"guided_regex"}, words, guideBy("guided_regex", guidedRegex), nil, "whatever they are"},
+	{[]string{"guided_choice"}, texts, guideBy("guided_choice", guidedChoice), nil, "whatever they are"},
+	{[]string{"guided_grammar"}, words, guideBy("guided_grammar", guidedGrammar), nil, "whatever they are"},
 	{[]string{"logprobs"}, nil, setLogprobs, nil, ""},
 	{[]string{"top_logprobs"}, nil, setTopLogprobs, nil, ""},
 	{[]string{"do_sample"}, nil, setDoSample, nil, ""},
@@ -84,10 +97,14 @@ func (p *Params) SetJSON(text []byte) error {
 	if err := json.Unmarshal(text, &object); err != nil {
 		return errors.New("the sampling parameters are not a JSON object")
 	}
+	guides := oneGuide{}
 	for _, name := range slices.Sorted(maps.Keys(object)) { // the same error whatever the map's order
 		v := object[name]
 		if string(v) == "null" {
 			continue
+		}
+		if err := guides.add(name); err != nil {
+			return err
 		}
 		known := findParam(name)
 		if known == nil {

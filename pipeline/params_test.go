@@ -38,7 +38,7 @@ var hostileParams = []string{
 	``, `null x`, `[]`, `1`, `"x"`, `{`, `{"temperature":}`, `{"temperature":"hot"}`, `{"temperature":-1}`, `{"temperature":1e999}`, `{"temperature":NaN}`, `{"temperature":[0.5]}`,
 	`{"top_p":1.1}`, `{"top_p":-0.1}`, `{"top_k":-2}`, `{"top_k":1.5}`, `{"min_p":2}`, `{"repetition_penalty":0}`, `{"max_tokens":0}`, `{"max_tokens":-5}`,
 	`{"max_tokens":99999999999}`, `{"n":0}`, `{"n":1000000}`, `{"seed":"x"}`, `{"seed":1e30}`, `{"stop":5}`, `{"stop":[1]}`, `{"stop":{"a":1}}`,
-	`{"stop_token_ids":"x"}`, `{"stop_token_ids":[1.5]}`, `{"stop_token_ids":[99999999999]}`, `{"stop_token_ids":[-1]}`, `{"stop_token_ids":[5,null]}`, `{"repetition_penalty":1e-38}`, `{"ignore_eos":1}`, `{"logprobs":21}`, `{"frequency_penalty":0.5}`, `{"guided_json":{}}`,
+	`{"stop_token_ids":"x"}`, `{"stop_token_ids":[1.5]}`, `{"stop_token_ids":[99999999999]}`, `{"stop_token_ids":[-1]}`, `{"stop_token_ids":[5,null]}`, `{"repetition_penalty":1e-38}`, `{"ignore_eos":1}`, `{"logprobs":21}`, `{"frequency_penalty":0.5}`, `{"guided_json":{"not":{}}}`, `{"guided_json":{},"guided_regex":"a"}`, `{"response_format":{"type":"xml"}}`, `{"response_format":{"type":"json_schema"}}`, `{"structured_outputs":{"jason":{}}}`, `{"structured_outputs":{"json":{},"choice":["a"]}}`, `{"structured_outputs":{"structural_tag":"x"}}`, `{"guided_choice":"a"}`, `{"guided_regex":["a"]}`,
 	`{"stop":["` + strings.Repeat("x", maxStopBytes+1) + `"]}`, `{"stop":[` + strings.Repeat(`"x",`, maxStopText) + `"x"]}`, strings.Repeat(`{"a":`, 20000), strings.Repeat(`[`, 20000),
 }
 

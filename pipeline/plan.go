@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -104,6 +105,9 @@ func (p *Plan) Settings() map[string]string {
 	}
 	if o.Continue {
 		s["--continue-final-message"] = "true"
+	}
+	if o.Params.GuidedBy != "" {
+		s[o.Params.GuidedBy] = fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(o.Params.Guide.Kind, o.Params.Guide.Text))))
 	}
 	if p.cols.args != nil {
 		s["template arguments column"] = p.cols.args.Name

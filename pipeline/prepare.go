@@ -11,6 +11,7 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/pipeline/chat"
+	"glmbatch/pipeline/guide"
 )
 
 // preparer turns records into rows that the engine can run. It is used by many
@@ -38,6 +39,9 @@ func (p *preparer) row(ctx context.Context, rec datasets.Record) *row {
 
 func (p *preparer) fill(ctx context.Context, r *row) *rowError {
 	if err := p.rowParams(r); err != nil {
+		return err
+	}
+	if err := p.guided(ctx, r); err != nil {
 		return err
 	}
 	prompt, err := p.render(ctx, r)
@@ -216,7 +220,11 @@ func (p *preparer) rowParams(r *row) *rowError {
 		if bad != nil {
 			return bad
 		}
-		if err := r.params.SetJSON(batchParams(fields)); err != nil {
+		v := batchParams(fields)
+		if b.body.Shape == datasets.Struct {
+			v = guide.Dense(v)
+		}
+		if err := r.params.SetJSON(v); err != nil {
 			return badRow(BadParams, "line %d: %v", r.record.Index+1, err)
 		}
 	} else if f := p.cols.params; f != nil {
@@ -225,15 +233,21 @@ func (p *preparer) rowParams(r *row) *rowError {
 			return badRow(BadParams, "%s", err.text)
 		}
 		if ok {
+			if f.Shape == datasets.Struct {
+				v = guide.Dense(v)
+			}
 			if err := r.params.SetJSON(v); err != nil {
 				return badRow(BadParams, "column %s: %v", f.Name, err)
 			}
 		}
 	}
+	guides := oneGuide{}
 	for _, c := range p.cols.single {
 		v, ok, err := c.field.JSON(nil, r.record)
 		if err == nil && ok {
-			err = c.set(&r.params, v)
+			if err = guides.add(c.param.names[0]); err == nil {
+				err = c.set(&r.params, v)
+			}
 		}
 		if err != nil {
 			return badRow(BadParams, "column %s: %v", c.field.Name, err)

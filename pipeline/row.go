@@ -7,6 +7,7 @@ import (
 	"glmbatch/datasets"
 	"glmbatch/engine"
 	"glmbatch/pipeline/chat"
+	"glmbatch/pipeline/guide"
 )
 
 // The values of error_code.
@@ -20,6 +21,7 @@ const (
 	TooLong       = "too_long"
 	BadRequest    = "bad_request"
 	ModelError    = "model_error"
+	GuideError    = "guide_error"
 	Crashed       = "crashed"
 	StepFailed    = "step_failed"
 )
@@ -42,6 +44,7 @@ var errorCodes = []errorCode{
 	{TooLong, "the context has no room for the prompt and one token", false},
 	{BadRequest, "the engine refused the row", false},
 	{ModelError, "the model gave nothing to choose a token from: damaged weights", false},
+	{GuideError, "what the response has to follow is too large, or allows no token that the row's other parameters do", false},
 	{Crashed, "the program crashed twice in a step with this row, the second time with this row alone", true},
 	{StepFailed, "a step with this row failed or took longer than --step-timeout, twice, the second time with this row alone", true},
 }
@@ -75,10 +78,11 @@ type row struct {
 	record  datasets.Record
 	prompt  []int32
 	params  Params
-	tools   []byte      // JSON of those that the model was given; nil: none
-	input   *chat.Input // that the prompt was made of, if it may be cut; nil: it is raw
-	cut     int         // tokens cut from the prompt's content
-	open    bool        // the prompt ends inside <think>
+	tools   []byte        // JSON of those that the model was given; nil: none
+	input   *chat.Input   // that the prompt was made of, if it may be cut; nil: it is raw
+	cut     int           // tokens cut from the prompt's content
+	open    bool          // the prompt ends inside <think>
+	guides  *guide.Guides // that its response follows; nil: it is free
 	err     *rowError
 	samples []*sample
 	left    int // samples that are not finished
@@ -112,9 +116,7 @@ type sample struct {
 // ends here although the engine would go on: at a stop string.
 func (s *sample) accept(t engine.Token) (stop bool) {
 	if t.Reason == engine.Failed {
-		s.row.err = badRow(ModelError, "after %d tokens no logit is a number: the checkpoint's weights are damaged; see glmbatch model verify", len(s.tokens))
-	}
-	if t.Reason == engine.Failed {
+		s.row.err = s.failed(t.Err)
 		s.end(t.Reason)
 		return false
 	}
@@ -134,6 +136,17 @@ func (s *sample) accept(t engine.Token) (stop bool) {
 		s.end(t.Reason)
 	}
 	return false
+}
+
+// failed is why the engine gave no token.
+func (s *sample) failed(err error) *rowError {
+	switch r := s.row; {
+	case err != nil:
+		return badRow(GuideError, "%s: after %d tokens: %s", r.params.GuidedBy, len(s.tokens), oneLine(err))
+	case r.guides != nil:
+		return badRow(GuideError, "%s: after %d tokens the row's other parameters allow none that may come next, or no logit is a number", r.params.GuidedBy, len(s.tokens))
+	}
+	return badRow(ModelError, "after %d tokens no logit is a number: the checkpoint's weights are damaged; see glmbatch model verify", len(s.tokens))
 }
 
 // keep takes a token's log-probabilities.

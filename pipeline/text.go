@@ -18,6 +18,7 @@ type Text struct {
 	Tokenizer *tokenizer.Tokenizer
 	Template  *chat.Template // nil: the checkpoint has none, prompts must be raw
 	Guard     *chat.Guard    // nil: tokens in messages are tokens
+	Guides    *Guides        // nil: rows that have to follow a grammar cannot be run
 }
 
 // TextOptions say how prompts become tokens. The zero value is the checkpoint's way.

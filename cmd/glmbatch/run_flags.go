@@ -62,6 +62,7 @@ type runFlags struct {
 	metrics        metricsFlags
 	stop           []string
 	stopTokens     []int32
+	guide          guideFlags
 	rows           pipeline.Options
 }
 
@@ -126,6 +127,11 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.Lookup("stop-token-ids").DefValue = "" // not the text of an empty list
 	f.Bool("ignore-eos", false, "the model's end tokens do not end the response")
 	f.Int("logprobs", 0, "write columns logprobs and top_logprobs, with so many alternatives (given as 0: only the token's own)")
+	f.StringVar(&r.guide.schema, "json-schema", "", "responses are JSON that is valid by the JSON schema in this `file`")
+	f.BoolVar(&r.guide.object, "json-object", false, "responses are JSON objects")
+	f.StringVar(&r.guide.regex, "regex", "", "responses match this regular `expression` from start to end")
+	f.StringArrayVar(&r.guide.choice, "choice", nil, "responses are one of these `texts` (repeatable)")
+	f.StringVar(&r.guide.grammar, "grammar", "", "responses follow the grammar in this `file`: Lark's, or EBNF with ::=")
 	f.BoolVar(&o.TokenIDs, "token-ids", false, "write a column token_ids")
 	heading(f, "Sampling, for rows that do not say")
 
@@ -176,6 +182,7 @@ func (r *runFlags) setParams(f *pflag.FlagSet, p *pipeline.Params) error {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
 		}
 	}
+	errs = append(errs, r.guide.set(f, p))
 	return errors.Join(errs...)
 }
 

@@ -106,6 +106,7 @@ func (r *runFlags) openModel() (*openedModel, error) {
 		}
 		return nil, withCode(exitInput, errors.Join(err, m.close()))
 	}
+	m.text.Guides = m.guides()
 	h := sha256.New()
 	for _, name := range append(slices.Clone(textFiles), furtherFiles(files)...) {
 		fmt.Fprintf(h, "%s %d\n", name, len(files[name]))
@@ -155,6 +156,7 @@ func readTextFiles(dir string) (map[string][]byte, error) {
 
 func (m *openedModel) close() error {
 	var errs []error
+	m.text.Guides.Close()
 	if m.group != nil {
 		errs = append(errs, m.group.Close())
 	}

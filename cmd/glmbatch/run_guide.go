@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"glmbatch/pipeline"
+	"glmbatch/pipeline/guide"
+)
+
+// guideFlags say what the responses of rows follow that do not say it themselves.
+type guideFlags struct {
+	schema, grammar string // files
+	object          bool
+	regex           string
+	choice          []string
+}
+
+// mostGuide bounds the files of schemas and grammars.
+const mostGuide = 1 << 20
+
+// set applies the flags that were given, of which there is one at most.
+func (g *guideFlags) set(f *pflag.FlagSet, p *pipeline.Params) error {
+	given := ""
+	file := func(path string) (string, error) {
+		info, err := os.Stat(path)
+		if err == nil && info.Size() > mostGuide {
+			return "", fmt.Errorf("%s has %d bytes, more than %d", path, info.Size(), mostGuide)
+		}
+		data, err := os.ReadFile(path)
+		return string(data), err
+	}
+	for _, flag := range []struct {
+		name, param string
+		value       func() (any, error)
+	}{
+		{"json-schema", "guided_json", func() (any, error) { return file(g.schema) }},
+		{"json-object", "response_format", func() (any, error) { return map[string]string{"type": objectOr(g.object)}, nil }},
+		{"regex", "guided_regex", func() (any, error) { return g.regex, nil }},
+		{"choice", "guided_choice", func() (any, error) { return g.choice, nil }},
+		{"grammar", "guided_grammar", func() (any, error) { return file(g.grammar) }},
+	} {
+		if !f.Changed(flag.name) {
+			continue
+		}
+		if given != "" {
+			return fmt.Errorf("--%s and --%s exclude each other: a response follows one", given, flag.name)
+		}
+		given = flag.name
+		v, err := flag.value()
+		var text json.RawMessage
+		if err == nil {
+			text, err = json.Marshal(v)
+		}
+		if err == nil {
+			err = p.Set(flag.param, text)
+		}
+		if err != nil {
+			return fmt.Errorf("--%s: %w", flag.name, err)
+		}
+	}
+	return nil
+}
+
+func objectOr(object bool) string {
+	if object {
+		return "json_object"
+	}
+	return "text"
+}
+
+// guides make what the rows' responses are guided by.
+func (m *openedModel) guides() *pipeline.Guides {
+	return &pipeline.Guides{New: func(ctx context.Context) (*guide.Guides, error) {
+		o := guide.Options{Ends: slices.Concat(m.config.EOS, m.generation.EOS), Tokens: m.config.Vocab}
+		if dir, err := os.UserCacheDir(); err == nil { // without it the module is compiled each time
+			o.Cache = filepath.Join(dir, "glmbatch", "guide")
+		}
+		return guide.New(ctx, m.text.Tokenizer, o)
+	}}
+}

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+const ticketSchema = `{"type":"object","properties":{"team":{"enum":["billing","shipping"]},"urgent":{"type":"boolean"},"codes":{"type":"array","items":{"type":"string","pattern":"^[A-Z][0-9]{2}$"},"maxItems":2}},"required":["team","urgent","codes"],"additionalProperties":false}`
+
+// validates fails the test unless a text is JSON that is valid by a schema.
+func validates(t *testing.T, schema, text string) {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err == nil {
+		err = s.Validate(value)
+	}
+	if err != nil {
+		t.Errorf("%q: %v", text, err)
+	}
+}
+
+// TestRunGuided: what rows ask for by columns, parameters, flags and bodies, their
+// responses are.
+func TestRunGuided(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a model")
+	}
+	dir := t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) string {
+		if err := os.WriteFile(in(name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return in(name)
+	}
+	quoted, _ := json.Marshal(ticketSchema)
+	schema := write("schema.json", ticketSchema)
+	grammar := write("grammar.ebnf", `root ::= "<" [a-z]{1,4} ">"`)
+	format := `{"type":"json_schema","json_schema":{"name":"x","strict":true,"schema":` + ticketSchema + `}}`
+	rows := write("rows.jsonl", strings.Join([]string{
+		`{"prompt":"a","response_format":` + format + `}`,
+		`{"prompt":"b","sampling_params":{"guided_json":` + string(quoted) + `}}`,
+		`{"prompt":"c","sampling_params":{"structured_outputs":{"regex":"[0-9]{3}-[a-f]{2}"}}}`,
+		`{"prompt":"d","guided_choice":["alpha","beta"],"n":2}`,
+		`{"prompt":"e","response_format":{"type":"json_object"},"sampling_params":{"max_tokens":300}}`,
+		`{"prompt":"f"}`,
+		`{"prompt":"g","response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"not":{}}}}}`,
+		`{"prompt":"h","response_format":{"type":"text"},"guided_choice":["x"]}`,
+		`{"prompt":"i","sampling_params":{"guided_grammar":"root ::= \"(\" [0-9]+ \")\"","ignore_eos":true,"max_tokens":20}}`,
+	}, "\n"))
+	type result struct {
+		Response *string
+		Reason   string  `json:"finish_reason"`
+		Code     *string `json:"error_code"`
+		Error    *string `json:"error"`
+	}
+	run := func(want int, args ...string) (list []result) {
+		t.Helper()
+		code, out, errs := glmbatch(append([]string{"run", "--tp", "1", "--max-tokens", "120", "--temperature", "1", "--quiet", "--stdout", "jsonl"}, args...)...)
+		if code != want {
+			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
+		}
+		for line := range strings.Lines(out) {
+			var r result
+			if err := json.Unmarshal([]byte(line), &r); err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, r)
+		}
+		return list
+	}
+	is := func(r result, re string) {
+		t.Helper()
+		if r.Response == nil || r.Reason == "stop" && !regexp.MustCompile(re).MatchString(*r.Response) {
+			t.Errorf("%+v, want %s", r, re)
+		}
+	}
+	got := run(exitRowErrors, rows, "--choice", "only this")
+	if len(got) != 10 {
+		t.Fatalf("%d rows", len(got))
+	}
+	for _, i := range []int{0, 1} {
+		if got[i].Reason != "stop" {
+			t.Fatalf("row %d: %+v", i, got[i])
+		}
+		validates(t, ticketSchema, *got[i].Response)
+	}
+	is(got[2], `^[0-9]{3}-[a-f]{2}$`)
+	is(got[3], `^(alpha|beta)$`)
+	is(got[4], `^(alpha|beta)$`)
+	if got[5].Reason == "stop" {
+		validates(t, `{"type":"object"}`, *got[5].Response)
+	}
+	is(got[6], `^only this$`)
+	if r := got[7]; r.Code == nil || *r.Code != "bad_params" || !strings.Contains(*r.Error, `response_format: the keyword "not" is not supported`) {
+		t.Errorf("a keyword that is not supported: %s", *r.Error)
+	}
+	if r := got[8]; r.Code == nil || !strings.Contains(*r.Error, "both") {
+		t.Errorf("a row of two: %+v", r)
+	}
+	is(got[9], `^\([0-9]+\)$`)
+
+	one := write("one.jsonl", `{"prompt":"a"}`+"\n"+`{"prompt":"b"}`)
+	for _, c := range []struct{ flag, value, want string }{
+		{"--json-schema", schema, `"urgent"`}, {"--json-object=true", "", `^\{`}, {"--regex", "[xy]{7}", `^[xy]{7}$`}, {"--grammar", grammar, `^<[a-z]{1,4}>$`},
+	} {
+		args := []string{one, c.flag}
+		if c.value != "" {
+			args = append(args, c.value)
+		}
+		for _, r := range run(0, args...) {
+			is(r, c.want)
+		}
+	}
+	for _, args := range [][]string{{"--regex", "("}, {"--json-schema", grammar}, {"--regex", "a", "--choice", "b"}, {"--grammar", in("none")}} {
+		if code, out, errs := glmbatch(append([]string{"run", one, "--tp", "1", "--quiet", "--stdout", "jsonl"}, args...)...); code == 0 || args[0] != "--regex" && code != exitInput {
+			t.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
+		}
+	}
+
+	batch := write("batch.jsonl", fmt.Sprintf(`{"custom_id":"one","method":"POST","url":"/v1/chat/completions","body":{"messages":[{"role":"user","content":"hello"}],"temperature":1,"response_format":%s}}`, format))
+	code, out, errs := glmbatch("run", batch, "--tp", "1", "--max-tokens", "120", "--quiet", "--stdout", "openai")
+	var l struct {
+		Response struct {
+			Body struct {
+				Choices []struct {
+					Message struct{ Content string }
+					Reason  string `json:"finish_reason"`
+				}
+			}
+		}
+	}
+	if err := json.NewDecoder(bytes.NewReader([]byte(out))).Decode(&l); err != nil || code != 0 || len(l.Response.Body.Choices) != 1 {
+		t.Fatalf("%v: exit code %d: %s%s", err, code, out, errs)
+	}
+	if c := l.Response.Body.Choices[0]; c.Reason == "stop" {
+		validates(t, ticketSchema, c.Message.Content)
+	}
+}

@@ -1,0 +1,228 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"glmbatch/pipeline/guide"
+)
+
+// Guides makes the guides of a job when a row first asks for one: they take seconds and
+// memory. It is safe for concurrent use.
+type Guides struct {
+	// New makes them.
+	New func(context.Context) (*guide.Guides, error)
+
+	once sync.Once
+	made *guide.Guides
+	err  error
+}
+
+// get returns them. The context is that of the job.
+func (g *Guides) get(ctx context.Context) (*guide.Guides, error) {
+	if g == nil || g.New == nil {
+		return nil, errors.New("there are no guides")
+	}
+	g.once.Do(func() { g.made, g.err = g.New(ctx) })
+	return g.made, g.err
+}
+
+// Close ends those that were made, after the job.
+func (g *Guides) Close() {
+	if g == nil {
+		return
+	}
+	g.once.Do(func() { g.err = errors.New("the guides are closed") })
+	if g.made != nil {
+		g.made.Close()
+	}
+}
+
+// guided sees whether the row's guide can be followed.
+func (p *preparer) guided(ctx context.Context, r *row) *rowError {
+	if r.params.Guide.IsZero() {
+		return nil
+	}
+	g, err := p.text.Guides.get(ctx)
+	if err == nil {
+		err = g.Check(r.params.Guide)
+	}
+	if err != nil {
+		return badRow(BadParams, "%s: %s", r.params.GuidedBy, oneLine(err))
+	}
+	r.guides = g
+	return nil
+}
+
+// guideNames are the parameters that say what a response has to follow.
+var guideNames = []string{"response_format", "structured_outputs", "guided_decoding", "guided_json", "guided_regex", "guided_choice", "guided_grammar"}
+
+// oneGuide sees to it that one place, a row's parameters or its columns, has one of them.
+type oneGuide struct{ name string }
+
+func (o *oneGuide) add(name string) error {
+	switch {
+	case !slices.Contains(guideNames, name):
+	case o.name != "":
+		return fmt.Errorf("both %s and %s are given, and a response follows one", o.name, name)
+	default:
+		o.name = name
+	}
+	return nil
+}
+
+// guideBy makes a setter of what a row is to follow.
+func guideBy(name string, parse func(v json.RawMessage) (guide.Spec, error)) func(*Params, json.RawMessage) error {
+	return func(p *Params, v json.RawMessage) error {
+		s, err := parse(v)
+		if err == nil {
+			p.Guide, p.GuidedBy = s, name
+		}
+		return err
+	}
+}
+
+// responseFormat reads OpenAI's.
+func responseFormat(v json.RawMessage) (s guide.Spec, err error) {
+	var f struct {
+		Type   string `json:"type"`
+		Schema *struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Schema      json.RawMessage `json:"schema"`
+			Strict      *bool           `json:"strict"` // a schema is always followed
+		} `json:"json_schema"`
+	}
+	if err := strictly(textOf(v), &f); err != nil {
+		return s, err
+	}
+	switch f.Type {
+	case "text":
+		return s, nil
+	case "json_object":
+		return guide.NewObject(guide.Whitespace{}), nil
+	case "json_schema":
+		if f.Schema == nil || absent(f.Schema.Schema) {
+			return s, errors.New("json_schema has no schema")
+		}
+		return guide.NewSchema(f.Schema.Schema, guide.Whitespace{})
+	}
+	return s, fmt.Errorf("type %q is not text, json_object or json_schema", f.Type)
+}
+
+// structuredOutputs reads vLLM's, and its guided_decoding, as it was called before.
+func structuredOutputs(v json.RawMessage) (s guide.Spec, err error) {
+	var f struct {
+		JSON     json.RawMessage `json:"json"`
+		Object   *bool           `json:"json_object"`
+		Regex    json.RawMessage `json:"regex"`
+		Choice   json.RawMessage `json:"choice"`
+		Grammar  json.RawMessage `json:"grammar"`
+		Tag      json.RawMessage `json:"structural_tag"`
+		None     *bool           `json:"disable_any_whitespace"`
+		Pattern  *string         `json:"whitespace_pattern"`
+		Closed   *bool           `json:"disable_additional_properties"`
+		Fallback *bool           `json:"disable_fallback"` // there is one way alone
+		Backend  json.RawMessage `json:"backend"`          // likewise
+		Was      json.RawMessage `json:"_backend"`
+		Auto     *bool           `json:"_backend_was_auto"`
+	}
+	if err := strictly(textOf(v), &f); err != nil {
+		return s, err
+	}
+	if f.Closed != nil && *f.Closed {
+		return s, errors.New("disable_additional_properties is not supported: say additionalProperties in the schema")
+	}
+	w := guide.Whitespace{None: f.None != nil && *f.None}
+	if f.Pattern != nil {
+		w.Pattern = *f.Pattern
+	}
+	given := ""
+	for _, k := range []struct {
+		name string
+		v    json.RawMessage
+		read func(json.RawMessage) (guide.Spec, error)
+	}{
+		{"json", f.JSON, func(v json.RawMessage) (guide.Spec, error) { return guide.NewSchema(textOf(v), w) }},
+		{"regex", f.Regex, guidedRegex}, {"choice", f.Choice, guidedChoice}, {"grammar", f.Grammar, guidedGrammar},
+		{"structural_tag", f.Tag, func(json.RawMessage) (s guide.Spec, err error) { return s, errors.New("it is not supported") }},
+	} {
+		if absent(k.v) {
+			continue
+		}
+		if given != "" {
+			return s, fmt.Errorf("both %s and %s are given", given, k.name)
+		}
+		given = k.name
+		if s, err = k.read(k.v); err != nil {
+			return guide.Spec{}, fmt.Errorf("%s: %w", k.name, err)
+		}
+	}
+	if f.Object != nil && *f.Object {
+		if given != "" {
+			return guide.Spec{}, fmt.Errorf("both %s and json_object are given", given)
+		}
+		s = guide.NewObject(w)
+	}
+	return s, nil
+}
+
+func guidedJSON(v json.RawMessage) (guide.Spec, error) {
+	return guide.NewSchema(textOf(v), guide.Whitespace{})
+}
+
+func guidedRegex(v json.RawMessage) (s guide.Spec, err error) {
+	var text string
+	if json.Unmarshal(v, &text) != nil {
+		return s, fmt.Errorf("%s is no text", short(v))
+	}
+	return guide.NewRegex(text)
+}
+
+func guidedGrammar(v json.RawMessage) (s guide.Spec, err error) {
+	var text string
+	if json.Unmarshal(v, &text) != nil {
+		return s, fmt.Errorf("%s is no text", short(v))
+	}
+	return guide.NewGrammar(text)
+}
+
+func guidedChoice(v json.RawMessage) (s guide.Spec, err error) {
+	var texts []string
+	if json.Unmarshal(textOf(v), &texts) != nil {
+		return s, fmt.Errorf("%s is no list of texts", short(v))
+	}
+	return guide.NewChoice(texts)
+}
+
+// textOf is a value, or what a text has as JSON.
+func textOf(v json.RawMessage) json.RawMessage {
+	var text string
+	if json.Unmarshal(v, &text) == nil && !absent(v) {
+		return json.RawMessage(text)
+	}
+	return v
+}
+
+func absent(v json.RawMessage) bool {
+	v = bytes.TrimSpace(v)
+	return len(v) == 0 || string(v) == "null"
+}
+
+// strictly reads an object that has no other fields than to has.
+func strictly(v json.RawMessage, to any) error {
+	d := json.NewDecoder(bytes.NewReader(v))
+	d.DisallowUnknownFields()
+	if err := d.Decode(to); err != nil {
+		return fmt.Errorf("%s: %w", short(v), err)
+	}
+	if d.More() {
+		return fmt.Errorf("%s is more than one value", short(v))
+	}
+	return nil
+}

@@ -42,3 +42,11 @@ func ParseBytes(s string) (int64, error) {
 	}
 	return int64(n), nil
 }
+
+// Figure is a figure with a digit after the point if it is small.
+func Figure(v float64) string {
+	if v < 1000 {
+		return fmt.Sprintf("%.1f", v)
+	}
+	return Digits(int64(v + .5))
+}

@@ -2,52 +2,39 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"glmbatch/bench"
+	"glmbatch/engine/fit"
 	"glmbatch/engine/glm5"
 	"glmbatch/engine/synth"
 	"glmbatch/kernels"
+	"glmbatch/kernels/cuda"
 	"glmbatch/kernels/cuda/plan"
-	"glmbatch/replay"
+	"glmbatch/kernels/ranks"
+	"glmbatch/kernels/roofline"
 	"glmbatch/replay/attribute"
-	"glmbatch/units"
 )
 
 // benchFlags are the options of glmbatch bench.
 type benchFlags struct {
+	bench.Options
 	model      string
 	config     synth.Options // the config and what changes it
-	seed       uint64
 	synthetic  bool
 	collective bool     // time collectives instead
 	job        benchJob // run a whole job instead
-	tp, ranks  int
-	batches    []int
-	contexts   []int
-	prefill    int
-	chunk      int
-	kvCache    string
-	kvSlots    int
 	whatIf     string
-	act        string
-	dense      string
-	steps      int
-	warmup     int
-	lockstep   bool
 	device     deviceFlags
 	machine    string
-	by         string
 	format     string
-	timeline   string
-	capture    string
-	plan       string // a GPU whose launches are printed; "": steps run
 	stamps     bool   // check them against CUPTI
 	cupti      string // the library; "": where it usually is
 }
@@ -112,7 +99,7 @@ once. --machine takes another: this, or
 	s.BoolVar(&f.synthetic, "synthetic", false, "say that weights are random, as they are with --config")
 	s.IntVar(&f.config.Layers, "layers", 0, "with --config: number of layers, 0: the config's")
 	s.StringArrayVar(&f.config.Set, "set", nil, "with --config: key=value for any field of config.json; may be repeated")
-	s.Uint64Var(&f.seed, "seed", 0, "of weights, caches, tokens and pages")
+	s.Uint64Var(&f.Seed, "seed", 0, "of weights, caches, tokens and pages")
 	s.BoolVar(&f.collective, "collectives", false, "time the sums over --ranks ranks instead, by size and way, beside NCCL's")
 	j := &f.job
 	s.StringVar(&j.text, "job", "", "run a whole job instead, of prompts and answers of so many tokens: `INPUT/OUTPUT`")
@@ -123,146 +110,62 @@ once. --machine takes another: this, or
 	s.StringVar(&j.sharing, "prefix-sharing", "on", "with --job: on, or off: each request computes its whole prompt")
 	s.Float64Var(&j.rate, "link-rate", linkRate, "with --job and fewer ranks than --tp: bytes a second that a rank sends and gets")
 	s.DurationVar(&j.latency, "link-latency", linkLatency, "with --job and fewer ranks than --tp: what a sum over ranks takes beside its bytes")
-	s.IntVar(&f.tp, "tp", 8, "ranks that the model is cut for: 1, 2, 4 or 8")
-	s.IntVar(&f.ranks, "ranks", 1, "how many of them run")
-	s.IntSliceVar(&f.batches, "batch", []int{1}, "sequences of a decode step, some with commas between; 0: no decode")
-	s.IntSliceVar(&f.contexts, "context", nil, "positions of each sequence, some with commas between (default: 8192, or the model's)")
-	s.IntVar(&f.prefill, "prefill", 0, "also time the prefill of a prompt of so many tokens")
-	s.IntVar(&f.chunk, "chunk", 8192, "tokens of a prefill step; with --job, of any step")
-	s.StringVar(&f.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
-	s.IntVar(&f.kvSlots, "kv-slots", 0, "tokens that the caches hold, 0: what the largest batch that fits needs")
+	s.IntVar(&f.TP, "tp", 8, "ranks that the model is cut for: 1, 2, 4 or 8")
+	s.IntVar(&f.Ranks, "ranks", 1, "how many of them run")
+	s.IntSliceVar(&f.Batches, "batch", []int{1}, "sequences of a decode step, some with commas between; 0: no decode")
+	s.IntSliceVar(&f.Contexts, "context", nil, "positions of each sequence, some with commas between (default: 8192, or the model's)")
+	s.IntVar(&f.Prefill, "prefill", 0, "also time the prefill of a prompt of so many tokens")
+	s.IntVar(&f.Chunk, "chunk", 8192, "tokens of a prefill step; with --job, of any step")
+	s.StringVar((*string)(&f.KVCache), "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
+	s.IntVar(&f.KVSlots, "kv-slots", 0, "tokens that the caches hold, 0: what the largest batch that fits needs")
 	s.StringVar(&f.whatIf, "what-if", "", "kv=cast-pool: also time decode with a copy of each layer's whole FP8 cache to BF16")
-	s.StringVar(&f.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
-	s.StringVar(&f.dense, "dense-weights", "bf16", "bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at load")
-	s.IntVar(&f.steps, "steps", 50, "timed steps of each batch and context")
-	s.IntVar(&f.warmup, "warmup", 5, "steps before them")
-	s.BoolVar(&f.lockstep, "lockstep", false, "on a GPU too, wait for each step before the next is launched")
+	s.StringVar((*string)(&f.Act), "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
+	s.StringVar((*string)(&f.Dense), "dense-weights", "bf16", "bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at load")
+	s.IntVar(&f.Steps, "steps", 50, "timed steps of each batch and context")
+	s.IntVar(&f.Warmup, "warmup", 5, "steps before them")
+	s.BoolVar(&f.Lockstep, "lockstep", false, "on a GPU too, wait for each step before the next is launched")
 	f.device.add(s)
 	s.StringVar(&f.machine, "machine", "", "machine of the floor (default: the one that runs)")
-	s.StringVar(&f.by, "by", string(attribute.ByClass), "also group the ledger by "+attribute.Groupings())
+	s.StringVar((*string)(&f.By), "by", string(attribute.ByClass), "also group the ledger by "+attribute.Groupings())
 	s.StringVar(&f.format, "format", "text", "text or json")
-	s.StringVar(&f.timeline, "timeline", "", "write the recorded steps' spans to this file, .parquet or .arrow")
+	s.StringVar(&f.Timeline, "timeline", "", "write the recorded steps' spans to this file, .parquet or .arrow")
 	s.BoolVar(&f.stamps, "check-stamps", false, "on a GPU: run more steps with NVIDIA's CUPTI on and compare its times of each kernel with ours")
 	s.StringVar(&f.cupti, "cupti", "", "CUPTI's `library` (default: libcupti.so of the system or the CUDA toolkit)")
-	s.StringVar(&f.plan, "plan", "", "run nothing: print the kernels that a `GPU` would launch ("+strings.Join(plan.GPUs(), ", ")+"), which need not be here")
-	s.StringVar(&f.capture, "capture", "", "write a decode step of each batch and context to this folder, for glmbatch replay")
+	s.StringVar(&f.Plan, "plan", "", "run nothing: print the kernels that a `GPU` would launch ("+strings.Join(plan.GPUs(), ", ")+"), which need not be here")
+	s.StringVar(&f.Capture, "capture", "", "write a decode step of each batch and context to this folder, for glmbatch replay")
 	return c
 }
 
 func (f *benchFlags) validate() error {
-	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", f.kvCache, "bf16", "fp8", "f32"), oneOf("act", f.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", f.dense, "bf16", "fp8"), checkTP(f.tp), f.device.validate()}
+	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", string(f.KVCache), "bf16", "fp8", "f32"),
+		oneOf("act", string(f.Act), "w4a16", "w4a4", "int8"), oneOf("dense-weights", string(f.Dense), "bf16", "fp8"), checkTP(f.TP), f.device.validate()}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+	f.CastPool = f.whatIf != ""
 	fault(f.model == "" && f.config.Config == "", "give --config for random weights, or --model")
 	fault(f.model != "" && f.config.Config != "", "--config and --model exclude each other")
 	fault(f.model != "" && f.synthetic, "--synthetic and --model exclude each other")
 	fault(f.model != "" && (f.config.Layers != 0 || len(f.config.Set) > 0), "--layers and --set change a --config, not a --model")
-	fault(f.ranks < 1 || f.ranks > f.tp, "--ranks %d: it must be from 1 to --tp, %d", f.ranks, f.tp)
-	for _, b := range f.batches {
-		fault(b < 0 || b > 1<<14, "--batch %d: it must be from 0 to %d", b, 1<<14)
-	}
-	fault(f.steps < 1 || f.steps > 1e5, "--steps %d: it must be from 1 to 100,000", f.steps)
-	fault(f.warmup < 0 || f.warmup > 1e5, "--warmup %d: it must be from 0 to 100,000", f.warmup)
-	fault(f.prefill < 0, "--prefill %d: it must not be negative", f.prefill)
-	fault(f.chunk < 1 || f.chunk > 1<<16, "--chunk %d: it must be from 1 to %d", f.chunk, 1<<16)
-	fault(f.whatIf != "" && f.whatIf != castPool, "--what-if %q: it must be %s", f.whatIf, castPool)
-	fault(f.whatIf == castPool && f.kvCache != "fp8", "--what-if %s copies FP8 caches: add --kv-cache fp8", f.whatIf)
-	fault(f.kvSlots < 0 || f.kvSlots > 1<<31, "--kv-slots %d: it must be from 0 to %d", f.kvSlots, 1<<31)
-	fault(!attribute.By(f.by).Known(), "--by %q: there are %s", f.by, attribute.Groupings())
-	fault(f.plan != "" && plan.GPU(f.plan) == nil, "--plan %q: there are %s", f.plan, strings.Join(plan.GPUs(), ", "))
-	fault(f.plan != "" && (f.stamps || f.capture != "" || f.timeline != "" || f.whatIf != ""), "--plan runs nothing: leave out --check-stamps, --capture, --timeline and --what-if")
-	fault(f.stamps && f.ranks != 1, "--check-stamps compares one rank: leave out --ranks %d", f.ranks)
+	fault(f.whatIf != "" && f.whatIf != bench.CastPool, "--what-if %q: it must be %s", f.whatIf, bench.CastPool)
+	fault(f.Plan != "" && f.stamps, "--plan runs nothing: leave out --check-stamps")
+	fault(f.stamps && f.Ranks != 1, "--check-stamps compares one rank: leave out --ranks %d", f.Ranks)
 	fault(f.cupti != "" && !f.stamps, "--cupti is for --check-stamps")
-	fault(f.timeline != "" && !strings.HasSuffix(f.timeline, ".parquet") && !strings.HasSuffix(f.timeline, ".arrow"), "--timeline %s: its name must end in .parquet or .arrow", f.timeline)
-	return withCode(exitInput, errors.Join(errs...))
+	return withCode(exitInput, errors.Join(append(errs, f.Options.Validate())...))
 }
 
 // places makes the folders that results go to, before any are there to be lost.
 func (f *benchFlags) places() error {
 	var errs []error
-	if f.capture != "" {
-		errs = append(errs, writableNew("capture", f.capture))
+	if f.Capture != "" {
+		errs = append(errs, writableNew("capture", f.Capture))
 	}
-	if f.timeline != "" {
-		errs = append(errs, writableNew("timeline", filepath.Dir(f.timeline)))
+	if f.Timeline != "" {
+		errs = append(errs, writableNew("timeline", filepath.Dir(f.Timeline)))
 	}
 	return withCode(exitInput, errors.Join(errs...))
-}
-
-// castPool is the change of --what-if: the fault of engines that read FP8 caches
-// through a copy.
-const castPool = "kv=" + replay.CastPool
-
-// benchCase is one row of the table.
-type benchCase struct {
-	prefill bool
-	cast    bool // the whole pool is copied in each layer
-	batch   int  // sequences
-	context int  // positions of each; of a prefill, the prompt's tokens
-}
-
-func (c benchCase) kind() string {
-	if c.prefill {
-		return kernels.Prefill
-	}
-	return kernels.Decode
-}
-
-func (c benchCase) String() string {
-	if c.prefill {
-		return fmt.Sprintf("prefill of %s tokens", units.Digits(int64(c.context)))
-	}
-	s := fmt.Sprintf("batch %s at context %s", units.Digits(int64(c.batch)), units.Digits(int64(c.context)))
-	if c.cast {
-		s += ", " + castPool
-	}
-	return s
-}
-
-func (c benchCase) whatIf() string {
-	if c.cast {
-		return castPool
-	}
-	return ""
-}
-
-// slots are what the case takes in the caches, whole pages.
-func (c benchCase) slots() int64 {
-	return int64(c.batch) * int64((c.context+kernels.PageTokens-1)/kernels.PageTokens*kernels.PageTokens)
-}
-
-// cases lists what is measured, in the order of the table.
-func (f *benchFlags) cases(c *glm5.Config) ([]benchCase, error) {
-	var list []benchCase
-	contexts := f.contexts
-	if len(contexts) == 0 {
-		contexts = []int{min(8192, c.MaxPositions)}
-	}
-	for _, n := range append(slices.Clone(contexts), max(1, f.prefill)) {
-		if n < 1 || n > c.MaxPositions {
-			return nil, withCode(exitInput, fmt.Errorf("a context of %d: the model has 1 to %d positions", n, c.MaxPositions))
-		}
-	}
-	for _, n := range contexts {
-		for _, b := range f.batches {
-			if b > 0 {
-				list = append(list, benchCase{batch: b, context: n})
-				if f.whatIf != "" {
-					list = append(list, benchCase{batch: b, context: n, cast: true})
-				}
-			}
-		}
-	}
-	if f.prefill > 0 {
-		list = append(list, benchCase{prefill: true, batch: 1, context: f.prefill})
-	}
-	if len(list) == 0 {
-		return nil, withCode(exitInput, errors.New("nothing to measure: give --batch or --prefill"))
-	}
-	return list, nil
 }
 
 func runBench(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (err error) {
@@ -281,36 +184,123 @@ func runBench(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (err
 	if err := f.places(); err != nil {
 		return err
 	}
-	b, err := openBench(ctx, f, stderr)
+	m, err := f.open()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if f.plan != "" {
-		return b.printPlan(stdout)
+	defer m.Weights.Close()
+	if _, err := f.Cases(&m.Config); err != nil {
+		return benchError(err)
 	}
-	for i := range b.results {
-		if err := b.measure(ctx, &b.results[i]); err != nil {
-			return err
+	g, err := f.ranks(stderr)
+	if err != nil {
+		return err
+	}
+	if f.Machine, err = benchMachine(f.machine, g.Info()); err != nil {
+		return withCode(exitInput, errors.Join(err, g.Close()))
+	}
+	f.Versions, f.Log = versions(), stderr
+	b, err := bench.Open(ctx, m, g, f.Options)
+	if err != nil {
+		return benchError(err)
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	if f.Plan != "" {
+		return benchError(b.PrintPlan(stdout))
+	}
+	if err := b.Measure(ctx); err != nil {
+		return benchError(err)
+	}
+	return b.Write(stdout, f.format, styleOf(stdout))
+}
+
+// benchError gives an error its exit code.
+func benchError(err error) error {
+	switch {
+	case errors.Is(err, bench.ErrInterrupted):
+		return withCode(exitInterrupted, err)
+	case errors.Is(err, bench.ErrDevice), errors.Is(err, kernels.ErrDevice):
+		return deviceError(err, "a smaller --kv-slots, --batch or --chunk, --kv-cache fp8")
+	case errors.Is(err, bench.ErrInput):
+		return withCode(exitInput, err)
+	}
+	return err
+}
+
+// ranks opens the ranks that run, or that only keep what the model allocates.
+func (f *benchFlags) ranks(log io.Writer) (*ranks.Group, error) {
+	if f.Plan != "" {
+		ds := make([]kernels.Device, f.Ranks)
+		for i := range ds {
+			f.Recorder = &plan.Recorder{Units4: plan.GPU(f.Plan).Units4}
+			ds[i] = f.Recorder
+		}
+		return ranks.New(ds, ranks.Options{})
+	}
+	f.device.say(log)
+	if f.stamps {
+		if f.device.resolved() != "cuda" {
+			return nil, withCode(exitInput, errors.New("--check-stamps needs a GPU: kernels on the CPU have no stamps"))
+		}
+		var err error
+		if f.Profiler, err = cuda.LoadProfiler(f.cupti); err != nil {
+			return nil, withCode(exitDevice, err)
+		}
+		f.device.profiler = f.Profiler
+	}
+	return f.device.open(f.Ranks)
+}
+
+// benchMachine is the machine of the floor: the named one, or the one that runs.
+func benchMachine(name string, info kernels.Info) (*roofline.Machine, error) {
+	if name != "" {
+		return machineFor(name)
+	}
+	if info.Kind == "cpu" {
+		return machineFor("this")
+	}
+	plain := func(s string) string {
+		return strings.ToLower(strings.NewReplacer("-", "", " ", "").Replace(s))
+	}
+	for _, known := range roofline.Names() {
+		if strings.Contains(plain(info.Name), plain(known)) {
+			return machineFor(known)
 		}
 	}
-	for i := range b.results {
-		if err := b.checkStamps(ctx, &b.results[i]); err != nil {
-			return err
+	return nil, nil
+}
+
+// open opens the model's weights, or makes them.
+func (f *benchFlags) open() (m bench.Model, err error) {
+	if f.model != "" {
+		m.Name = f.model
+		if m.Weights, m.Config, err = openModel(f.model); err == nil {
+			m.Path, err = filepath.Abs(f.model)
 		}
+	} else {
+		m.Name = f.config.Config
+		var members map[string]any
+		members, m.Config, err = f.config.Resolve()
+		var text []byte
+		if err == nil {
+			text, err = json.Marshal(members)
+		}
+		if err == nil {
+			m.Weights, err = synth.Checkpoint(m.Name, text, &m.Config, f.Seed)
+		}
+		if err == nil {
+			m.Recipe, err = synth.Recipe(text, f.Seed)
+		}
+		err = withCode(exitInput, err)
 	}
-	if err := b.capture(); err != nil {
-		return err
+	if err != nil {
+		return m, err
 	}
-	if err := b.attribute(); err != nil {
-		return err
+	if err := m.Config.CheckTP(f.TP); err != nil {
+		return m, withCode(exitInput, errors.Join(err, m.Weights.Close()))
 	}
-	write := b.text
-	if f.format == "json" {
-		write = b.json
-	}
-	if err := write(stdout); err != nil {
-		return err
-	}
-	return b.stampsHold()
+	cover := m.Config.Cover(m.Weights)
+	m.Rank = fit.Of(&cover, f.TP, glm5.Options{KVCache: f.KVCache, Dense: f.Dense})
+	m.Hash, err = m.Weights.Hash()
+	return m, err
 }

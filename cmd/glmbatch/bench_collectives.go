@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"glmbatch/bench"
 	"glmbatch/kernels"
 	"glmbatch/kernels/cuda"
 	"glmbatch/kernels/ranks"
@@ -52,12 +53,12 @@ func callsOf(bytes int64) int {
 }
 
 func (f *benchFlags) validateCollectives() error {
-	return withCode(exitInput, errors.Join(oneOf("format", f.format, "text", "json"), inRange("ranks", f.ranks, 1, 8), f.device.validate()))
+	return withCode(exitInput, errors.Join(oneOf("format", f.format, "text", "json"), inRange("ranks", f.Ranks, 1, 8), f.device.validate()))
 }
 
 // runCollectives times every way at sizes from a row to 64 MB.
 func runCollectives(ctx context.Context, f *benchFlags, stdout io.Writer) error {
-	t := collectiveTimes{Schema: "glmbatch.collectives/1", Ranks: f.ranks, Notes: []string{}}
+	t := collectiveTimes{Schema: "glmbatch.collectives/1", Ranks: f.Ranks, Notes: []string{}}
 	onCPU := f.device.resolved() == "cpu"
 	var sizes []int64
 	for _, rows := range []int32{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 2730} {
@@ -85,8 +86,8 @@ func runCollectives(ctx context.Context, f *benchFlags, stdout io.Writer) error 
 			t.Notes = append(t.Notes, err.Error())
 		}
 	}
-	if !onCPU && slices.Contains(ways, cuda.ViaNCCL) && f.ranks > 1 {
-		ns, version, err := cuda.TimeNCCL(f.ranks, f.device.options(), sizes, collectiveCalls)
+	if !onCPU && slices.Contains(ways, cuda.ViaNCCL) && f.Ranks > 1 {
+		ns, version, err := cuda.TimeNCCL(f.Ranks, f.device.options(), sizes, collectiveCalls)
 		if err != nil {
 			t.Notes = append(t.Notes, err.Error())
 		}
@@ -160,12 +161,12 @@ func timeCollective(g *ranks.Group, list []kernels.Call) (int64, error) {
 			all = append(all, slowest)
 		}
 	}
-	return timesOf(all).Median, nil
+	return bench.TimesOf(all).Median, nil
 }
 
 func (t *collectiveTimes) print(w io.Writer) error {
 	var s strings.Builder
-	fill(&s, fmt.Sprintf("sum over %d ranks, with residual and norm, on %s (%s): us a call, one after the other in a graph", t.Ranks, t.Device.Name, t.Device.Detail), report.DefaultWidth)
+	report.Wrap(&s, fmt.Sprintf("sum over %d ranks, with residual and norm, on %s (%s): us a call, one after the other in a graph", t.Ranks, t.Device.Name, t.Device.Detail), report.DefaultWidth)
 	s.WriteByte('\n')
 	var ways []string
 	for way := range t.Lines[0].NS {
@@ -195,10 +196,10 @@ func (t *collectiveTimes) print(w io.Writer) error {
 	}
 	if t.NCCL != "" {
 		s.WriteByte('\n')
-		fill(&s, "NCCL's own sum: ncclAllReduce of version "+t.NCCL+", without residual and norm; it adds in an order of its own, so ranks do not use it", report.DefaultWidth)
+		report.Wrap(&s, "NCCL's own sum: ncclAllReduce of version "+t.NCCL+", without residual and norm; it adds in an order of its own, so ranks do not use it", report.DefaultWidth)
 	}
 	for _, n := range t.Notes {
-		fill(&s, n, report.DefaultWidth)
+		report.Wrap(&s, n, report.DefaultWidth)
 	}
 	_, err := io.WriteString(w, s.String())
 	return err

@@ -15,7 +15,9 @@ import (
 	"glmbatch/engine/fit"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
+	"glmbatch/kernels/ranks"
 	"glmbatch/replay/report"
+	"glmbatch/telemetry"
 	"glmbatch/units"
 )
 
@@ -60,8 +62,23 @@ func (j *benchJob) validate(f *benchFlags) error {
 	fault(j.prefix < 0 || j.prefix > j.input, "--prefix %d: it must be from 0 to the prompt's %d", j.prefix, j.input)
 	fault(j.groups < 1, "--groups %d: it must be at least 1", j.groups)
 	fault(!(j.rate > 0) || j.latency < 0, "--link-rate and --link-latency must be above 0")
-	fault(f.prefill > 0 || f.whatIf != "" || f.capture != "" || f.timeline != "" || f.stamps, "--job excludes --prefill, --what-if, --capture, --timeline and --check-stamps")
+	fault(f.Prefill > 0 || f.whatIf != "" || f.Capture != "" || f.Timeline != "" || f.stamps, "--job excludes --prefill, --what-if, --capture, --timeline and --check-stamps")
 	return withCode(exitInput, errors.Join(errs...))
+}
+
+// jobBench is the model that a job runs on.
+type jobBench struct {
+	flags *benchFlags
+	name  string
+	group *ranks.Group
+	model *glm5.Model
+}
+
+func (b *jobBench) close() error {
+	if b.group == nil {
+		return nil
+	}
+	return b.group.Close()
 }
 
 // runBenchJob runs the job through scheduler and engine.
@@ -69,7 +86,7 @@ func runBenchJob(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (
 	if err := errors.Join(f.validate(), f.job.validate(f)); err != nil {
 		return withCode(exitInput, err)
 	}
-	b := &bench{flags: f}
+	b := &jobBench{flags: f}
 	defer func() { err = errors.Join(err, b.close()) }()
 	seats, pages, err := b.loadJob(ctx, stderr)
 	if err != nil {
@@ -88,24 +105,26 @@ func runBenchJob(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (
 }
 
 // loadJob makes the model, with caches for all that can run at once, or for what fits.
-func (b *bench) loadJob(ctx context.Context, log io.Writer) (seats, pages int, err error) {
+func (b *jobBench) loadJob(ctx context.Context, log io.Writer) (seats, pages int, err error) {
 	f, j := b.flags, &b.flags.job
-	ck, c, err := b.checkpoint()
+	m, err := f.open()
 	if err != nil {
 		return 0, 0, err
 	}
-	defer ck.Close()
+	b.name = m.Name
+	c := m.Config
+	defer m.Weights.Close()
 	if j.input+j.output > c.MaxPositions {
 		return 0, 0, withCode(exitInput, fmt.Errorf("--job %s: the model has %d positions", j.text, c.MaxPositions))
 	}
 	f.device.say(log)
-	if b.group, err = f.device.open(f.ranks); err != nil {
+	if b.group, err = f.device.open(f.Ranks); err != nil {
 		return 0, 0, err
 	}
 	seats = min(j.seqs, j.requests)
-	o := glm5.Options{KVCache: kernels.Format(f.kvCache), Act: glm5.Act(f.act), Dense: kernels.Format(f.dense), Shards: f.tp, MaxRows: max(f.chunk, seats), MaxSeqs: seats, Context: j.input + j.output}
-	fits := fit.New(b.name, &c, b.Rank, nil, o, b.room(b.group.Info()))
-	pages = f.kvSlots / kernels.PageTokens
+	o := glm5.Options{KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Shards: f.TP, MaxRows: max(f.Chunk, seats), MaxSeqs: seats, Context: j.input + j.output}
+	fits := fit.New(m.Name, &c, m.Rank, nil, o, fit.Found(b.group.Info(), f.Ranks, telemetry.AvailableMemory()))
+	pages = f.KVSlots / kernels.PageTokens
 	if pages == 0 {
 		if !fits.Fits && fits.Memory > 0 {
 			return 0, 0, withCode(exitDevice, fmt.Errorf("%s does not fit: %s: %s", b.name, fits.Fault, fits.Remedy()))
@@ -114,8 +133,8 @@ func (b *bench) loadJob(ctx context.Context, log io.Writer) (seats, pages int, e
 		pages = int(min(int64(seats)*(each+1)+int64(j.groups), fits.Tokens/kernels.PageTokens)) // and pages kept for those to come
 	}
 	o.Pages = max(1, pages)
-	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", c.Layers, units.Bytes(b.Weights), units.Bytes(int64(o.Pages)*kernels.PageTokens*fits.Token))
-	b.model, err = glm5.Load(ctx, ck, b.group, o)
+	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", c.Layers, units.Bytes(m.Rank.Weights), units.Bytes(int64(o.Pages)*kernels.PageTokens*fits.Token))
+	b.model, err = glm5.Load(ctx, m.Weights, b.group, o)
 	switch {
 	case context.Cause(ctx) != nil:
 		return 0, 0, withCode(exitInterrupted, fmt.Errorf("interrupted: %w", context.Cause(ctx)))
@@ -146,9 +165,9 @@ type jobResult struct {
 }
 
 // playJob runs the requests, of which the engine knows as many as in run.
-func (b *bench) playJob(ctx context.Context, seats, pages int) (*jobResult, error) {
+func (b *jobBench) playJob(ctx context.Context, seats, pages int) (*jobResult, error) {
 	f, j := b.flags, &b.flags.job
-	r := &jobResult{Schema: "glmbatch.bench.job/1", Model: b.name, Device: b.group.Info().Name, TP: f.tp, Ranks: f.ranks, Job: j.text, Requests: j.requests, Seqs: seats,
+	r := &jobResult{Schema: "glmbatch.bench.job/1", Model: b.name, Device: b.group.Info().Name, TP: f.TP, Ranks: f.Ranks, Job: j.text, Requests: j.requests, Seqs: seats,
 		KVTokens: pages * kernels.PageTokens, rate: j.rate, latency: j.latency}
 	var w work
 	links := 0.0
@@ -159,7 +178,7 @@ func (b *bench) playJob(ctx context.Context, seats, pages int) (*jobResult, erro
 	if err != nil {
 		return nil, withCode(exitInput, err)
 	}
-	prompts := newJobPrompts(j, b.model.Config.Vocab, f.seed)
+	prompts := newJobPrompts(j, b.model.Config.Vocab, f.Seed)
 	var output int64
 	begin := time.Now()
 	for next, live := 0, 0; next < j.requests || live > 0; {
@@ -193,9 +212,9 @@ func (b *bench) playJob(ctx context.Context, seats, pages int) (*jobResult, erro
 
 // links is how many seconds sums over ranks and the gathering of logits would take more
 // in a step if all ranks were here.
-func (b *bench) links(rows, logits int) float64 {
+func (b *jobBench) links(rows, logits int) float64 {
 	f, c := b.flags, &b.model.Config
-	if f.ranks == f.tp {
+	if f.Ranks == f.TP {
 		return 0
 	}
 	one := func(k kernels.Name, m, n int) float64 {
@@ -203,7 +222,7 @@ func (b *bench) links(rows, logits int) float64 {
 			x := kernels.Call{Kernel: k, Dims: kernels.Dims{M: int32(m), N: int32(n), Ranks: int32(ranks)}}
 			return x.Cost(0).Wire
 		}
-		return f.job.latency.Seconds() + float64(wire(f.tp)-wire(f.ranks))/f.job.rate
+		return f.job.latency.Seconds() + float64(wire(f.TP)-wire(f.Ranks))/f.job.rate
 	}
 	s := 2 * float64(c.Layers) * one("all_reduce_norm", rows, c.Hidden)
 	if logits > 0 {
@@ -238,7 +257,7 @@ func (p jobPrompts) of(i int) []int32 {
 
 func (r *jobResult) print(w io.Writer) error {
 	var s strings.Builder
-	line := func(format string, args ...any) { fill(&s, fmt.Sprintf(format, args...), report.DefaultWidth) }
+	line := func(format string, args ...any) { report.Wrap(&s, fmt.Sprintf(format, args...), report.DefaultWidth) }
 	line("%s, --job %s, %s requests, %s at once, caches of %s tokens, %d of %d ranks on %s", r.Model, r.Job, units.Digits(int64(r.Requests)), units.Digits(int64(r.Seqs)), units.Digits(int64(r.KVTokens)), r.Ranks, r.TP, r.Device)
 	s.WriteByte('\n')
 	line("%.1f s", r.Seconds)

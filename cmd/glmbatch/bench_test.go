@@ -5,17 +5,13 @@ import (
 	"encoding/json"
 	"io"
 	"math"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"glmbatch/bench"
 	"glmbatch/datasets"
-	"glmbatch/engine/glm5"
-	"glmbatch/engine/synth"
-	"glmbatch/kernels"
-	"glmbatch/kernels/nvfp4"
 	"glmbatch/replay/timeline"
 )
 
@@ -39,7 +35,7 @@ type benchOutput struct {
 	KVSlots int64  `json:"kv_slots"`
 	Weights int64  `json:"weight_bytes"`
 	Results []struct {
-		benchResult
+		bench.Result
 		Report struct {
 			Steps int              `json:"steps"`
 			Ranks int              `json:"ranks"`
@@ -75,7 +71,7 @@ func TestBench(t *testing.T) {
 			t.Errorf("%s %d %d: %d steps in the ledger, %d timed, %d recorded, kinds %v", r.Kind, r.Batch, r.Context, l.Steps, r.Step.N, r.Recorded.N, l.Kinds)
 		}
 		if want := []float64{1, 8, 1, 8, 1}[i]; r.Batch != int(want) || r.Floor <= 0 || r.Bytes <= 0 || r.FLOPs <= 0 || r.Calls == 0 || !(r.TokensPerSecond > 0) {
-			t.Errorf("result %d: %+v", i, r.benchResult)
+			t.Errorf("result %d: %+v", i, r.Result)
 		}
 		if r.Kind == "decode" && r.Batch == 8 && (r.Experts < 9 || r.Experts > 16 || math.Abs(r.ExpertsUniform-14.4) > .01) {
 			t.Errorf("8 tokens went to %.2f experts of a layer, %.2f if routed evenly", r.Experts, r.ExpertsUniform)
@@ -113,13 +109,6 @@ func TestBenchSkips(t *testing.T) {
 	o := benched(t, "--config", "tiny", "--tp", "1", "--batch", "1,4", "--context", "256", "--steps", "1", "--warmup", "0", "--kv-slots", "640", "--kv-cache", "fp8")
 	if o.KVSlots != 640 || len(o.Results) != 2 || o.Results[0].Skipped != "" || !strings.Contains(o.Results[1].Skipped, "needs 1,024 cache slots, --kv-slots has 640") {
 		t.Errorf("%d slots, %+v", o.KVSlots, o.Results)
-	}
-	var p cachePool
-	p.perToken = 1000
-	rs := []benchResult{{of: benchCase{batch: 2, context: 100}}, {of: benchCase{batch: 1000, context: 100}}}
-	p.plan(rs, 0, 1e6)
-	if p.pages != 4 || rs[0].Skipped != "" || !strings.Contains(rs[1].Skipped, "needs 128 MB of caches, there is room for 1.00 MB") {
-		t.Errorf("%d pages, %+v", p.pages, rs)
 	}
 }
 
@@ -233,72 +222,6 @@ func TestBenchInterrupted(t *testing.T) {
 	cancel()
 	if code := run(ctx, []string{"bench", "--config", "tiny", "--tp", "1", "--device", "cpu", "--machine", "h200", "--context", "64"}, io.Discard, io.Discard); code != exitInterrupted {
 		t.Errorf("exit code %d", code)
-	}
-}
-
-// Activations stay in range through a model of random blocks, and no two experts
-// are the same.
-func TestRandomBlocks(t *testing.T) {
-	f := &benchFlags{config: synth.Options{Config: "tiny", Scale: 1, Layers: 40}, seed: 3, tp: 1, ranks: 1, batches: []int{4}, contexts: []int{200}, kvCache: "bf16",
-		act: "w4a16", steps: 1, machine: "h200", device: deviceFlags{kind: "cpu", threads: 1}}
-	b, err := openBench(t.Context(), f, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer b.close()
-	if err := b.measure(t.Context(), &b.results[0]); err != nil {
-		t.Fatal(err)
-	}
-	logits := make([]float32, 4*b.model.Config.Vocab)
-	if err := b.model.Logits(logits); err != nil {
-		t.Fatal(err)
-	}
-	var sq float64
-	for _, v := range logits {
-		sq += float64(v) * float64(v)
-	}
-	if rms := math.Sqrt(sq / float64(len(logits))); !(rms > .1 && rms < 100) { // not a NaN either
-		t.Errorf("the logits are of size %g", rms)
-	}
-	ck, c, err := b.checkpoint()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for i := c.Layers - 2; i < c.Layers; i++ {
-		for e := range c.Experts {
-			l, err := ck.Linear(glm5.ExpertPrefix(i, e) + "gate_proj")
-			if err != nil {
-				t.Fatal(err)
-			}
-			m, err := l.Slice(0, l.Rows, 0, l.Cols)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen[string(m.Data)] = true
-		}
-	}
-	if len(seen) < 2*c.Experts-1 { // two may begin at one place
-		t.Errorf("%d experts have %d different weights", 2*c.Experts, len(seen))
-	}
-}
-
-func TestRandomEntries(t *testing.T) {
-	rng := rand.NewPCG(1, 2)
-	for _, f := range []kernels.Format{kernels.F32, kernels.BF16, kernels.FP8} {
-		const tokens = 2 * kernels.PageTokens
-		latent := randomEntries(rng, f, tokens, 1, 512, 64)
-		index := randomEntries(rng, f, tokens, kernels.PageTokens, 128, 0)
-		if len(latent) != tokens*kernels.LatentEntry(f, 512, 64) || len(index) != tokens*kernels.IndexEntry(f, 128) {
-			t.Errorf("%s: %d bytes of latents, %d of keys", f, len(latent), len(index))
-		}
-		if f == kernels.FP8 {
-			for i, b := range index[:kernels.PageTokens*128] {
-				if v := nvfp4.E4M3[b]; !(v*v <= 240*240) {
-					t.Fatalf("code %d of the keys is %g", i, v)
-				}
-			}
-		}
 	}
 }
 

@@ -22,11 +22,11 @@ func (d *diagnosis) print(w io.Writer) error {
 		s.WriteByte('\n')
 	}
 	for _, p := range d.Problems {
-		fill(&s, "! "+p.Text, report.DefaultWidth)
-		fill(&s, "  → "+p.Remedy, report.DefaultWidth)
+		report.Wrap(&s, "! "+p.Text, report.DefaultWidth)
+		report.Wrap(&s, "  → "+p.Remedy, report.DefaultWidth)
 	}
 	s.WriteByte('\n')
-	fill(&s, d.Verdict, report.DefaultWidth)
+	report.Wrap(&s, d.Verdict, report.DefaultWidth)
 	_, err := io.WriteString(w, s.String())
 	return err
 }
@@ -35,7 +35,7 @@ func (d *diagnosis) print(w io.Writer) error {
 func labelled(s *strings.Builder, label, format string, args ...any) {
 	const column = 10
 	var text strings.Builder
-	fill(&text, fmt.Sprintf(format, args...), report.DefaultWidth-column)
+	report.Wrap(&text, fmt.Sprintf(format, args...), report.DefaultWidth-column)
 	for line := range strings.Lines(text.String()) {
 		fmt.Fprintf(s, "%-*s%s", column, label, line)
 		label = ""
@@ -204,7 +204,7 @@ func printFit(m *fit.Fit, s *strings.Builder) {
 		if full := float64(m.Tokens) / float64(m.Context); full < 1 {
 			text += fmt.Sprintf(", %.0f %% of one context of %s", 100*full, units.Digits(int64(m.Context)))
 		} else {
-			text += fmt.Sprintf(", %s contexts of %s", figureText(full), units.Digits(int64(m.Context)))
+			text += fmt.Sprintf(", %s contexts of %s", units.Figure(full), units.Digits(int64(m.Context)))
 		}
 		if n := m.Tokens / usualSequence; m.Context > usualSequence && n > 0 {
 			text += fmt.Sprintf(", or %s sequences of %s", units.Digits(n), units.Digits(usualSequence))

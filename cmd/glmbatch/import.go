@@ -13,6 +13,7 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/replay/importer"
+	"glmbatch/replay/report"
 	"glmbatch/units"
 )
 
@@ -161,7 +162,7 @@ func writeFindings(b *strings.Builder, list []datasets.Finding) {
 		if f.Rank >= 0 {
 			who = fmt.Sprintf("rank %d: ", f.Rank)
 		}
-		fill(b, f.Severity+": "+who+f.Text, 100)
+		report.Wrap(b, f.Severity+": "+who+f.Text, 100)
 	}
 }
 
@@ -216,23 +217,4 @@ func several(n int64, thing string) string {
 		return "1 " + thing
 	}
 	return units.Digits(n) + " " + thing + "s"
-}
-
-// fill writes a text in lines of at most width columns, the later ones indented.
-func fill(b *strings.Builder, text string, width int) {
-	column := 0
-	for _, word := range strings.Fields(text) {
-		switch {
-		case column == 0:
-		case column+1+len(word) > width:
-			b.WriteString("\n  ")
-			column = 2
-		default:
-			b.WriteByte(' ')
-			column++
-		}
-		b.WriteString(word)
-		column += len(word)
-	}
-	b.WriteByte('\n')
 }

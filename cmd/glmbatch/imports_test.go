@@ -15,8 +15,8 @@ const module = "glmbatch/"
 
 // layers orders the packages: imports go down only. The longest prefix counts.
 var layers = map[string]int{
-	"cmd":      5,
-	"pipeline": 4, "replay": 4,
+	"cmd":   5,
+	"bench": 4, "pipeline": 4, "replay": 4,
 	"engine":  3,
 	"kernels": 1, "kernels/ranks": 2, "kernels/roofline": 2, "kernels/cpu": 2, "kernels/cuda": 2, "kernels/kerneltest": 2, "kernels/nvfp4": 1,
 	"datasets": 0, "stores": 0, "telemetry": 0, "units": 0,

@@ -15,6 +15,7 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/datasets/demo"
+	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/pipeline"
 	"glmbatch/telemetry"
@@ -251,7 +252,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	}
 	m.describeDevice(manifest.Device)
 	if manifest.Rounding = m.rounding(); len(manifest.Rounding) > 0 {
-		say.line("weights rounded to FP8: %s", roundingText(m.rounded))
+		say.line("weights rounded to FP8: %s", glm5.RoundingText(m.rounded))
 	}
 	if err := r.metrics.start(say, r, manifest, m.pages, job.Counts, recorderOptions.GPU); err != nil {
 		return withCode(exitOutput, job.End(err))

@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"glmbatch/datasets/demo"
 	"glmbatch/engine"
@@ -282,15 +281,6 @@ func (m *openedModel) rounding() map[string]float64 {
 		of[string(r.Part)] = r.Error
 	}
 	return of
-}
-
-// roundingText says what rounding weights has cost.
-func roundingText(rs []glm5.Rounding) string {
-	var parts []string
-	for _, r := range rs {
-		parts = append(parts, fmt.Sprintf("%s %.2f %%", r.Part, 100*r.Error))
-	}
-	return "relative errors " + strings.Join(parts, ", ")
 }
 
 // describeDevice adds what the device says of itself, once it is open.

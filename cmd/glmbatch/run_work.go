@@ -72,7 +72,7 @@ func (w *work) figures(seconds float64, input, output int64, seats, pages int) j
 }
 
 // a returns how many of something a second are.
-func (f *jobFigures) a(n int64) string { return figureText(float64(n) / max(f.Seconds, 1e-9)) }
+func (f *jobFigures) a(n int64) string { return units.Figure(float64(n) / max(f.Seconds, 1e-9)) }
 
 // lines are the figures as text.
 func (f *jobFigures) lines() []string {

@@ -1,7 +1,9 @@
 package fit
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"glmbatch/engine/glm5"
@@ -41,6 +43,19 @@ type Room struct {
 	GPUs   []int64 // free on each
 	PerGPU int     // ranks a GPU; 0: as few as place all
 	Ranks  int     // of the model's that run here; 0: all
+}
+
+// Found is the memory of ranks that have been opened, each on a GPU of its own unless they
+// share a memory; free is what a CPU's machine could give now, 0: unknown.
+func Found(info kernels.Info, ranks int, free int64) Room {
+	at := Room{Device: info.Kind, Memory: cmp.Or(free, info.Memory), Ranks: ranks}
+	if info.Kind == "cuda" {
+		at.GPUs = []int64{info.Memory}
+		if !info.Shared {
+			at.GPUs = slices.Repeat(at.GPUs, ranks)
+		}
+	}
+	return at
 }
 
 // reserve is what of free memory is not planned with: drivers, the heap of the program

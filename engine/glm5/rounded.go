@@ -3,6 +3,7 @@ package glm5
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -234,4 +235,13 @@ func (r *rounded) sum() []Rounding {
 		}
 	}
 	return out
+}
+
+// RoundingText says what rounding weights has cost.
+func RoundingText(rs []Rounding) string {
+	var parts []string
+	for _, r := range rs {
+		parts = append(parts, fmt.Sprintf("%s %.2f %%", r.Part, 100*r.Error))
+	}
+	return "relative errors " + strings.Join(parts, ", ")
 }

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"slices"
@@ -10,37 +10,37 @@ import (
 )
 
 // ahead is how many steps are on their way at once, as in the engine.
-func (b *bench) ahead() int {
-	if b.group.Info().Beside && !b.flags.lockstep {
+func (b *Bench) ahead() int {
+	if b.group.Info().Beside && !b.o.Lockstep {
 		return kernels.MaxAhead
 	}
 	return 1
 }
 
-// benchFlow is the steps of a case, one after the other.
-type benchFlow struct {
-	*bench
-	r      *benchResult
+// flow is the steps of a case, one after the other.
+type flow struct {
+	*Bench
+	r      *Result
 	ahead  int
 	ring   *inflight.Ring
-	flying []*benchPass // of each step in flight
-	passes []*benchPass // that count
+	flying []*pass // of each step in flight
+	passes []*pass // that count
 }
 
-func (b *bench) flow(r *benchResult) *benchFlow {
-	return &benchFlow{bench: b, r: r, ahead: b.ahead(), ring: inflight.New(b.model)}
+func (b *Bench) flow(r *Result) *flow {
+	return &flow{Bench: b, r: r, ahead: b.ahead(), ring: inflight.New(b.model)}
 }
 
-// benchPass is a decode step or the steps of a prompt.
-type benchPass struct {
+// pass is a decode step or the steps of a prompt.
+type pass struct {
 	wall, schedule, upload, launch int64 // ns
 	record                         bool
 	traces                         []kernels.Trace
 }
 
 // pass launches the steps of a pass; kept says whether it counts.
-func (f *benchFlow) pass(ins []glm5.Batch, record, kept bool) error {
-	p := &benchPass{record: record}
+func (f *flow) pass(ins []glm5.Batch, record, kept bool) error {
+	p := &pass{record: record}
 	if kept {
 		f.passes = append(f.passes, p)
 	}
@@ -59,7 +59,7 @@ func (f *benchFlow) pass(ins []glm5.Batch, record, kept bool) error {
 	return nil
 }
 
-func (f *benchFlow) launch(in *glm5.Batch, p *benchPass) error {
+func (f *flow) launch(in *glm5.Batch, p *pass) error {
 	if f.r.of.cast && f.r.changed == nil { // all steps of a case have the same calls
 		var err error
 		if f.r.changed, err = replay.WithCast(f.model, f.model.Program(in), f.slots(), f.copied); err != nil {
@@ -76,7 +76,7 @@ func (f *benchFlow) launch(in *glm5.Batch, p *benchPass) error {
 }
 
 // land waits for the oldest steps until only n are on their way.
-func (f *benchFlow) land(n int) error {
+func (f *flow) land(n int) error {
 	for f.ring.Len() > n {
 		s, err := f.ring.Land()
 		if err != nil {
@@ -93,8 +93,8 @@ func (f *benchFlow) land(n int) error {
 }
 
 // step does one step, with spans.
-func (f *benchFlow) step(in *glm5.Batch) (kernels.Trace, error) {
-	p := &benchPass{record: true}
+func (f *flow) step(in *glm5.Batch) (kernels.Trace, error) {
+	p := &pass{record: true}
 	if err := f.launch(in, p); err != nil {
 		return kernels.Trace{}, err
 	}

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"encoding/binary"
@@ -12,9 +12,9 @@ import (
 	"glmbatch/units"
 )
 
-// cachePool is the caches of a bench: how many pages there are, and which of
+// pool is the caches of a Bench: how many pages there are, and which of
 // them each sequence gets.
-type cachePool struct {
+type pool struct {
 	pages    int
 	perToken int64   // bytes of all layers, on each rank
 	order    []int32 // the pages in the order in which they are given out
@@ -22,7 +22,7 @@ type cachePool struct {
 
 // plan chooses the pool's size and says of each case that does not fit why.
 // room is the memory for caches; 0: unknown.
-func (p *cachePool) plan(results []benchResult, slots, room int64) {
+func (p *pool) plan(results []Result, slots, room int64) {
 	limit := slots
 	for i := range results {
 		r := &results[i]
@@ -40,7 +40,7 @@ func (p *cachePool) plan(results []benchResult, slots, room int64) {
 }
 
 // shuffle gives out pages from all over the pool.
-func (p *cachePool) shuffle(rng *rand.Rand) {
+func (p *pool) shuffle(rng *rand.Rand) {
 	p.order = make([]int32, p.pages)
 	for i := range p.order {
 		p.order[i] = int32(i)
@@ -49,7 +49,7 @@ func (p *cachePool) shuffle(rng *rand.Rand) {
 }
 
 // of returns the pages of sequence i, of a number of tokens.
-func (p *cachePool) of(i, tokens int) []int32 {
+func (p *pool) of(i, tokens int) []int32 {
 	n := (tokens + kernels.PageTokens - 1) / kernels.PageTokens
 	return p.order[i*n : (i+1)*n]
 }
@@ -59,7 +59,7 @@ func (p *cachePool) of(i, tokens int) []int32 {
 const filledPages = 2053
 
 // fill makes all entries of all layers random.
-func (p *cachePool) fill(m *glm5.Model, rng *rand.PCG) error {
+func (p *pool) fill(m *glm5.Model, rng *rand.PCG) error {
 	c, f := &m.Config, m.Options().KVCache
 	tokens := min(p.pages, filledPages) * kernels.PageTokens
 	latent := randomEntries(rng, f, tokens, 1, c.KVLoRA, c.QKRope)

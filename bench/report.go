@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bytes"
@@ -11,13 +11,27 @@ import (
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/kernels/roofline"
-	"glmbatch/replay/attribute"
 	"glmbatch/replay/report"
 	"glmbatch/units"
 )
 
+// Write writes what was measured, as text or json. Its error is also that stamps do not
+// hold.
+func (b *Bench) Write(w io.Writer, format string, style report.Style) error {
+	var err error
+	if format == "json" {
+		err = b.json(w)
+	} else {
+		err = b.text(w, style)
+	}
+	if err != nil {
+		return err
+	}
+	return b.stampsHold()
+}
+
 // attribute makes the ledger of each case from its spans, and finishes their file.
-func (b *bench) attribute() error {
+func (b *Bench) attribute() error {
 	if file := b.file; file != nil {
 		b.file = nil
 		if err := file.Close(); err != nil {
@@ -29,17 +43,17 @@ func (b *bench) attribute() error {
 		if r.Skipped != "" {
 			continue
 		}
-		source := report.Source{Path: cmp.Or(b.flags.timeline, "bench"), Rows: r.spans}
+		source := report.Source{Path: cmp.Or(b.o.Timeline, "bench"), Rows: r.spans}
 		var err error
-		if r.ledger, err = source.Report(report.Options{By: attribute.By(b.flags.by), Machine: b.machine}); err != nil {
+		if r.ledger, err = source.Report(report.Options{By: b.o.By, Machine: b.o.Machine}); err != nil {
 			return fmt.Errorf("%v: %w", r.of, err)
 		}
 	}
 	return nil
 }
 
-// benchJSON is the whole result. Times are ns, rates a second.
-type benchJSON struct {
+// resultJSON is the whole result. Times are ns, rates a second.
+type resultJSON struct {
 	Schema     string            `json:"schema"`
 	Model      string            `json:"model"`
 	Synthetic  bool              `json:"synthetic"`
@@ -57,25 +71,25 @@ type benchJSON struct {
 	Machine    *roofline.Machine `json:"machine"` // null: unknown
 	Seed       uint64            `json:"seed"`
 	Program    map[string]string `json:"program"`
-	Results    []benchLine       `json:"results"`
+	Results    []line            `json:"results"`
 }
 
-type benchLine struct {
-	*benchResult
+type line struct {
+	*Result
 	RecordingOverhead float64         `json:"recording_overhead"`
 	OverFloor         float64         `json:"over_floor"` // 0: unknown
 	Report            json.RawMessage `json:"report"`     // of the recorded steps, as glmbatch report; null: skipped
 }
 
-func (b *bench) json(w io.Writer) error {
+func (b *Bench) json(w io.Writer) error {
 	o := b.model.Options()
-	j := benchJSON{Schema: "glmbatch.bench/1", Model: b.name, Synthetic: b.flags.model == "", TP: b.flags.tp, Ranks: b.group.Ranks(),
-		Layers: b.model.Config.Layers, Parameters: b.Params, Weights: b.Weights, KVCache: o.KVCache, KVSlots: b.slots(),
-		Cache: b.slots() * b.pool.perToken, LoadNS: b.loaded.Nanoseconds(), Device: b.group.Info(), Machine: b.machine,
-		Rounding: b.model.Rounding(), Seed: b.flags.seed, Program: versions()}
+	j := resultJSON{Schema: "glmbatch.bench/1", Model: b.Name, Synthetic: b.Recipe != "", TP: b.o.TP, Ranks: b.group.Ranks(),
+		Layers: b.model.Config.Layers, Parameters: b.Params, Weights: b.Rank.Weights, KVCache: o.KVCache, KVSlots: b.slots(),
+		Cache: b.slots() * b.pool.perToken, LoadNS: b.loaded.Nanoseconds(), Device: b.group.Info(), Machine: b.o.Machine,
+		Rounding: b.model.Rounding(), Seed: b.o.Seed, Program: b.o.Versions}
 	for i := range b.results {
 		r := &b.results[i]
-		line := benchLine{benchResult: r, RecordingOverhead: r.overhead(), OverFloor: r.ratio()}
+		line := line{Result: r, RecordingOverhead: r.overhead(), OverFloor: r.ratio()}
 		if r.ledger != nil {
 			var text bytes.Buffer
 			if err := r.ledger.Write(&text, "json", report.Style{}); err != nil {
@@ -90,9 +104,9 @@ func (b *bench) json(w io.Writer) error {
 	return e.Encode(j)
 }
 
-func (b *bench) slots() int64 { return int64(b.model.Options().Pages) * kernels.PageTokens }
+func (b *Bench) slots() int64 { return int64(b.model.Options().Pages) * kernels.PageTokens }
 
-func (b *bench) text(w io.Writer) error {
+func (b *Bench) text(w io.Writer, style report.Style) error {
 	var s strings.Builder
 	b.head(&s)
 	b.table(&s)
@@ -103,7 +117,7 @@ func (b *bench) text(w io.Writer) error {
 			continue
 		}
 		fmt.Fprintf(&s, "\n%v\n", r.of)
-		if err := r.ledger.Write(&s, "text", styleOf(w)); err != nil {
+		if err := r.ledger.Write(&s, "text", style); err != nil {
 			return err
 		}
 		if r.Stamps != nil {
@@ -114,31 +128,31 @@ func (b *bench) text(w io.Writer) error {
 	return err
 }
 
-func (b *bench) head(s *strings.Builder) {
+func (b *Bench) head(s *strings.Builder) {
 	c, info, o := &b.model.Config, b.group.Info(), b.model.Options()
-	who := fmt.Sprintf("%d of %d ranks", b.group.Ranks(), b.flags.tp)
-	if b.group.Ranks() == b.flags.tp {
-		who = fmt.Sprintf("all %d ranks", b.flags.tp)
+	who := fmt.Sprintf("%d of %d ranks", b.group.Ranks(), b.o.TP)
+	if b.group.Ranks() == b.o.TP {
+		who = fmt.Sprintf("all %d ranks", b.o.TP)
 	}
-	if b.flags.tp == 1 {
+	if b.o.TP == 1 {
 		who = "one rank"
 	}
 	weights := "random weights"
-	if b.flags.model != "" {
+	if b.Recipe == "" {
 		weights = "its weights"
 	}
-	fill(s, fmt.Sprintf("%s, %s: %d layers, %s parameters, %s (%s on a rank), on %s (%s)", b.name, who, c.Layers, units.Count(b.Params),
-		weights, units.Bytes(b.Weights), info.Name, info.Detail), report.DefaultWidth)
-	fill(s, fmt.Sprintf("caches: %s, %s tokens, %s on a rank; loaded in %.1f s", o.KVCache, units.Digits(b.slots()),
+	report.Wrap(s, fmt.Sprintf("%s, %s: %d layers, %s parameters, %s (%s on a rank), on %s (%s)", b.Name, who, c.Layers, units.Count(b.Params),
+		weights, units.Bytes(b.Rank.Weights), info.Name, info.Detail), report.DefaultWidth)
+	report.Wrap(s, fmt.Sprintf("caches: %s, %s tokens, %s on a rank; loaded in %.1f s", o.KVCache, units.Digits(b.slots()),
 		units.Bytes(b.slots()*b.pool.perToken), b.loaded.Seconds()), report.DefaultWidth)
 	if r := b.model.Rounding(); len(r) > 0 {
-		fill(s, "weights rounded to FP8: "+roundingText(r), report.DefaultWidth)
+		report.Wrap(s, "weights rounded to FP8: "+glm5.RoundingText(r), report.DefaultWidth)
 	}
 	s.WriteByte('\n')
 }
 
 // table has a line for each case. A figure that is unknown is empty.
-func (b *bench) table(s *strings.Builder) {
+func (b *Bench) table(s *strings.Builder) {
 	const form = "%-8s%6s%9s%11s%9s%9s%10s%11s%9s%10s%8s\n"
 	fmt.Fprintf(s, form, "", "batch", "context", "step ms", "min", "p90", "run ms", "floor ms", "× floor", "tokens/s", "experts")
 	for i := range b.results {
@@ -156,7 +170,7 @@ func (b *bench) table(s *strings.Builder) {
 			label = "· cast"
 		}
 		fmt.Fprintf(s, form, label, fmt.Sprint(r.Batch), units.Digits(int64(r.Context)), milli(r.Step.Median), milli(r.Step.Min), milli(r.Step.P90),
-			milli(r.Run.Median), floor, ratio, figureText(r.TokensPerSecond), fmt.Sprintf("%.1f", r.Experts))
+			milli(r.Run.Median), floor, ratio, units.Figure(r.TokensPerSecond), fmt.Sprintf("%.1f", r.Experts))
 	}
 }
 
@@ -172,24 +186,17 @@ func milli(ns int64) string {
 	return units.Digits(int64(ms))
 }
 
-func figureText(v float64) string {
-	if v < 1000 {
-		return fmt.Sprintf("%.1f", v)
-	}
-	return units.Digits(int64(v + .5))
-}
-
 // notes say what the figures mean and what they leave out.
-func (b *bench) notes(s *strings.Builder) {
+func (b *Bench) notes(s *strings.Builder) {
 	s.WriteByte('\n')
-	line := func(format string, args ...any) { fill(s, fmt.Sprintf(format, args...), report.DefaultWidth) }
-	if b.machine != nil {
-		line("floor: the bytes that the calls of a step must move at least, at the %s/s that %s reads", units.Bytes(b.machine.Read), b.machine.Name)
+	line := func(format string, args ...any) { report.Wrap(s, fmt.Sprintf(format, args...), report.DefaultWidth) }
+	if b.o.Machine != nil {
+		line("floor: the bytes that the calls of a step must move at least, at the %s/s that %s reads", units.Bytes(b.o.Machine.Read), b.o.Machine.Name)
 	} else {
 		line("no floor: the read bandwidth of %s is not known; --machine takes another's", b.group.Info().Name)
 	}
-	if n := b.group.Ranks(); n < b.flags.tp {
-		line("collectives are local: sums take the %d of %d ranks that are here, so no time for links is in these figures", n, b.flags.tp)
+	if n := b.group.Ranks(); n < b.o.TP {
+		line("collectives are local: sums take the %d of %d ranks that are here, so no time for links is in these figures", n, b.o.TP)
 	}
 	if c := b.group.Info().Clock; c > 0 {
 		line("spans are on the host's clock to within %.1f us", float64(c)/1e3)
@@ -212,7 +219,7 @@ func (b *bench) notes(s *strings.Builder) {
 			text += fmt.Sprintf("; even routing would give tokens to %.1f experts of a layer", r.ExpertsUniform)
 		}
 		if r.of.prefill && r.MatrixShare > 0 {
-			text += fmt.Sprintf("; %.1f %% of the matrix rate of %s, %sFLOP/s", 100*r.MatrixShare, b.machine.Name, strings.TrimSuffix(units.Bytes(b.machine.FLOPs[kernels.OnMatrix]), "B"))
+			text += fmt.Sprintf("; %.1f %% of the matrix rate of %s, %sFLOP/s", 100*r.MatrixShare, b.o.Machine.Name, strings.TrimSuffix(units.Bytes(b.o.Machine.FLOPs[kernels.OnMatrix]), "B"))
 		}
 		line("%s", text)
 	}

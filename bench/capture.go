@@ -1,29 +1,22 @@
-package main
+package bench
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 
 	"glmbatch/engine/glm5"
 	"glmbatch/replay"
 )
 
 // capture runs one more step of each decode case and writes it to the folder of
-// --capture, with a seed in place of cache entries.
-func (b *bench) capture() error {
-	if b.flags.capture == "" {
+// Options.Capture, with a seed in place of cache entries.
+func (b *Bench) capture() error {
+	if b.o.Capture == "" {
 		return nil
 	}
-	name := b.recipe
-	if b.flags.model != "" {
-		var err error
-		if name, err = filepath.Abs(b.flags.model); err != nil {
-			return err
-		}
-	}
-	o := replay.CaptureOptions{Dir: b.flags.capture, KV: replay.KVSeeded, Model: name, Hash: b.hash, Versions: versions()}
+	o := replay.CaptureOptions{Dir: b.o.Capture, KV: replay.KVSeeded, Model: cmp.Or(b.Recipe, b.Path), Hash: b.Hash, Versions: b.o.Versions}
 	var err error
 	if o.Selectors, err = replay.ParseSelectors("every=1"); err != nil {
 		return err
@@ -40,26 +33,26 @@ func (b *bench) capture() error {
 	return nil
 }
 
-func (b *bench) captureStep(o replay.CaptureOptions, r *benchResult, number int64) error {
+func (b *Bench) captureStep(o replay.CaptureOptions, r *Result, number int64) error {
 	if err := b.setPages(r); err != nil {
 		return err
 	}
-	rng := rand.New(rand.NewPCG(b.flags.seed, uint64(number)))
+	rng := rand.New(rand.NewPCG(b.o.Seed, uint64(number)))
 	flow := b.flow(r)
 	steps := 1
 	if flow.ahead > 1 { // the one that is captured was launched while the one before ran, as that one was
 		steps = 4
 	}
 	var in glm5.Batch
-	p := &benchPass{record: true}
+	p := &pass{record: true}
 	for range steps {
 		in = b.batches(r.of, rng)[0]
 		if err := errors.Join(flow.launch(&in, p), flow.land(flow.ahead-1)); err != nil {
-			return withCode(exitDevice, err)
+			return device(err)
 		}
 	}
 	if err := flow.land(0); err != nil {
-		return withCode(exitDevice, err)
+		return device(err)
 	}
 	c, err := replay.NewCapturer(b.model, o)
 	if err != nil {

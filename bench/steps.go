@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"cmp"
@@ -15,10 +15,10 @@ import (
 	"glmbatch/replay/timeline"
 )
 
-// benchResult is what one case cost. Times are of one step, in ns; those of a
+// Result is what one case cost. Times are of one step, in ns; those of a
 // prefill are of the whole prompt.
-type benchResult struct {
-	of      benchCase
+type Result struct {
+	of      Case
 	spans   []datasets.Span // of the recorded steps
 	ledger  *report.Report
 	changed []kernels.Call // of a what-if, once made
@@ -28,12 +28,12 @@ type benchResult struct {
 	WhatIf  string         `json:"what_if,omitempty"`
 	Skipped string         `json:"skipped,omitempty"` // why it was not measured
 
-	Step     stepTimes `json:"step"`          // all of it
-	Schedule stepTimes `json:"schedule"`      // writing the list of calls; with ahead, while the step before ran
-	Upload   stepTimes `json:"upload"`        // its inputs
-	Launch   stepTimes `json:"launch"`        // starting the list; 0 where that takes as long as it runs
-	Run      stepTimes `json:"run"`           // the list, with upload and launch
-	Recorded stepTimes `json:"recorded_step"` // all of it, with spans
+	Step     Times `json:"step"`          // all of it
+	Schedule Times `json:"schedule"`      // writing the list of calls; with ahead, while the step before ran
+	Upload   Times `json:"upload"`        // its inputs
+	Launch   Times `json:"launch"`        // starting the list; 0 where that takes as long as it runs
+	Run      Times `json:"run"`           // the list, with upload and launch
+	Recorded Times `json:"recorded_step"` // all of it, with spans
 
 	Ahead           bool    `json:"ahead"` // steps were launched while those before them ran
 	Calls           int     `json:"calls"`
@@ -48,29 +48,30 @@ type benchResult struct {
 	Stamps *stampCheck `json:"stamps,omitempty"` // nil: not checked
 }
 
-// stepTimes are the quantiles of a time.
-type stepTimes struct {
+// Times are the quantiles of a time.
+type Times struct {
 	Median int64 `json:"median_ns"`
 	Min    int64 `json:"min_ns"`
 	P90    int64 `json:"p90_ns"`
 	N      int   `json:"n"`
 }
 
-func timesOf(ns []int64) stepTimes {
+// TimesOf sums up times in ns.
+func TimesOf(ns []int64) Times {
 	if len(ns) == 0 {
-		return stepTimes{}
+		return Times{}
 	}
 	v := slices.Sorted(slices.Values(ns))
-	return stepTimes{Median: v[len(v)/2], Min: v[0], P90: v[(len(v)-1)*9/10], N: len(v)}
+	return Times{Median: v[len(v)/2], Min: v[0], P90: v[(len(v)-1)*9/10], N: len(v)}
 }
 
 // overhead is what recording adds to a step, as a share of it.
-func (r *benchResult) overhead() float64 {
+func (r *Result) overhead() float64 {
 	return float64(r.Recorded.Median-r.Step.Median) / float64(max(r.Step.Median, 1))
 }
 
 // ratio is the step's time over its floor; 0: unknown.
-func (r *benchResult) ratio() float64 {
+func (r *Result) ratio() float64 {
 	if r.Floor == 0 {
 		return 0
 	}
@@ -78,31 +79,49 @@ func (r *benchResult) ratio() float64 {
 }
 
 // rows is the most that a step has.
-func (r *benchResult) rows(chunk int) int {
+func (r *Result) rows(chunk int) int {
 	if r.of.prefill {
 		return min(chunk, r.of.context)
 	}
 	return r.of.batch
 }
 
+// Measure runs all cases, and makes their ledgers.
+func (b *Bench) Measure(ctx context.Context) error {
+	for i := range b.results {
+		if err := b.measure(ctx, &b.results[i]); err != nil {
+			return err
+		}
+	}
+	for i := range b.results {
+		if err := b.checkStamps(ctx, &b.results[i]); err != nil {
+			return err
+		}
+	}
+	if err := b.capture(); err != nil {
+		return err
+	}
+	return b.attribute()
+}
+
 // measure runs one case. Plain and recorded steps alternate, so that what
 // changes with time changes both.
-func (b *bench) measure(ctx context.Context, r *benchResult) error {
+func (b *Bench) measure(ctx context.Context, r *Result) error {
 	if r.Skipped != "" {
 		return nil
 	}
 	if err := b.setPages(r); err != nil {
 		return err
 	}
-	steps, warmup := b.flags.steps, b.flags.warmup
+	steps, warmup := b.o.Steps, b.o.Warmup
 	if r.of.prefill { // each is many steps
 		steps, warmup = min(steps, 3), min(warmup, 2)
 	}
 	flow := b.flow(r)
-	rng := rand.New(rand.NewPCG(b.flags.seed, uint64(r.of.batch)<<32|uint64(r.of.context)))
+	rng := rand.New(rand.NewPCG(b.o.Seed, uint64(r.of.batch)<<32|uint64(r.of.context)))
 	for i := -warmup; i < steps; i++ {
 		if err := context.Cause(ctx); err != nil {
-			return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
+			return interrupted(err)
 		}
 		for _, record := range []bool{false, true} {
 			// Of steps that are launched ahead, each begins when the host is done with
@@ -113,13 +132,13 @@ func (b *bench) measure(ctx context.Context, r *benchResult) error {
 			}
 			for j := range lead + 1 {
 				if err := flow.pass(b.batches(r.of, rng), record, i >= 0 && j == lead); err != nil {
-					return withCode(exitDevice, fmt.Errorf("%v: %w", r.of, err))
+					return device(fmt.Errorf("%v: %w", r.of, err))
 				}
 			}
 		}
 	}
 	if err := flow.land(0); err != nil {
-		return withCode(exitDevice, fmt.Errorf("%v: %w", r.of, err))
+		return device(fmt.Errorf("%v: %w", r.of, err))
 	}
 	r.Ahead = flow.ahead > 1
 	b.summarise(r, flow.passes)
@@ -127,10 +146,10 @@ func (b *bench) measure(ctx context.Context, r *benchResult) error {
 }
 
 // setPages gives each sequence of a case its pages.
-func (b *bench) setPages(r *benchResult) error {
+func (b *Bench) setPages(r *Result) error {
 	for i := range r.of.batch {
 		if err := b.model.SetPages(i, b.pool.of(i, r.of.context)); err != nil {
-			return withCode(exitDevice, err)
+			return device(err)
 		}
 	}
 	return nil
@@ -138,7 +157,7 @@ func (b *bench) setPages(r *benchResult) error {
 
 // batches returns the steps of one pass: one decode step, or the chunks of a
 // prompt. Tokens are random.
-func (b *bench) batches(c benchCase, rng *rand.Rand) []glm5.Batch {
+func (b *Bench) batches(c Case, rng *rand.Rand) []glm5.Batch {
 	token := func() int32 { return rng.Int32N(int32(b.model.Config.Vocab)) }
 	greedy := kernels.Greedy()
 	add := func(in *glm5.Batch, seq, pos int) int32 {
@@ -150,13 +169,13 @@ func (b *bench) batches(c benchCase, rng *rand.Rand) []glm5.Batch {
 	}
 	if c.prefill {
 		var pass []glm5.Batch
-		for from := 0; from < c.context; from += b.flags.chunk {
+		for from := 0; from < c.context; from += b.o.Chunk {
 			var in glm5.Batch
 			var last int32
-			for pos := from; pos < min(from+b.flags.chunk, c.context); pos++ {
+			for pos := from; pos < min(from+b.o.Chunk, c.context); pos++ {
 				last = add(&in, 0, pos)
 			}
-			if from+b.flags.chunk >= c.context {
+			if from+b.o.Chunk >= c.context {
 				in.Logits, in.Params = []int32{last}, []kernels.SampleParams{greedy}
 			}
 			pass = append(pass, in)
@@ -173,7 +192,7 @@ func (b *bench) batches(c benchCase, rng *rand.Rand) []glm5.Batch {
 
 // count says what the calls of one pass must do at least, on one rank; of ranks
 // that share a machine, on all. It is the mean of the passes recorded.
-func (r *benchResult) count(traces []kernels.Trace, passes int) {
+func (r *Result) count(traces []kernels.Trace, passes int) {
 	var layers, touched int
 	for i := range traces {
 		t := &traces[i]
@@ -203,21 +222,21 @@ func (r *benchResult) count(traces []kernels.Trace, passes int) {
 	}
 }
 
-func (b *bench) summarise(r *benchResult, passes []*benchPass) {
-	of := func(record bool, f func(*benchPass) int64) stepTimes {
+func (b *Bench) summarise(r *Result, passes []*pass) {
+	of := func(record bool, f func(*pass) int64) Times {
 		var ns []int64
 		for _, p := range passes {
 			if p.record == record {
 				ns = append(ns, f(p))
 			}
 		}
-		return timesOf(ns)
+		return TimesOf(ns)
 	}
-	wall := func(p *benchPass) int64 { return p.wall }
-	r.Schedule = of(false, func(p *benchPass) int64 { return p.schedule })
-	r.Upload = of(false, func(p *benchPass) int64 { return p.upload })
-	r.Launch = of(false, func(p *benchPass) int64 { return p.launch })
-	r.Run = of(false, func(p *benchPass) int64 { return p.wall - p.schedule })
+	wall := func(p *pass) int64 { return p.wall }
+	r.Schedule = of(false, func(p *pass) int64 { return p.schedule })
+	r.Upload = of(false, func(p *pass) int64 { return p.upload })
+	r.Launch = of(false, func(p *pass) int64 { return p.launch })
+	r.Run = of(false, func(p *pass) int64 { return p.wall - p.schedule })
 	r.Step, r.Recorded = of(false, wall), of(true, wall)
 	var traces []kernels.Trace
 	for _, p := range passes {
@@ -226,23 +245,23 @@ func (b *bench) summarise(r *benchResult, passes []*benchPass) {
 	r.count(traces, r.Recorded.N)
 
 	c := &b.model.Config
-	r.ExpertsUniform = float64(c.Experts) * (1 - math.Pow(1-float64(c.ExpertsPerToken)/float64(max(1, c.Experts)), float64(r.rows(b.flags.chunk))))
+	r.ExpertsUniform = float64(c.Experts) * (1 - math.Pow(1-float64(c.ExpertsPerToken)/float64(max(1, c.Experts)), float64(r.rows(b.o.Chunk))))
 	tokens := r.of.batch
 	if r.of.prefill {
 		tokens = r.of.context
 	}
 	seconds := float64(max(r.Step.Median, 1)) / 1e9
 	r.TokensPerSecond = float64(tokens) / seconds
-	if b.machine != nil {
-		r.Floor = int64(float64(r.Bytes) / float64(cmp.Or(b.machine.Read, 1)) * 1e9)
-		if rate := b.machine.FLOPs[kernels.OnMatrix]; rate > 0 {
+	if b.o.Machine != nil {
+		r.Floor = int64(float64(r.Bytes) / float64(cmp.Or(b.o.Machine.Read, 1)) * 1e9)
+		if rate := b.o.Machine.FLOPs[kernels.OnMatrix]; rate > 0 {
 			r.MatrixShare = float64(r.FLOPs) / seconds / float64(rate)
 		}
 	}
 }
 
 // keep makes the recorded steps' rows, and writes them where --timeline says so.
-func (b *bench) keep(r *benchResult, passes []*benchPass) error {
+func (b *Bench) keep(r *Result, passes []*pass) error {
 	r.spans = []datasets.Span{}
 	for _, p := range passes {
 		for i := range p.traces {

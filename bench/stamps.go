@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"cmp"
@@ -166,7 +166,7 @@ func (s *stampSteps) check() *stampCheck {
 	return c
 }
 
-func medianOf(ns []int64) int64 { return timesOf(ns).Median }
+func medianOf(ns []int64) int64 { return TimesOf(ns).Median }
 
 // stampLaunch is the calls that share a launch: their stamps, and what CUPTI saw.
 type stampLaunch struct {
@@ -218,28 +218,28 @@ func shares(list []stampLaunch, l int) bool {
 func (c *stampCheck) holds() bool { return c.Alone.P95 <= stampKernelNS && c.Share <= stampStep }
 
 // checkStamps runs steps of a case again, with CUPTI on.
-func (b *bench) checkStamps(ctx context.Context, r *benchResult) (err error) {
-	p := b.flags.device.profiler
+func (b *Bench) checkStamps(ctx context.Context, r *Result) (err error) {
+	p := b.o.Profiler
 	if p == nil || r.Skipped != "" || r.of.prefill {
 		return nil
 	}
 	if err := b.setPages(r); err != nil {
 		return err
 	}
-	rng := rand.New(rand.NewPCG(b.flags.seed, 0x7374616d70))
+	rng := rand.New(rand.NewPCG(b.o.Seed, 0x7374616d70))
 	flow := b.flow(r)
 	step := func() (kernels.Trace, error) {
 		if err := context.Cause(ctx); err != nil {
-			return kernels.Trace{}, withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
+			return kernels.Trace{}, interrupted(err)
 		}
 		in := b.batches(r.of, rng)[0]
 		t, err := flow.step(&in)
 		if err != nil {
-			return t, withCode(exitDevice, fmt.Errorf("%v: %w", r.of, err))
+			return t, device(fmt.Errorf("%v: %w", r.of, err))
 		}
 		return t, nil
 	}
-	steps := min(b.flags.steps, 20)
+	steps := min(b.o.Steps, 20)
 	var alone []int64
 	for range steps {
 		t, err := step()
@@ -250,9 +250,9 @@ func (b *bench) checkStamps(ctx context.Context, r *benchResult) (err error) {
 		alone = append(alone, busy.NS())
 	}
 	if err := p.Start(); err != nil {
-		return withCode(exitDevice, err)
+		return device(err)
 	}
-	defer func() { err = errors.Join(err, withCode(exitDevice, p.Stop())) }()
+	defer func() { err = errors.Join(err, device(p.Stop())) }()
 	s := newStampSteps()
 	for i := range stampWarmup + steps {
 		t, err := step()
@@ -273,7 +273,7 @@ func (b *bench) checkStamps(ctx context.Context, r *benchResult) (err error) {
 }
 
 // print writes the comparison.
-func (c *stampCheck) print(s *strings.Builder, of benchCase) {
+func (c *stampCheck) print(s *strings.Builder, of Case) {
 	us := func(ns int64) string { return fmt.Sprintf("%.2f", float64(ns)/1e3) }
 	fmt.Fprintf(s, "\nstamps and CUPTI: %v, %d steps\n", of, c.Steps)
 	const form = "  %-22s%9s%11s%10s%10s%9s%9s\n"
@@ -288,12 +288,12 @@ func (c *stampCheck) print(s *strings.Builder, of benchCase) {
 	if !c.holds() {
 		verdict = "they do not agree"
 	}
-	fill(s, fmt.Sprintf("%s: the time of a kernel alone on the GPU differs by %s us in the median, %s at p95, %s at worst (bound %s at p95), that of any by %s, %s and %s; a step takes %s us by stamps, %s by CUPTI, at worst %.2f %% apart (bound %.0f %%), and %s without CUPTI; the clocks differ by %s us (%s at worst)",
+	report.Wrap(s, fmt.Sprintf("%s: the time of a kernel alone on the GPU differs by %s us in the median, %s at p95, %s at worst (bound %s at p95), that of any by %s, %s and %s; a step takes %s us by stamps, %s by CUPTI, at worst %.2f %% apart (bound %.0f %%), and %s without CUPTI; the clocks differ by %s us (%s at worst)",
 		verdict, us(c.Alone.Median), us(c.Alone.P95), us(c.Alone.Worst), us(stampKernelNS), us(c.Kernel.Median), us(c.Kernel.P95), us(c.Kernel.Worst), us(c.Stamped), us(c.Seen), 100*c.Share, 100*stampStep, us(c.Without), us(c.Clock.Median), us(c.Clock.Worst)), report.DefaultWidth)
 }
 
 // stampsHold is an error where a case's stamps and CUPTI do not agree.
-func (b *bench) stampsHold() error {
+func (b *Bench) stampsHold() error {
 	for i := range b.results {
 		if c := b.results[i].Stamps; c != nil && !c.holds() {
 			return fmt.Errorf("%v: stamps and CUPTI do not agree: see the comparison", b.results[i].of)

@@ -28,8 +28,8 @@
 // each path of a line:
 //
 //   - gemm: at most 8 rows gemv.cuh, gemv_prefetch.cuh, gemv_short_k.cuh and
-//     gemv_multi_tile.cu; more gemm.cu, on 9.0 sm90_gemm_cluster.cu, sm90_gemm_batched.cu
-//     and sm90_gemm_wgmma.cu (also split-k). FP8 weights with scales for blocks: at most
+//     gemv_multi_tile.cu; more gemm.cu, on 9.0 sm90_gemm_cluster.cu, sm90_gemm_batched.cu,
+//     sm90_gemm_persistent.cu and sm90_gemm_wgmma.cu (also split-k). FP8 weights with scales for blocks: at most
 //     16 rows gemm.cu; more as BF16, which pack_fp8_block.cu makes of them
 //   - gemm and moe with 4-bit activations: sm120_w4a4.cu, sm100_w4a4.cu; on other GPUs
 //     they are rounded to 4 bits and go through the kernels above. gemm_exact.cu does not

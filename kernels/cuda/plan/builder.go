@@ -56,6 +56,7 @@ type builder struct {
 	segments       []segment
 	clusters       []clusterGemmP
 	clusterWeights kernels.Format
+	persistent     persistent
 	beside         bool     // q_absorb and index_topk are launched together
 	absorb         *absorbP // q_absorb, if it is left to index_topk's launch
 	behind         bool     // q_absorb's launch lets index_topk's start that has not to wait for it
@@ -76,6 +77,7 @@ func newBuilder(t *Target, m *Memory) *builder {
 // together plans calls that may share a launch.
 func (b *builder) together(calls []kernels.Call, which []int) error {
 	b.of, b.segments, b.clusters, b.absorb, b.behind = which, b.segments[:0], b.clusters[:0], nil, false
+	b.persistent.of = b.persistent.of[:0]
 	b.fresh.launch()
 	if f := b.fusionOf(calls, which); f != nil {
 		return b.fused(f, calls, which)

@@ -125,6 +125,11 @@ func (b *builder) flush() error {
 			return err
 		}
 	}
+	if len(b.persistent.of) > 0 {
+		if err := b.flushPersistent(); err != nil {
+			return err
+		}
+	}
 	if len(b.segments) == 0 {
 		return nil
 	}

@@ -577,6 +577,35 @@ type hfuseP struct {
 }
 
 const (
+	persistentCalls  = 2
+	persistentTokens = 32
+	persistentPitch  = 68
+)
+
+type persistentOneP struct {
+	w      uintptr
+	y      uintptr
+	at     uintptr
+	m      int32
+	n      int32
+	k      int32
+	ldy    int32
+	until  int32
+	global float32
+}
+
+type persistentGemmP struct {
+	one         persistentOneP
+	two         persistentOneP
+	panels      uintptr
+	waiting     uintptr
+	per         int32
+	blocks      int32
+	panelStages int32
+	unitStages  int32
+}
+
+const (
 	indexPagesSharedBf16 = 214016
 	indexPagesSharedFp8  = 118784
 	indexRowsShared      = 82944

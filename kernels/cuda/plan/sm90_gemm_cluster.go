@@ -2,13 +2,14 @@ package plan
 
 import "glmbatch/kernels"
 
-// Products of several fragments' rows and fewer than prefill has, by clusters of Hopper's
+// Products of several fragments' rows and no more than a panel has, by clusters of Hopper's
 // blocks: src/gemm/sm90_gemm_cluster.cu. They give the bits of src/gemm/gemv.cuh. Ranks that share a GPU do
 // without: a cluster that needs whole multiprocessors may find none while other ranks'
 // collectives wait.
 
 const (
-	clusterBlocks = 8 // at most
+	clusterRows   = 64 // at most: what is read again for each 64 takes longer than sm90_gemm_persistent.cu
+	clusterBlocks = 8  // at most
 	// splitColumns is how many columns x has at least where it is worth a launch to
 	// leave it as panels.
 	splitColumns = 1024
@@ -18,23 +19,18 @@ const (
 func isClusterGemm(b *builder, c *call) bool {
 	a, p := &c.gemm, &c.cluster
 	*p = clusterGemmP{w: a.w, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldy: a.ldy, global: a.global}
-	return !b.t.crowded() && a.m > fewRows && a.m <= panelRows && a.heads == 1 && a.rope == 0 && a.x%16 == 0 && a.ldx%4 == 0 && a.k <= panelColumns &&
-		p.share(c.slices, b.t.SMs) && (a.k >= splitColumns || b.panels.has(a.x, a.m, a.k, a.ldx))
+	return !b.t.crowded() && a.m > fewRows && a.m <= clusterRows && a.heads == 1 && a.rope == 0 && a.x%16 == 0 && a.ldx%4 == 0 && a.k <= panelColumns &&
+		p.share(c.slices, b.t.SMs) && p.clusters() <= mostClusters(b.t.SMs, p.parts) && (a.k >= splitColumns || b.panels.has(a.x, a.m, a.k, a.ldx))
 }
 
 // planClusterGemm adds a product to the launch that is being made.
 func planClusterGemm(b *builder, c *call) error {
-	a, p, by := &c.gemm, &c.cluster, b.by
-	if at, ok := b.panels.find(a.x, a.m, a.k, a.ldx); ok {
-		p.panels = b.slot(at)
-	} else {
-		s := &wgmmaP{x: a.x, panels: b.leave(a.x, a.m, a.k, a.ldx), m: a.m, k: a.k, ldx: a.ldx, heads: 1}
-		b.by = "pack panels"
-		if err := b.do("pack_panels_bf16", grid1(uint32(1056)), 256, 0, s); err != nil {
-			return err
-		}
-		p.panels = s.panels
+	p, by := &c.cluster, b.by
+	panels, err := b.asPanels(&c.gemm)
+	if err != nil {
+		return err
 	}
+	p.panels = panels
 	b.by = by
 	if len(b.clusters) == clusterCalls || len(b.clusters) > 0 && (b.clusterWeights != c.w.Format || b.clusters[0].m != p.m || b.clusters[0].parts != p.parts) {
 		if err := b.flush(); err != nil {
@@ -63,7 +59,7 @@ func (p *clusterGemmP) share(blocks, sms int32) bool {
 		q.tiles = fewestTiles([]clusterGemmP{q}, mostClusters(sms, parts))
 		rounds := int32(ceil(q.clusters(), mostClusters(sms, parts)))
 		if cost := rounds * slices * per * (8 + q.tiles); best == 0 || cost < best { // bytes that a block takes in, of BF16
-			best, p.per, p.slices, p.parts = cost, per, slices, parts
+			best, p.per, p.slices, p.parts, p.tiles = cost, per, slices, parts, q.tiles
 		}
 	}
 	return best > 0
@@ -123,9 +119,9 @@ func (b *builder) flushClusters() error {
 }
 
 // sharesCluster reports whether the calls are products of the same rows that may share a
-// launch of src/gemm/sm90_gemm_cluster.cu.
+// launch of src/gemm/sm90_gemm_cluster.cu or sm90_gemm_persistent.cu.
 func sharesCluster(a, b *kernels.Call) bool {
 	k := kernels.Lookup(a.Kernel)
 	return k.Op == "gemm" && (k.Format == kernels.BF16 || k.Format == kernels.FP8) && b.Kernel == a.Kernel && a.Args[1] == b.Args[1] && a.Dims.M == b.Dims.M && a.Dims.K == b.Dims.K &&
-		a.Dims.M > fewRows && a.Dims.M <= panelRows && a.Scalars[0] == 0 && b.Scalars[0] == 0
+		a.Dims.M > fewRows && a.Dims.M <= pairedRows && a.Scalars[0] == 0 && b.Scalars[0] == 0
 }

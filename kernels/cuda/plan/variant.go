@@ -63,10 +63,11 @@ type call struct {
 	reach  int32 // positions that a row can attend to
 	index  indexP
 
-	cluster clusterGemmP // left by When
-	wgmma   wgmmaP       // likewise
-	splitK  splitKWay    // likewise
-	tiled   tiledWay     // likewise
+	cluster    clusterGemmP   // left by When
+	persistent persistentOneP // likewise
+	wgmma      wgmmaP         // likewise
+	splitK     splitKWay      // likewise
+	tiled      tiledWay       // likewise
 }
 
 // resolve looks up what a call names, and notes what it writes. It returns nil for a call

@@ -65,7 +65,7 @@ var ResultColumns = []ResultColumn{
 	{"run_id", "string", "never", "as in `_manifest.json`"},
 	{"truncated_tokens", "int32, tokens", "never", "with `--on-overlong truncate`: by how many the prompt is shorter"},
 	{"token_ids", "list of int32", "never", "with `--token-ids`: the tokens of the response and its reasoning"},
-	{"logprobs", "list of {token string, id int32, logprob float, rank int32}", "never; rank where it is beyond the alternatives asked for", "with `--logprobs`: of each token of token_ids and then of the end token, if one ended the response; natural logarithms before temperature and cuts; empty where the row asks for none"},
+	{"logprobs", "list of {token string, id int32, logprob float, rank int32}", "never; rank where it is beyond the alternatives asked for", "with `--logprobs`: of each token of token_ids and then of the end token, if one ended the response; natural logarithms before temperature and cuts, at least -9999; empty where the row asks for none"},
 	{"top_logprobs", "list of list of the same", "never", "with `--logprobs`: of the likeliest tokens at each of these places, best first"},
 	{"tool_calls", "string, JSON", "where the model asks for none", "where the input has tools: the calls of functions that the response asks for, as OpenAI's messages have them; they are not in response"},
 	{"tool_calls_note", "string", "where none is wrong", "where the input has tools: why a call that the model wrote is left in response"},

@@ -3,8 +3,10 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -68,6 +70,22 @@ func TestDiskFails(t *testing.T) {
 	}
 	if err := j.Run(context.Background()); err == nil || errors.Is(err, errWriter) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestCause: that the writer stopped does not hide why else a job ends.
+func TestCause(t *testing.T) {
+	step := fmt.Errorf("step 5: %w: %w", kernels.ErrDevice, errors.New("it is lost"))
+	disk := errors.New("no space")
+	err := cause(errors.Join(step, errWriter), nil, disk)
+	if !errors.Is(err, kernels.ErrDevice) || !errors.Is(err, ErrOutput) || !errors.Is(err, disk) || errors.Is(err, errWriter) || !strings.Contains(err.Error(), step.Error()) {
+		t.Errorf("the device and the disk: %v", err)
+	}
+	if err := cause(errWriter, nil, disk); errors.Is(err, errWriter) || !errors.Is(err, ErrOutput) {
+		t.Errorf("the disk alone: %v", err)
+	}
+	if err := cause(errors.Join(step, nil), nil, nil); !errors.Is(err, kernels.ErrDevice) || errors.Is(err, ErrOutput) {
+		t.Errorf("the device alone: %v", err)
 	}
 }
 

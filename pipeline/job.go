@@ -145,6 +145,22 @@ func (j *Job) report() func() error {
 	}
 }
 
+// butWriter is an error, which may be several, without errWriter.
+func butWriter(err error) error {
+	several, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case err == errWriter:
+		return nil
+	case !ok || !errors.Is(err, errWriter):
+		return err
+	}
+	var left error
+	for _, e := range several.Unwrap() {
+		left = errors.Join(left, butWriter(e))
+	}
+	return left
+}
+
 // cause is why a job ended, from what its three parts say.
 func cause(answered, read, written error) error {
 	if read != nil {
@@ -157,7 +173,7 @@ func cause(answered, read, written error) error {
 	case errors.Is(answered, context.Canceled), errors.Is(answered, context.DeadlineExceeded):
 		answered = ErrInterrupted
 	case errors.Is(answered, errWriter):
-		answered = nil // the keeper says why
+		answered = butWriter(answered) // the keeper says why
 	case answered == nil:
 		answered = read
 	}

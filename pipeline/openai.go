@@ -102,7 +102,7 @@ type completionLogprobs struct {
 
 type tokenLogprob struct {
 	Token   string         `json:"token"`
-	Logprob float32        `json:"logprob"`
+	Logprob logprob        `json:"logprob"`
 	Bytes   []int          `json:"bytes"`
 	Top     []tokenLogprob `json:"top_logprobs,omitzero"` // alternatives have none
 }

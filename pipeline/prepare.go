@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -29,12 +30,22 @@ type preparer struct {
 // the row once ctx is done: it may say that it was stopped.
 func (p *preparer) row(ctx context.Context, rec datasets.Record) *row {
 	r := &row{record: rec, params: p.o.Params}
-	if err := p.fill(ctx, r); err != nil {
+	if err := p.safely(ctx, r); err != nil {
 		r.err = err
 	} else {
 		r.identity = p.identify(r)
 	}
 	return r
+}
+
+// safely is fill; a fault of the program that a row brings about is that row's error.
+func (p *preparer) safely(ctx context.Context, r *row) (bad *rowError) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			bad = badRow(Crashed, "the program crashed in making the prompt: %s", oneLine(fmt.Errorf("%v", fault)))
+		}
+	}()
+	return p.fill(ctx, r)
 }
 
 func (p *preparer) fill(ctx context.Context, r *row) *rowError {
@@ -98,6 +109,8 @@ func (p *preparer) render(ctx context.Context, r *row) (prompt chat.Prompt, bad 
 		if bad := batchInput(fields, &in); bad != nil {
 			return prompt, bad
 		}
+		in.Sparse = p.cols.batch.body.Shape == datasets.Struct // as messages and tools in columns of structs
+		in.SparseTools = in.Sparse
 	} else if p.cols.messages {
 		messages, ok, err := jsonOf(p.cols.prompt, r.record)
 		if err != nil {

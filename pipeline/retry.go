@@ -215,14 +215,14 @@ func (w *writtenFields) saved(r *outputRow) (*saved, error) {
 
 type writtenLogprob struct {
 	ID      int32   `json:"id"`
-	Logprob float32 `json:"logprob"`
+	Logprob logprob `json:"logprob"`
 	Rank    *int32  `json:"rank"`
 }
 
 func logprobsOf(list []writtenLogprob) []datasets.TokenLogprob {
 	var all []datasets.TokenLogprob
 	for _, l := range list {
-		all = append(all, datasets.TokenLogprob{ID: l.ID, Logprob: l.Logprob, Rank: l.Rank})
+		all = append(all, datasets.TokenLogprob{ID: l.ID, Logprob: float32(l.Logprob), Rank: l.Rank})
 	}
 	return all
 }

@@ -45,7 +45,7 @@ var errorCodes = []errorCode{
 	{BadRequest, "the engine refused the row", false},
 	{ModelError, "the model gave nothing to choose a token from: damaged weights", false},
 	{GuideError, "what the response has to follow is too large, or allows no token that the row's other parameters do", false},
-	{Crashed, "the program crashed twice in a step with this row, the second time with this row alone", true},
+	{Crashed, "the program crashed twice in a step with this row, the second time with this row alone, or in making its prompt", true},
 	{StepFailed, "a step with this row failed or took longer than --step-timeout, twice, the second time with this row alone", true},
 }
 
@@ -151,11 +151,11 @@ func (s *sample) failed(err error) *rowError {
 
 // keep takes a token's log-probabilities.
 func (s *sample) keep(t engine.Token) {
-	chosen := datasets.TokenLogprob{ID: t.Token, Logprob: t.Logprob}
+	chosen := datasets.TokenLogprob{ID: t.Token, Logprob: finiteLogprob(t.Logprob)}
 	top := make([]datasets.TokenLogprob, len(t.Top))
 	for i, l := range t.Top {
 		rank := int32(i + 1)
-		top[i] = datasets.TokenLogprob{ID: l.Token, Logprob: l.Logprob, Rank: &rank}
+		top[i] = datasets.TokenLogprob{ID: l.Token, Logprob: finiteLogprob(l.Logprob), Rank: &rank}
 		if l.Token == t.Token {
 			chosen.Rank = &rank
 		}

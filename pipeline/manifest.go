@@ -73,7 +73,11 @@ func ContextOf(dir string) int {
 	if old == nil || err != nil {
 		return 0
 	}
-	n, _ := strconv.Atoi(old.Settings["context"])
+	return old.context()
+}
+
+func (m *Manifest) context() int {
+	n, _ := strconv.Atoi(m.Settings["context"])
 	return n
 }
 

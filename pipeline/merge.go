@@ -194,11 +194,34 @@ func shardManifests(out string, shards []datasets.Shard) ([]*Manifest, error) {
 		like := *m
 		like.Settings = maps.Clone(m.Settings)
 		like.Settings[settingShard] = all[0].Settings[settingShard]
+		if err := sameContext(out, shards, all); err != nil {
+			return nil, err
+		}
 		if what := like.differs(all[0]); what != "" {
 			return nil, fmt.Errorf("%s: %w: shard %s is of another job than shard %s: %s", out, ErrFolder, shards[i+1], shards[0], what)
 		}
 	}
 	return all, nil
+}
+
+// sameContext refuses shards of which some could hold longer sequences than others: rows
+// of theirs may have been refused, or cut short, that another's would not. They ran on
+// machines of unequal memory.
+func sameContext(out string, shards []datasets.Shard, all []*Manifest) error {
+	least, most := 0, 0
+	for i := range all {
+		if all[i].context() < all[least].context() {
+			least = i
+		}
+		if all[i].context() > all[most].context() {
+			most = i
+		}
+	}
+	if all[least].context() == all[most].context() {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: a sequence had room for %d tokens in shard %s and for %d in shard %s, as their machines had not the same memory: run shards with --kv-tokens %d (and --overwrite) until all have that room",
+		out, ErrFolder, all[least].context(), shards[least], all[most].context(), shards[most], all[least].context())
 }
 
 // cover proves that the shards' parts have each input row, with all its samples,

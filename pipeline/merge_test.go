@@ -123,6 +123,11 @@ func TestMergeProof(t *testing.T) {
 		{"a shard's success is lost", "1 are not complete: run them with --shard 1/3", func(out string) error {
 			return os.Remove(filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir(), datasets.SuccessFile))
 		}},
+		{"a shard of another context", "room for 4096 tokens in shard 1/3 and for 1073741824 in shard 0/3, as their machines had not the same memory: run shards with --kv-tokens 4096", func(out string) error {
+			path := filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir(), datasets.ManifestFile)
+			text, err := os.ReadFile(path)
+			return errors.Join(err, os.WriteFile(path, []byte(strings.Replace(string(text), `"context": "1073741824"`, `"context": "4096"`, 1)), 0o666))
+		}},
 		{"a shard of another number", "shards of 3 and of 4", func(out string) error {
 			return os.Mkdir(filepath.Join(out, datasets.Shard{Index: 3, Of: 4}.Dir()), 0o777)
 		}},

@@ -83,9 +83,15 @@ func CreateAside(path string) (*Aside, error) {
 func (a *Aside) Write(p []byte) (int, error) { return a.buf.Write(p) }
 
 // Commit syncs the file, renames it and syncs the folder.
-func (a *Aside) Commit() error {
+func (a *Aside) Commit() error { return a.commit(true) }
+
+// Place is Commit for a file that need not outlive the machine, only this process: it
+// waits for no disk.
+func (a *Aside) Place() error { return a.commit(false) }
+
+func (a *Aside) commit(sync bool) error {
 	err := a.buf.Flush()
-	if err == nil {
+	if err == nil && sync {
 		err = a.file.Sync()
 	}
 	if cerr := a.file.Close(); err == nil {
@@ -98,6 +104,9 @@ func (a *Aside) Commit() error {
 	if err != nil {
 		os.Remove(a.file.Name())
 		return fmt.Errorf("writing %s: %w", a.path, err)
+	}
+	if !sync {
+		return nil
 	}
 	return syncDir(filepath.Dir(a.path))
 }

@@ -66,7 +66,14 @@ const captureBatch = 16 << 20
 
 // WriteCapture writes a capture as an uncompressed Arrow IPC file, which has its
 // name only when it is whole and on the disk. It fills in the rows' seals.
-func WriteCapture(path string, rows []Capture) (err error) {
+func WriteCapture(path string, rows []Capture) error {
+	return writeCapture(path, rows, (*Aside).Commit)
+}
+
+// PlaceCapture is WriteCapture for a file that need not outlive the machine; see [Aside.Place].
+func PlaceCapture(path string, rows []Capture) error { return writeCapture(path, rows, (*Aside).Place) }
+
+func writeCapture(path string, rows []Capture, end func(*Aside) error) error {
 	sealRows(rows)
 	cols, err := arrowColumns(reflect.TypeFor[Capture]())
 	if err != nil {
@@ -98,7 +105,7 @@ func WriteCapture(path string, rows []Capture) (err error) {
 		file.Abort()
 		return fmt.Errorf("writing %s: %w", path, err)
 	}
-	return file.Commit()
+	return end(file)
 }
 
 // CaptureFormat is in the metadata of a capture's schema, beside the number of rows.

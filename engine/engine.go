@@ -96,6 +96,12 @@ func (e *Engine) Step() ([]Token, error) {
 		return nil, e.err
 	}
 	e.commit(f)
+	if e.ring.Len() == 0 { // what goes wrong from here on is no step's
+		if err := e.tell(e.aboard[:0]); err != nil {
+			e.err = err
+			return nil, e.err
+		}
+	}
 	e.ring.Sampled()
 	if err := e.report(f); err != nil {
 		e.err = fmt.Errorf("after step %d: %w", f.Number, err)

@@ -379,18 +379,76 @@ func testObservers(t *testing.T, ahead int) {
 	}
 }
 
+// TestOnBegin: a step is told when its inputs are there and no other is on its way, with
+// all of its tokens.
+func TestOnBegin(t *testing.T) {
+	for _, ahead := range []int{1, 2} {
+		alone := true
+		var begun, done []int32 // tokens of the steps
+		e, err := engine.New(load(t, 1, 1, glm5.Options{MaxSeqs: 3, MaxRows: 16}), engine.Options{
+			Ahead: ahead,
+			Alone: func(int64, string) bool { return alone },
+			OnBegin: func(d engine.Done) error {
+				if len(d.Batch.Tokens) != d.Info.Tokens || len(d.Trace.Calls) == 0 || d.Trace.Calls[0].Kernel == "feed" || d.Trace.Step != d.Info.Step {
+					t.Errorf("%d tokens of %+v, %d calls", len(d.Batch.Tokens), d.Info, len(d.Trace.Calls))
+				}
+				begun = append(begun, d.Batch.Tokens...)
+				return nil
+			},
+			OnStepDone: func(d engine.Done) error {
+				done = append(done, d.Batch.Tokens...)
+				return nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		add := func() {
+			if err := e.Add(engine.Request{ID: 1, Prompt: []int32{5, 6, 7}, Sampling: engine.Sampling{MaxTokens: 6, IgnoreEOS: true}}); err != nil {
+				t.Fatal(err)
+			}
+			for !e.Idle() {
+				if _, err := e.Step(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if add(); len(begun) != 3+5 || !slices.Equal(begun, done) {
+			t.Errorf("%d ahead: begun with %v, done with %v", ahead, begun, done)
+		}
+		alone, begun = false, nil
+		if add(); ahead == 2 && len(begun) != 3 {
+			t.Errorf("launched ahead: %d tokens of steps were told", len(begun))
+		}
+		failed := errors.New("no room")
+		if e, err = engine.New(load(t, 1, 1, glm5.Options{}), engine.Options{OnBegin: func(engine.Done) error { return failed }}); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Add(engine.Request{Prompt: []int32{5, 6}, Sampling: engine.Sampling{MaxTokens: 2}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Step(); !errors.Is(err, failed) {
+			t.Errorf("the error is %v", err)
+		}
+	}
+}
+
 // TestOnLaunch: before a step is launched its requests are said, and those of the steps
-// that are still on their way.
+// that are still on their way; and when none is.
 func TestOnLaunch(t *testing.T) {
 	for _, ahead := range []int{1, 2} {
-		var aboard []int64
-		calls := 0
+		var aboard, last []int64 // last: of the last step
+		calls, none := 0, 0
 		e, err := engine.New(load(t, 1, 1, glm5.Options{MaxSeqs: 3, MaxRows: 16}), engine.Options{Ahead: ahead, OnLaunch: func(ids []int64) error {
 			calls++
-			if !slices.IsSorted(ids) || slices.Equal(ids, aboard) || len(ids) == 0 || len(ids) > 3*ahead {
+			if !slices.IsSorted(ids) || slices.Equal(ids, aboard) || len(ids) > 3*ahead {
 				t.Errorf("launching %v after %v", ids, aboard)
 			}
-			aboard = slices.Clone(ids)
+			if aboard = slices.Clone(ids); len(ids) == 0 {
+				none++
+			} else {
+				last = aboard
+			}
 			return nil
 		}})
 		if err != nil {
@@ -412,13 +470,16 @@ func TestOnLaunch(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, token := range tokens {
-				if ahead == 1 && !slices.Contains(aboard, token.ID) {
-					t.Errorf("a token of %d, aboard are %v", token.ID, aboard)
+				if ahead == 1 && !slices.Contains(last, token.ID) {
+					t.Errorf("a token of %d, aboard were %v", token.ID, last)
 				}
 			}
+			if ahead == 1 && len(aboard) > 0 {
+				t.Errorf("after a step %v are aboard", aboard)
+			}
 		}
-		if calls < 7 || calls >= steps {
-			t.Errorf("%d calls in %d steps", calls, steps)
+		if len(aboard) > 0 || ahead == 1 && (none != steps || calls != 2*steps) || ahead > 1 && (none > 2 || calls >= steps) {
+			t.Errorf("%d calls in %d steps, %d of them of none, and %v at the end", calls, steps, none, aboard)
 		}
 		failed := errors.New("no room")
 		e, err = engine.New(load(t, 1, 1, glm5.Options{}), engine.Options{OnLaunch: func([]int64) error { return failed }})

@@ -6,6 +6,7 @@ import (
 
 	"glmbatch/engine/inflight"
 	"glmbatch/engine/sched"
+	"glmbatch/kernels"
 )
 
 // flight is what the engine knows of a step in flight. Its memory is used again.
@@ -61,7 +62,14 @@ func (e *Engine) launch(f *flight) error {
 		return err
 	}
 	timed := e.o.Trace != nil && e.o.Trace(f.Number, f.Kind)
-	if err := e.ring.Launch(f.Step, timed, func() error { return e.upload(f) }); err != nil {
+	err := e.ring.Launch(f.Step, timed, func() error {
+		err := e.upload(f)
+		if err == nil && e.o.OnBegin != nil && e.ring.Len() == 0 {
+			err = e.o.OnBegin(f.begun())
+		}
+		return err
+	})
+	if err != nil {
 		return f.failed(err)
 	}
 	e.sched.Commit(&f.batch)
@@ -76,15 +84,32 @@ func (e *Engine) launch(f *flight) error {
 	return nil
 }
 
+// begun is the step before it runs, when all of its tokens are known: none is fed.
+func (f *flight) begun() Done {
+	calls := f.Calls
+	if len(calls) > 0 && calls[0].Kernel == "feed" {
+		calls = calls[1:]
+	}
+	return Done{
+		Info:  StepInfo{Step: f.Number, Kind: f.Kind, Sequences: f.sequences, Tokens: f.batch.Tokens},
+		Batch: &f.Batch, Trace: kernels.Trace{Step: f.Number, Kind: f.Kind, Calls: calls},
+	}
+}
+
 // announce says which requests the steps have that are on their way, with the one that
 // is launched next.
 func (e *Engine) announce(next *flight) error {
-	if e.o.OnLaunch == nil {
-		return nil
-	}
 	ids := append(e.aboard[:0], next.ids...)
 	for s := range e.ring.Each {
 		ids = append(ids, e.flight(s).ids...)
+	}
+	return e.tell(ids)
+}
+
+// tell gives OnLaunch requests in order, if they are others than the last time.
+func (e *Engine) tell(ids []int64) error {
+	if e.o.OnLaunch == nil {
+		return nil
 	}
 	slices.Sort(ids)
 	ids = slices.Compact(ids)

@@ -41,13 +41,19 @@ type Options struct {
 	// were. Its error ends the engine. nil: nobody.
 	OnStepDone func(Done) error
 	// OnLaunch gets the requests of the steps that are about to be on their way, before
-	// a step is launched, where they are others than the last time. They are valid until
-	// it returns. Its error ends the engine. nil: nobody.
+	// a step is launched, where they are others than the last time, and none when none is
+	// on its way any more. They are valid until it returns. Its error ends the engine.
+	// nil: nobody.
 	OnLaunch func(ids []int64) error
 	// Alone says of a step that is about to be launched, before Trace is asked,
 	// whether OnStepDone is to get it: then the next one is launched when it has
 	// landed. nil: OnStepDone gets every step, and Ahead must be 1.
 	Alone func(step int64, kind string) bool
+	// OnBegin gets a step when its inputs are with the ranks and its calls are about to be
+	// launched, if no other is on its way: the ranks are idle and may be used, as in
+	// OnStepDone. All of it is valid until it returns; of Info and Trace there is what is
+	// known then. Its error ends the engine. nil: nobody.
+	OnBegin func(Done) error
 }
 
 // Done is a step that was computed, as observers of its contents get it.

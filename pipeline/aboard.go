@@ -11,6 +11,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"time"
+
+	"glmbatch/datasets"
 )
 
 // Aboard keeps on disk which rows the steps have that are on their way, so that a
@@ -18,12 +20,13 @@ import (
 // Go runtime itself writes down that, and why, a program crashes; one that somebody
 // kills leaves nothing, and its rows are blamed for nothing.
 type Aboard struct {
-	dir  string
-	find func(id int64) *row // that a request is of; nil: none. Set by the job
-	now  []onBoard           // what the last record has
-	file *os.File
-	seq  uint64 // of the last record: no two are the same, in all runs
-	buf  []byte
+	dir   string              // of the journal
+	alone *row                // a row that runs alone, as a step ended badly with it; nil: none does
+	find  func(id int64) *row // that a request is of; nil: none. Set by the job
+	now   []onBoard           // what the last record has
+	file  *os.File
+	seq   uint64 // of the last record: no two are the same, in all runs
+	buf   []byte
 }
 
 // onBoard is a row of a step.
@@ -41,6 +44,39 @@ const (
 	aboardHead = 20
 	maxAboard  = 1 << 20
 )
+
+// Alone is the input row that runs alone, as a step ended badly with it before, if one
+// does. Whoever runs the steps writes each of them to the row's capture before it runs:
+// the last is that which ends badly, if one does.
+func (a *Aboard) Alone() (row int64, ok bool) {
+	if a.alone == nil {
+		return 0, false
+	}
+	return a.alone.record.Index, true
+}
+
+// capture is the file of a row's last step, with its folder in the job's.
+func (a *Aboard) capture(row int64) string {
+	return filepath.Join(datasets.CapturesDir, datasets.RowCapture(row))
+}
+
+// captured is where the capture of a row is; "": there is none.
+func (a *Aboard) captured(row int64) string {
+	name := a.capture(row)
+	if _, err := os.Stat(filepath.Join(filepath.Dir(a.dir), name)); err != nil {
+		return ""
+	}
+	return name
+}
+
+// ended is told that a row has ended well, or has an error of its own.
+func (a *Aboard) ended(r *row) error {
+	if r != a.alone {
+		return nil
+	}
+	a.alone = nil
+	return noFile(os.Remove(filepath.Join(filepath.Dir(a.dir), a.capture(r.record.Index))))
+}
 
 // begin is called when the job does.
 func (a *Aboard) begin() error {
@@ -111,8 +147,8 @@ func aboardSum(b []byte) uint32 {
 	return crc32.Update(crc32.ChecksumIEEE(b[:16]), crc32.IEEETable, b[aboardHead:])
 }
 
-// crashed is what a process left that crashed: why it did, the rows of its steps, and
-// the number of that record. why is "" where it did not crash.
+// crashed is what a process left that crashed in a step: why it did, the rows of its
+// steps, and the number of that record. why is "" where it did not.
 func (a *Aboard) crashed() (why string, rows []onBoard, seq uint64, err error) {
 	why, err = a.why()
 	if err != nil || why == "" {
@@ -135,8 +171,8 @@ func (a *Aboard) crashed() (why string, rows []onBoard, seq uint64, err error) {
 	return why, rows, seq, nil
 }
 
-// why is what the runtime wrote when the program crashed, in a line; "": it did not, or
-// somebody asked for it.
+// why is what the runtime wrote when the program crashed in a step, in a line; "": it did
+// not, or not there, or somebody asked for it.
 func (a *Aboard) why() (string, error) {
 	f, err := os.Open(filepath.Join(a.dir, crashFile))
 	if err != nil {
@@ -148,11 +184,36 @@ func (a *Aboard) why() (string, error) {
 	if n == 0 || err != io.EOF && err != io.ErrUnexpectedEOF && err != nil {
 		return "", nil // a file that cannot be read says nothing either
 	}
-	first, _, _ := strings.Cut(strings.TrimSpace(string(b[:n])), "\n")
-	if strings.HasPrefix(first, "SIGQUIT") {
+	text := strings.TrimSpace(string(b[:n]))
+	if !crashOfStep(text) {
 		return "", nil
 	}
+	first, _, _ := strings.Cut(text, "\n")
 	return oneLine(errors.New(first)), nil
+}
+
+// crashOfStep reports whether what the runtime wrote of a crash says that a step did it:
+// the goroutine that crashed, which comes first, was in code of the engine or a device.
+// Code that is not this program's, as a driver's on its own threads, works for steps alone.
+func crashOfStep(text string) bool {
+	head, stack, ok := strings.Cut(text, "\ngoroutine ")
+	if strings.HasPrefix(head, "SIGQUIT") || strings.Contains(head, " sigcode=0") { // somebody sent it
+		return false
+	}
+	if !ok { // it has no more to say, or there was no room for it on the disk
+		return true
+	}
+	stack, _, _ = strings.Cut(stack, "\n\n")
+	for line := range strings.Lines(stack) {
+		name := strings.TrimPrefix(line, "created by ")
+		switch {
+		case strings.HasPrefix(name, "glmbatch/engine"), strings.HasPrefix(name, "glmbatch/kernels"):
+			return true
+		case strings.HasPrefix(name, "glmbatch/"), strings.HasPrefix(name, "main."):
+			return false
+		}
+	}
+	return true
 }
 
 func noFile(err error) error {

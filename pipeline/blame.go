@@ -49,6 +49,9 @@ func (f *flow) suspect(r *row) bool {
 		return true
 	}
 	r.err = badRow(a.code, "%s, in two attempts: %s", attemptTexts[a.code], a.text)
+	if step := f.aboard.captured(r.record.Index); step != "" {
+		r.err.text += "; its step is in " + step
+	}
 	return false
 }
 

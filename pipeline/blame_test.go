@@ -21,6 +21,7 @@ import (
 	"glmbatch/datasets/demo"
 	"glmbatch/engine"
 	"glmbatch/kernels"
+	"glmbatch/kernels/cpu"
 )
 
 // The environment of the child process of TestQuarantine.
@@ -38,7 +39,7 @@ var guilty = []int64{17, 333}
 type faulty struct {
 	stub
 	aboard *Aboard
-	how    string // panic, signal, kill, device; "": they end well
+	how    string // panic, signal, kill, sent, elsewhere, device; "": they end well
 	steps  int
 	added  int
 	most   int // requests that a step had
@@ -71,13 +72,23 @@ func (e *faulty) Step() ([]engine.Token, error) {
 	if err := e.aboard.OnLaunch(ids); err != nil {
 		return nil, err
 	}
+	if row, ok := e.aboard.Alone(); ok { // as the program does
+		if err := datasets.WriteFile(captureOf(filepath.Dir(e.aboard.dir), row), nil); err != nil {
+			return nil, err
+		}
+	}
 	if bad {
 		switch e.how {
 		case "panic":
 			done := make(chan struct{})
-			go func() { defer close(done); panic("index out of range in some kernel") }() // as a rank's would
+			go func() { defer close(done); crashInDevice() }() // as a rank's would
 			<-done
+		case "elsewhere":
+			go func() { panic("index out of range in what writes files") }()
+			select {}
 		case "signal":
+			faultInDevice()
+		case "sent":
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
 			select {}
 		case "kill":
@@ -90,6 +101,30 @@ func (e *faulty) Step() ([]engine.Token, error) {
 	tokens, err := e.stub.Step()
 	e.seqs = append(e.seqs, rest...)
 	return tokens, err
+}
+
+// crashInDevice panics in a device's code.
+func crashInDevice() {
+	d, _ := cpu.Open(1, cpu.Options{Fault: cpu.Fault{Kind: cpu.Panicking}})
+	_ = d[0].Start(nil, nil, kernels.Fetch{})
+}
+
+// faultInDevice makes a device's code read a file that is shorter than what is mapped.
+func faultInDevice() {
+	d, _ := cpu.Open(1, cpu.Options{})
+	const n = 1 << 20
+	b, _ := d[0].Alloc(n, kernels.Replicated)
+	f, _ := os.CreateTemp("", "")
+	_ = os.Remove(f.Name())
+	_ = f.Truncate(n)
+	data, _ := syscall.Mmap(int(f.Fd()), 0, n, syscall.PROT_READ, syscall.MAP_SHARED)
+	_ = f.Truncate(0)
+	_ = d[0].Upload(b, data)
+}
+
+// captureOf is where the last step of a row that ran alone is.
+func captureOf(dir string, row int64) string {
+	return filepath.Join(dir, datasets.CapturesDir, datasets.RowCapture(row))
 }
 
 var loadedText = sync.OnceValues(func() (Text, error) { return LoadText(demo.Files(), TextOptions{}) })
@@ -155,7 +190,8 @@ func TestBlameChild(t *testing.T) {
 }
 
 // TestQuarantine: a row whose steps crash the program, or fail, has an error after two
-// of them, and no other row has. A process that somebody kills is nobody's fault.
+// of them, and no other row has. A process that somebody kills is nobody's fault, nor is
+// one that crashes elsewhere while a step is on its way.
 func TestQuarantine(t *testing.T) {
 	dir := t.TempDir()
 	path := benchInput(t, dir, 400)
@@ -164,7 +200,7 @@ func TestQuarantine(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := readOut(t, whole)
-	for how, code := range map[string]string{"panic": Crashed, "signal": Crashed, "device": StepFailed, "kill": ""} {
+	for how, code := range map[string]string{"panic": Crashed, "signal": Crashed, "device": StepFailed, "kill": "", "sent": "", "elsewhere": ""} {
 		out := filepath.Join(dir, how)
 		var err error
 		runs := 0
@@ -180,13 +216,13 @@ func TestQuarantine(t *testing.T) {
 					t.Fatal(text.String())
 				}
 			}
-			if err == nil || runs == 9 || how == "kill" && runs == 3 {
+			if err == nil || runs == 9 || code == "" && runs == 3 {
 				break
 			}
 		}
-		if how == "kill" { // for as long as it is killed: nothing is wrong with the row
+		if code == "" { // for as long as that goes on: nothing is wrong with the row
 			if err == nil {
-				t.Error("killed: it ended")
+				t.Errorf("%s: it ended", how)
 			}
 			if _, err := runBlamed(t, path, out, "", FolderOptions{}); err != nil {
 				t.Fatal(err)
@@ -195,6 +231,10 @@ func TestQuarantine(t *testing.T) {
 			t.Fatalf("%s: %v after %d runs", how, err, runs)
 		}
 		checkQuarantine(t, how, code, want, readOut(t, out))
+		kept, _ := filepath.Glob(filepath.Join(out, datasets.CapturesDir, "*"))
+		if code == "" && len(kept) > 0 || code != "" && (len(kept) != len(guilty) || kept[0] != captureOf(out, guilty[0])) {
+			t.Errorf("%s: captures %v", how, kept)
+		}
 		m, err := readManifest(out)
 		if err != nil {
 			t.Fatal(err)
@@ -215,6 +255,9 @@ func checkQuarantine(t *testing.T, how, code string, want, have []outRow) {
 	for i := range want {
 		if code != "" && slices.Contains(guilty, want[i].Row) {
 			codes[have[i].Code]++
+			if !strings.HasSuffix(have[i].Error, "; its step is in captures/"+datasets.RowCapture(want[i].Row)) {
+				t.Errorf("%s: row %d: %s", how, want[i].Row, have[i].Error)
+			}
 			if have[i].Response != "" || len(have[i].Tokens) > 0 || have[i].Reason != reasonError {
 				t.Errorf("%s: row %d is %+v", how, want[i].Row, have[i])
 			}
@@ -224,6 +267,42 @@ func checkQuarantine(t *testing.T, how, code string, want, have []outRow) {
 	}
 	if code != "" && !maps.Equal(codes, map[string]int{code: len(guilty)}) {
 		t.Errorf("%s: error codes %v", how, codes)
+	}
+}
+
+// TestCrashOfStep: what the Go runtime writes says whether a step was the reason.
+func TestCrashOfStep(t *testing.T) {
+	const (
+		inPanic = "panic({0x4960a0?, 0x4b7718?})\n\t/usr/local/go/src/runtime/panic.go:860 +0x13a\n"
+		inRank  = "glmbatch/kernels/ranks.(*Group).each.func1()\n\t/src/group.go:210 +0x25\n"
+		inKeep  = "glmbatch/pipeline.(*keeper).take(0xc000)\n\t/src/keeper.go:70 +0x25\n"
+		created = "created by glmbatch/pipeline.(*Job).run in goroutine 1\n\t/src/job.go:107 +0x25\n"
+	)
+	first := func(head, stack string) string {
+		return head + "\n\ngoroutine 34 gp=0x1 m=3 mp=0x2 [running]:\n" + stack + "\ngoroutine 35 [select]:\n" + inRank
+	}
+	for _, c := range []struct {
+		name, text string
+		want       bool
+	}{
+		{"a panic in a kernel", first("panic: runtime error: index out of range", inPanic+inRank), true},
+		{"of a goroutine that a device began", first("panic: x", inPanic+strings.Replace(inRank, "glmbatch", "created by glmbatch", 1)), true},
+		{"a panic in what writes, while a rank waits", first("panic: runtime error: index out of range", inPanic+inKeep+created), false},
+		{"a panic in a library that the writer calls", first("panic: x", "github.com/parquet-go/parquet-go.x()\n\t/x.go:1\n"+inKeep), false},
+		{"a panic that has another's text", first("panic: first\n\tgoroutine 5 [running]:\n\tglmbatch/engine.fake()\n\tpanic: second", inKeep), false},
+		{"a panic in the command", first("panic: x", "main.(*runFlags).run(0x1)\n\t/src/run.go:5\n"), false},
+		{"maps", first("fatal error: concurrent map writes", "internal/runtime/maps.fatal({0x4b04e0?, 0x0?})\n\t/x.go:1\n"+inKeep), false},
+		{"a fault of memory in C", first("SIGSEGV: segmentation violation\nPC=0x40826e m=3 sigcode=1 addr=0x0\nsignal arrived during cgo execution", "runtime.cgocall(0x1)\n\t/x.go:1\n"+inRank), true},
+		{"abort in C", first("SIGABRT: abort\nPC=0x40826e m=3 sigcode=18446744073709551610", "runtime.cgocall(0x1)\n\t/x.go:1\n"+inRank), true},
+		{"a thread of the driver's", "SIGSEGV: segmentation violation\nPC=0x40826e m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x1 m=3 mp=0x2 [idle]:\n\ngoroutine 1 [select]:\n" + inKeep, true},
+		{"a signal that somebody sent", first("SIGSEGV: segmentation violation\nPC=0x40826e m=0 sigcode=0 addr=0x7252", inRank), false},
+		{"quit", first("SIGQUIT: quit\nPC=0x40826e m=0 sigcode=0", inRank), false},
+		{"a stack that is full", first("runtime: goroutine stack exceeds 1000000000-byte limit\nfatal error: stack overflow\n\nruntime stack:\nruntime.throw()", inKeep), false},
+		{"a line alone", "fatal error: fault", true},
+	} {
+		if got := crashOfStep(c.text); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
 	}
 }
 
@@ -300,6 +379,9 @@ func TestRetryErrors(t *testing.T) {
 			}
 			if most := len(guilty) * 3 * (1 + stops); added == 0 || added > most || added > all/2 {
 				t.Errorf("%s: %d of %d requests were run again, want at most %d", name, added, all, most)
+			}
+			if kept, _ := filepath.Glob(filepath.Join(out, datasets.CapturesDir, "*")); len(kept) > 0 {
+				t.Errorf("%s, %d stops: captures %v of rows that have no error", name, stops, kept)
 			}
 			have, now := result(t, out)
 			if !maps.Equal(files, have) {

@@ -106,7 +106,9 @@ func (f *flow) run(ctx context.Context) error {
 		}
 		start := kernels.Now()
 		for _, t := range tokens {
-			f.take(t)
+			if err := f.take(t); err != nil {
+				return err
+			}
 		}
 		f.clock.add(phaseDetokenize, start)
 	}
@@ -150,9 +152,11 @@ func (f *flow) alone() error {
 	}
 	r := f.suspects[0]
 	f.suspects = f.suspects[1:]
+	f.aboard.alone = r
 	err := f.start(r)
 	if r.left == 0 {
 		f.done.rows = append(f.done.rows, r)
+		err = errors.Join(err, f.aboard.ended(r))
 	}
 	return err
 }
@@ -256,14 +260,14 @@ func (f *flow) refuse(r *row, err error) error {
 	return nil
 }
 
-func (f *flow) take(t engine.Token) {
+func (f *flow) take(t engine.Token) error {
 	s := f.live[t.ID]
 	if s == nil {
-		return
+		return nil
 	}
 	stop := s.accept(t)
 	if s.reason == engine.Going {
-		return
+		return nil
 	}
 	if stop {
 		f.engine.Cancel(t.ID)
@@ -272,10 +276,12 @@ func (f *flow) take(t engine.Token) {
 	if s.row.params.N > 1 {
 		f.done.samples = append(f.done.samples, s)
 	}
-	if s.row.left == 0 {
-		f.done.rows = append(f.done.rows, s.row)
-		f.bytes -= s.row.bytes()
+	if s.row.left > 0 {
+		return nil
 	}
+	f.done.rows = append(f.done.rows, s.row)
+	f.bytes -= s.row.bytes()
+	return f.aboard.ended(s.row)
 }
 
 // emit hands what is finished to the keeper.

@@ -104,7 +104,7 @@ func OpenFolder(dir string, m *Manifest, o FolderOptions) (_ *Folder, err error)
 		err = f.open()
 	}
 	if err == nil && o.Retry {
-		err = errorsOf(ErrOutput, f.saved.retry())
+		err = errorsOf(ErrOutput, errors.Join(f.saved.retry(), dropCaptures(dir)))
 	}
 	return f, err
 }
@@ -127,6 +127,15 @@ func (f *Folder) open() (err error) {
 	f.manifest.Counts = has.counts(f.manifest.ToRow - f.first)
 	f.manifest.Engine = f.Recorder.done()
 	return errorsOf(ErrOutput, f.manifest.write(f.Dir))
+}
+
+// dropCaptures removes the steps of rows that had an error and run again.
+func dropCaptures(dir string) error {
+	files, err := filepath.Glob(filepath.Join(dir, datasets.CapturesDir, datasets.RowCaptures))
+	for _, file := range files {
+		err = errors.Join(err, noFile(os.Remove(file)))
+	}
+	return err
 }
 
 // errorsOf is err as one of a kind; nil stays nil.

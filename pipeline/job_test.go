@@ -45,6 +45,7 @@ type outRow struct {
 	Response string
 	Reason   string
 	Code     string
+	Error    string
 	Row      int64
 	Sample   int32
 	Seed     int64
@@ -56,6 +57,7 @@ type outColumns struct {
 	Response *string `parquet:"response"`
 	Reason   string  `parquet:"finish_reason"`
 	Code     *string `parquet:"error_code"`
+	Error    *string `parquet:"error"`
 	Row      int64   `parquet:"row_index"`
 	Sample   int32   `parquet:"sample_index"`
 	Seed     int64   `parquet:"seed"`
@@ -71,7 +73,7 @@ func readOut(t testing.TB, dir string) []outRow {
 			for _, p := range []struct {
 				to   *string
 				from *string
-			}{{&o.ID, r.ID}, {&o.Response, r.Response}, {&o.Code, r.Code}} {
+			}{{&o.ID, r.ID}, {&o.Response, r.Response}, {&o.Code, r.Code}, {&o.Error, r.Error}} {
 				if p.from != nil {
 					*p.to = *p.from
 				}

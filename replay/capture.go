@@ -2,6 +2,7 @@ package replay
 
 import (
 	"fmt"
+	"strings"
 
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
@@ -45,8 +46,20 @@ type Header struct {
 
 	Times kernels.Times `json:"times"` // of the job's own step
 
+	// Rows of the input whose step was captured before it ran, and did not end: it has no
+	// outputs, choices and spans.
+	Rows []int64 `json:"rows,omitempty"`
+
 	// What the machine was like while the step ran; nil: nobody knows.
 	Conditions *telemetry.Conditions `json:"conditions,omitempty"`
+}
+
+// Unended reports whether the step was captured before it ran.
+func (h *Header) Unended() bool { return len(h.Rows) > 0 }
+
+// unendedText says what the capture of a step is that did not end.
+func (h *Header) unendedText() string {
+	return fmt.Sprintf("step %d, %s, of input row %s, which did not end in its job", h.Step, h.Kind, strings.Trim(fmt.Sprint(h.Rows), "[]"))
 }
 
 // What a capture has of the caches.

@@ -127,7 +127,12 @@ func (c *Capturer) Attach(o *engine.Options) {
 			}
 		}
 	}
-	o.OnStepDone = func(d engine.Done) error { return c.Step(Step{d.Trace, d.Info.Sequences, d.Batch}) }
+	o.OnStepDone = func(d engine.Done) error {
+		if c.foresees() && !c.isChosen(d.Info.Step) {
+			return nil // it was alone for another reason
+		}
+		return c.Step(Step{d.Trace, d.Info.Sequences, d.Batch})
+	}
 }
 
 // foresees reports whether all selectors can choose steps before they run: then

@@ -45,10 +45,16 @@
 // are those of the step run once on the entries made from the seed; spans are
 // always those of the job's own step.
 //
+// captures/row-00000017.arrow is a step that did not end: the last that a row had with
+// which a step had failed before, or the program crashed. It was written before the step
+// ran ([WriteBegun]): its header has the row, and it has a seed, but no outputs, choices
+// and spans.
+//
 // # The JSON form of a result
 //
 //	schema     "glmbatch.replay/1"
-//	capture    {file, step, kind, ranks, model, device, kv, recorded_wall_ns}
+//	capture    {file, step, kind, ranks, model, device, kv, recorded_wall_ns; rows, of the
+//	           input, of a step that did not end}
 //	device     the one that the step ran on again: {kind, name, detail}
 //	verified   {mode, equal, compared, text}
 //	wall       {median_ns, lo_ns, hi_ns, n} of the repeats

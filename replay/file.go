@@ -288,7 +288,7 @@ func (c *Capture) complete() error {
 	missing(len(c.Calls) > 0, "it has no calls")
 	missing(len(c.Batch.Tokens) > 0, "it has no tokens")
 	missing(len(c.Tables) > 0, "it has no page tables")
-	missing(len(c.Outputs) > 0, "it has no outputs")
+	missing(len(c.Outputs) > 0 || c.Unended(), "it has no outputs")
 	missing(c.KV == KVSeeded || len(c.Pages) > 0, "it has no cache entries")
 	missing(len(c.Spans) == 0 || len(c.Spans) == c.Ranks, "it has spans of %d ranks of %d", len(c.Spans), c.Ranks)
 	for rank, s := range c.Spans {

@@ -94,7 +94,7 @@ func (r *Result) explain() {
 	if was := r.Capture.Times.Wall.NS(); was > 0 && r.Report.Again == nil {
 		text += fmt.Sprintf(", recorded %s ms (%+.1f %%)", ms(was), 100*(float64(r.Wall.Median)/float64(was)-1))
 	}
-	if r.Capture.KV == KVSeeded {
+	if r.Capture.KV == KVSeeded && !r.Capture.Unended() {
 		text += "; cache entries are made from a seed, outputs are those of the same entries at the time of capture"
 	}
 	r.say("wall", text)
@@ -174,14 +174,15 @@ type jsonResult struct {
 }
 
 type jsonCapture struct {
-	File   string `json:"file"`
-	Step   int64  `json:"step"`
-	Kind   string `json:"kind"`
-	Ranks  int    `json:"ranks"`
-	Model  string `json:"model"`
-	Device string `json:"device"`
-	KV     string `json:"kv"`
-	WallNS int64  `json:"recorded_wall_ns"`
+	File   string  `json:"file"`
+	Step   int64   `json:"step"`
+	Kind   string  `json:"kind"`
+	Ranks  int     `json:"ranks"`
+	Model  string  `json:"model"`
+	Device string  `json:"device"`
+	KV     string  `json:"kv"`
+	WallNS int64   `json:"recorded_wall_ns"`
+	Rows   []int64 `json:"rows,omitempty"`
 }
 
 type jsonDevice struct {
@@ -204,7 +205,7 @@ type jsonChange struct {
 // json writes the schema that the package's documentation lists.
 func (r *Result) json(w io.Writer) error {
 	c := r.Capture
-	d := jsonResult{Schema: Schema, Capture: jsonCapture{c.File, c.Step, c.Kind, c.Ranks, c.Model, c.Device.Kind, c.KV, c.Times.Wall.NS()},
+	d := jsonResult{Schema: Schema, Capture: jsonCapture{c.File, c.Step, c.Kind, c.Ranks, c.Model, c.Device.Kind, c.KV, c.Times.Wall.NS(), c.Rows},
 		Device: jsonDevice{r.Device.Kind, r.Device.Name, r.Device.Detail}, Verified: r.Verdict, Wall: r.Wall, Coverage: r.Coverage}
 	var err error
 	if d.Report, err = document(r.Report); err != nil {

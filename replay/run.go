@@ -227,7 +227,7 @@ func (st *stage) apart(s *restored, f *Figures) (err error) {
 		}
 		f.Coverage = coverage(f.alone, f.Wall.Median)
 	}
-	if !st.o.NoMarginal {
+	if !st.o.NoMarginal && !st.c.Unended() { // without its choices, classes cannot be left out
 		if gains, err = s.marginal(s.calls, min(st.o.Repeat, pairs(f.Wall.Median, len(classes(s.calls))))); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"glmbatch/datasets"
 	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 )
@@ -29,23 +30,11 @@ var (
 // take captures the step that has just run. It leaves the caches as they are;
 // an error that wraps errCachesChanged says that it could not.
 func take(m *glm5.Model, s *Step, o *CaptureOptions) (*Capture, error) {
-	c := &Capture{Header: Header{
-		Step: s.Step, Kind: s.Kind, Sequences: s.Sequences, Model: o.Model, Hash: o.Hash, Device: m.Group().Info(), Ranks: m.Group().Ranks(),
-		Versions: o.Versions, Options: m.Options(), Long: s.Batch.Long, KV: o.KV, Detail: o.Detail,
-		Times: s.Times,
-	}}
+	c := begun(m, s, o)
 	if o.Since != nil {
 		now := o.Since(kernels.Epoch().Add(time.Duration(s.Times.Wall.Start)))
 		c.Conditions = &now
 	}
-	if o.KV == KVSeeded {
-		c.Seed = uint64(s.Step)*0x9e3779b97f4a7c15 + 1
-	}
-	c.Calls = cloneCalls(s.Calls)
-	b := s.Batch
-	c.Batch = glm5.Batch{Tokens: slices.Clone(b.Tokens), Pos: slices.Clone(b.Pos), Seq: slices.Clone(b.Seq), Slots: slices.Clone(b.Slots),
-		Long: b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params), Copies: slices.Clone(b.Copies),
-		Masks: slices.Clone(b.Masks), Entries: slices.Clone(b.Entries)}
 	for _, spans := range s.Spans {
 		c.Spans = append(c.Spans, slices.Clone(spans))
 	}
@@ -75,6 +64,44 @@ func take(m *glm5.Model, s *Step, o *CaptureOptions) (*Capture, error) {
 		return nil, fmt.Errorf("%w: %w", errCachesChanged, errors.Join(back, err))
 	}
 	return c, err
+}
+
+// begun is what is known of a step before it runs, without its page tables.
+func begun(m *glm5.Model, s *Step, o *CaptureOptions) *Capture {
+	c := &Capture{Header: Header{
+		Step: s.Step, Kind: s.Kind, Sequences: s.Sequences, Model: o.Model, Hash: o.Hash, Device: m.Group().Info(), Ranks: m.Group().Ranks(),
+		Versions: o.Versions, Options: m.Options(), Long: s.Batch.Long, KV: o.KV, Detail: o.Detail,
+		Times: s.Times,
+	}}
+	if o.KV == KVSeeded {
+		c.Seed = uint64(s.Step)*0x9e3779b97f4a7c15 + 1
+	}
+	c.Calls = cloneCalls(s.Calls)
+	b := s.Batch
+	c.Batch = glm5.Batch{Tokens: slices.Clone(b.Tokens), Pos: slices.Clone(b.Pos), Seq: slices.Clone(b.Seq), Slots: slices.Clone(b.Slots),
+		Long: b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params), Copies: slices.Clone(b.Copies),
+		Masks: slices.Clone(b.Masks), Entries: slices.Clone(b.Entries)}
+	return c
+}
+
+// WriteBegun captures a step that is about to run, whose inputs the ranks have, for rows
+// of the input: what it takes to run it again on cache entries made from a seed. The file
+// is there when it returns. Of o it takes what says of which model and program it is.
+func WriteBegun(path string, m *glm5.Model, s *Step, rows []int64, o CaptureOptions) error {
+	o.KV, o.Detail = KVSeeded, DetailNone
+	t := *s
+	t.Step += o.FirstStep
+	c := begun(m, &t, &o)
+	c.Rows = rows
+	if err := c.tables(m); err != nil {
+		return err
+	}
+	c.mapBuffers(m)
+	all, err := c.rows()
+	if err != nil {
+		return err
+	}
+	return datasets.PlaceCapture(path, all)
 }
 
 // tables reads the page tables and bitmaps of the batch's sequences.

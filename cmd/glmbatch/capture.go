@@ -53,24 +53,48 @@ func (c *captureFlags) options() (o replay.CaptureOptions, err error) {
 	return o, errors.Join(errs...)
 }
 
-// attach makes the engine's observers capture steps.
-func (c *captureFlags) attach(dir string, first int64, p *pipeline.Manifest, o *engine.Options, m *glm5.Model) error {
+// attach makes the engine's observers capture steps: those that the flags say, and those
+// of rows with which a step ended badly.
+func (c *captureFlags) attach(f *pipeline.Folder, p *pipeline.Manifest, o *engine.Options, m *glm5.Model) error {
 	opt, err := c.options()
-	if err != nil || c.steps == "" {
+	if err != nil {
 		return err
 	}
-	opt.Dir, opt.FirstStep, opt.Model, opt.Hash, opt.Versions = filepath.Join(dir, datasets.CapturesDir), first, p.Model.Name, p.Model.Hash, p.Program
+	opt.Dir, opt.FirstStep, opt.Model, opt.Hash, opt.Versions = filepath.Join(f.Dir, datasets.CapturesDir), f.Recorder.FirstStep, p.Model.Name, p.Model.Hash, p.Program
 	opt.Since = c.since
 	if opt.Model != demoName {
 		if opt.Model, err = filepath.Abs(opt.Model); err != nil {
 			return err
 		}
 	}
-	if c.capturer, err = replay.NewCapturer(m, opt); err != nil {
-		return err
+	if c.steps != "" {
+		if c.capturer, err = replay.NewCapturer(m, opt); err != nil {
+			return err
+		}
+		c.capturer.Attach(o)
 	}
-	c.capturer.Attach(o)
+	captureSuspects(f.Aboard(), opt, o, m)
 	return nil
+}
+
+// captureSuspects writes each step of a row that runs alone, as a step ended badly with
+// it before, to the row's capture before it runs. Such steps run one after the other.
+func captureSuspects(aboard *pipeline.Aboard, opt replay.CaptureOptions, o *engine.Options, m *glm5.Model) {
+	suspect := func() bool { _, ok := aboard.Alone(); return ok }
+	if alone := o.Alone; alone != nil || o.OnStepDone == nil {
+		o.Alone = func(step int64, kind string) bool { return alone != nil && alone(step, kind) || suspect() }
+	}
+	o.OnBegin = func(d engine.Done) error {
+		row, ok := aboard.Alone()
+		if !ok {
+			return nil
+		}
+		path := filepath.Join(opt.Dir, datasets.RowCapture(row))
+		if err := replay.WriteBegun(path, m, &replay.Step{Trace: d.Trace, Sequences: d.Info.Sequences, Batch: d.Batch}, []int64{row}, opt); err != nil {
+			return fmt.Errorf("the capture of row %d: %w: %w", row, pipeline.ErrOutput, err)
+		}
+		return nil
+	}
 }
 
 // close waits for the captures that are not written yet and says what came of them.

@@ -25,6 +25,7 @@ type deviceFlags struct {
 	collective  string
 	nccl        string
 	fault       string // for tests: a fault of a rank
+	memory      int64  // for tests: what the machine has free; 0: what it has
 }
 
 func (d *deviceFlags) add(f *pflag.FlagSet) {
@@ -34,27 +35,44 @@ func (d *deviceFlags) add(f *pflag.FlagSet) {
 	f.DurationVar(&d.stepTimeout, "step-timeout", time.Minute, "longest that a step may take on a GPU before it counts as failed")
 	f.StringVar(&d.nccl, "nccl", "", "NCCL's library, where the loader does not find libnccl.so.2")
 	f.StringVar(&d.collective, "collective", "", "how ranks exchange: one-shot, two-shot, nccl, or host for GPUs that do not reach each other (default: the fastest for each size)")
-	f.StringVar(&d.fault, "inject-fault", "", "KIND:RANK:LIST, to try what happens: hang or address, of a rank, after so many lists of calls")
-	_ = f.MarkHidden("inject-fault")
+	f.StringVar(&d.fault, "inject-fault", "", "KIND:RANK:LIST, to try what happens: hang or address of a GPU, error or panic of the CPU, after so many lists of calls")
+	f.Int64Var(&d.memory, "inject-memory", 0, "bytes that the machine has free, to try what happens")
+	_ = errors.Join(f.MarkHidden("inject-fault"), f.MarkHidden("inject-memory"))
 }
 
 func (d *deviceFlags) validate() error {
 	return errors.Join(oneOf("device", d.kind, "auto", "cpu", "cuda"), inRange("threads", d.threads, 0, 1024),
-		inRange("ranks-per-gpu", d.ranksPerGPU, 0, 8), inRange("step-timeout", d.stepTimeout, 0, 24*time.Hour), cuda.Options{Fault: d.options().Fault, Collective: cuda.Collective(d.collective)}.Validate())
+		inRange("ranks-per-gpu", d.ranksPerGPU, 0, 8), inRange("step-timeout", d.stepTimeout, 0, 24*time.Hour), cuda.Options{Fault: d.options().Fault, Collective: cuda.Collective(d.collective)}.Validate(), d.onCPU().Validate())
 }
 
 // options are those of the GPUs.
 func (d *deviceFlags) options() cuda.Options {
 	o := cuda.Options{RanksPerGPU: d.ranksPerGPU, StepTimeout: d.stepTimeout, Profiler: d.profiler,
 		Collective: cuda.Collective(d.collective), NCCL: d.nccl}
-	if d.fault != "" {
-		kind, at, _ := strings.Cut(d.fault, ":")
-		o.Fault.Kind = cuda.FaultKind(kind)
-		if _, err := fmt.Sscanf(at, "%d:%d", &o.Fault.Rank, &o.Fault.List); err != nil {
-			o.Fault.Kind += "?"
-		}
+	if d.fault != "" && d.resolved() == "cuda" {
+		kind, rank, list := d.faultOf()
+		o.Fault = cuda.Fault{Kind: cuda.FaultKind(kind), Rank: rank, List: list}
 	}
 	return o
+}
+
+// onCPU are the options of the CPU's ranks.
+func (d *deviceFlags) onCPU() cpu.Options {
+	o := cpu.Options{Threads: d.threads}
+	if d.fault != "" && d.resolved() == "cpu" {
+		kind, _, list := d.faultOf()
+		o.Fault = cpu.Fault{Kind: cpu.FaultKind(kind), List: list}
+	}
+	return o
+}
+
+// faultOf is what --inject-fault says; no device knows the kind of one that it cannot.
+func (d *deviceFlags) faultOf() (kind string, rank, list int) {
+	kind, at, _ := strings.Cut(d.fault, ":")
+	if _, err := fmt.Sscanf(at, "%d:%d", &rank, &list); err != nil {
+		kind += "?"
+	}
+	return kind, rank, list
 }
 
 // resolved is cpu or cuda.
@@ -77,7 +95,7 @@ func (d *deviceFlags) open(n int) (*ranks.Group, error) {
 		}
 		return ranks.New(ds, ranks.Options{Lock: true})
 	}
-	ds, err := cpu.Open(n, cpu.Options{Threads: d.threads})
+	ds, err := cpu.Open(n, d.onCPU())
 	if err != nil {
 		return nil, withCode(exitDevice, err)
 	}

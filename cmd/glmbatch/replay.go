@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"glmbatch/datasets"
 	"glmbatch/datasets/demo"
 	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/glm5"
@@ -227,7 +228,7 @@ func captureFiles(args []string) ([]string, error) {
 			continue
 		}
 		below := files[len(files):]
-		for _, pattern := range []string{"step-*.arrow", "captures/step-*.arrow"} {
+		for _, pattern := range []string{"step-*.arrow", datasets.RowCaptures, "captures/step-*.arrow", "captures/" + datasets.RowCaptures} {
 			found, err := filepath.Glob(filepath.Join(a, pattern))
 			if err != nil {
 				return nil, err

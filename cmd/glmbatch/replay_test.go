@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"glmbatch/datasets"
+	"glmbatch/replay"
 )
 
 // interrupted is a context that is cancelled after some looks at it.
@@ -181,6 +182,57 @@ func TestReplay(t *testing.T) {
 	for _, s := range []string{"often=3", "decode:first"} {
 		if code, _, errs := glmbatch("run", "--demo", "--out", filepath.Join(out, "x"), "--capture", s); code != exitInput || !strings.Contains(errs, "--capture: ") {
 			t.Errorf("--capture %s: exit code %d, %q", s, code, errs)
+		}
+	}
+}
+
+// TestQuarantinedStep: of a row with which two steps end badly, or crash the program,
+// there is the second, which replay runs again; it goes when the row is run again.
+func TestQuarantinedStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a model")
+	}
+	for _, kind := range []string{"error", "panic"} {
+		out := filepath.Join(t.TempDir(), "out")
+		job := []string{"run", "--demo", "--limit", "3", "--tp", "1", "--device", "cpu", "--kv-tokens", "4096", "--max-tokens", "6", "--timeline", "off", "--out", out}
+		capture := filepath.Join(out, "captures", "row-00000000.arrow")
+		for i := range 2 {
+			if _, err := os.Stat(capture); err == nil {
+				t.Errorf("%s: a capture after %d attempts", kind, i)
+			}
+			c := child(t, append(job, "--inject-fault", kind+":0:3")...)
+			text, err := c.CombinedOutput()
+			if want := map[string]int{"error": exitDevice, "panic": 2}[kind]; err == nil || c.ProcessState.ExitCode() != want {
+				t.Fatalf("%s: %v: %s", kind, err, text)
+			}
+		}
+		code, _, errs := glmbatch(job...)
+		if code != exitRowErrors || !strings.Contains(errs, "1 rows have errors") {
+			t.Errorf("%s: exit code %d: %s", kind, code, errs)
+		}
+		if found, _ := filepath.Glob(filepath.Join(out, "captures", "*")); !slices.Equal(found, []string{capture}) {
+			t.Fatalf("%s: captures %v", kind, found)
+		}
+		code, text, errs := glmbatch("replay", out, "--repeat", "2", "--warmup", "1", "--evict", "none")
+		if code != 0 || !strings.Contains(strings.Join(strings.Fields(text), " "), "of input row 0, which did not end in its job") {
+			t.Errorf("%s: exit code %d: %s%s", kind, code, text, errs)
+		}
+		code, text, errs = glmbatch("replay", capture, "--repeat", "2", "--warmup", "1", "--skip", "alone", "--format", "json")
+		var doc struct {
+			Capture  struct{ Rows []int64 }
+			Verified replay.Verdict
+		}
+		if err := json.Unmarshal([]byte(text), &doc); err != nil || code != 0 || !slices.Equal(doc.Capture.Rows, []int64{0}) || doc.Verified.Equal || doc.Verified.Compared > 0 {
+			t.Errorf("%s: exit code %d: %v: %+v%s", kind, code, err, doc, errs)
+		}
+		if code, _, errs := glmbatch("report", filepath.Join(out, "captures")); code != exitInput || !strings.Contains(errs, "has no spans") {
+			t.Errorf("%s: report: exit code %d: %s", kind, code, errs)
+		}
+		if code, _, errs := glmbatch(append(job, "--retry-errors")...); code != 0 {
+			t.Errorf("%s: exit code %d: %s", kind, code, errs)
+		}
+		if _, err := os.Stat(capture); err == nil {
+			t.Errorf("%s: the capture of a row that has no error is there still", kind)
 		}
 	}
 }

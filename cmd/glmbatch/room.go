@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+
 	"glmbatch/cmd/glmbatch/gpus"
 	"glmbatch/engine/fit"
 	"glmbatch/kernels/cuda"
@@ -11,7 +13,7 @@ import (
 func roomHere(d *deviceFlags) fit.Room {
 	r := fit.Room{Device: d.resolved(), PerGPU: d.ranksPerGPU}
 	if r.Device != "cuda" {
-		r.Memory = telemetry.AvailableMemory()
+		r.Memory = cmp.Or(d.memory, telemetry.AvailableMemory())
 		return r
 	}
 	report := gpus.Read()

@@ -15,6 +15,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"glmbatch/datasets"
 	"glmbatch/datasets/demo"
 	"glmbatch/engine"
 	"glmbatch/engine/checkpoint"
@@ -174,7 +175,7 @@ func (m *openedModel) fit(r *runFlags) error {
 	m.fits = fit.New(name, &m.config, fit.Of(&cover, r.tp, r.modelOptions(m)), nil, r.modelOptions(m), roomHere(&r.device))
 	f := m.fits
 	m.kvTokens = int64(r.kvTokens)
-	if f.Memory == 0 { // unknown: what does not fit is seen when it is loaded
+	if f.Unknown { // what does not fit is seen when it is loaded
 		m.kvTokens = cmp.Or(m.kvTokens, int64(max(m.config.MaxPositions, defaultTokens)))
 	} else if !f.Fits {
 		return withCode(exitDevice, fmt.Errorf("%s does not fit: %s: %s", name, f.Fault, f.Remedy()))
@@ -191,11 +192,38 @@ func (m *openedModel) fit(r *runFlags) error {
 	} else {
 		m.context = f.Positions(m.kvTokens)
 		// What was free when the job began has decided it: other programs do not now.
-		if was := pipeline.ContextOf(r.jobDir()); !r.overwrite && was > 0 && int64(was) <= m.kvTokens {
+		was, from := r.begun()
+		if int64(was) > m.kvTokens && from != "" {
+			return withCode(exitDevice, fmt.Errorf("sequences have room for %s tokens in the shard at %s, and for %s on this machine, which has less memory: rows would differ; run all shards with --kv-tokens %d (and --overwrite), or this one on a machine like that one's",
+				units.Digits(int64(was)), from, units.Digits(int64(m.context)), m.context))
+		}
+		if was > 0 && int64(was) <= m.kvTokens {
 			m.context = min(was, m.config.MaxPositions)
 		}
 	}
 	return nil
+}
+
+// begun is how many positions a sequence has in the job that is in the folder of --out
+// already, or in other shards of it, then with the folder of one; 0: nothing is there.
+func (r *runFlags) begun() (context int, from string) {
+	if r.overwrite {
+		return 0, ""
+	}
+	if was := pipeline.ContextOf(r.jobDir()); was > 0 || r.rows.Shards <= 1 || r.remoteDir != "" {
+		return was, ""
+	}
+	others, err := datasets.Shards(r.out)
+	if err != nil {
+		return 0, "" // the run says so when it opens its own
+	}
+	for _, s := range others {
+		dir := filepath.Join(r.out, s.Dir())
+		if was := pipeline.ContextOf(dir); was > 0 && s.Of == r.rows.Shards {
+			return was, dir
+		}
+	}
+	return 0, ""
 }
 
 func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
@@ -240,7 +268,7 @@ func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recor
 		r.metrics.onStep(i)
 		rec.OnStep(i)
 	}}
-	if err := r.capture.attach(folder.Dir, folder.Recorder.FirstStep, manifest, &o, model); err != nil {
+	if err := r.capture.attach(folder, manifest, &o, model); err != nil {
 		return nil, withCode(exitInput, err)
 	}
 	return engine.New(model, o)

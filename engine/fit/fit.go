@@ -32,6 +32,7 @@ type Fit struct {
 	way    string // out of the fault; "": the usual ones
 	device string
 
+	Unknown  bool  `json:"-"` // the fault is that the memory is not known, and no other
 	Taken    int64 `json:"-"` // of Memory, by weights and steps
 	PerToken int64 `json:"-"` // of Memory, by a token on all ranks that share it
 }
@@ -111,7 +112,7 @@ func New(name string, c *glm5.Config, need Rank, wrong error, o glm5.Options, at
 	case wrong != nil:
 		m.Fault, m.way = wrong.Error(), "glmbatch model inspect "+m.Name+" says more"
 	case m.Memory == 0:
-		m.Fault = "its memory is not known"
+		m.Fault, m.Unknown = "its memory is not known", true
 	case m.Tokens == 0:
 		m.Fault = m.lacks()
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"glmbatch/datasets/demo"
 	"glmbatch/engine/glm5"
 	"glmbatch/engine/synth"
 	"glmbatch/kernels"
@@ -93,6 +94,20 @@ func TestFitOfSomeRanks(t *testing.T) {
 		at.Ranks = 0
 		if m := New("glm-5", &c, need, nil, o, at); m.Fits && at.Device == "cuda" && len(at.GPUs) == 1 {
 			t.Errorf("eight ranks on one GPU: %+v", m)
+		}
+	}
+}
+
+// TestUnknown: memory that is not known is one fault, and no other counts as it.
+func TestUnknown(t *testing.T) {
+	c, err := glm5.ParseConfig(demo.Files()["config.json"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := glm5.Options{KVCache: kernels.FP8, MaxRows: 64, MaxSeqs: 4, Shards: 4, Pages: 4}
+	for name, at := range map[string]Room{"no place": {Device: "cuda", GPUs: []int64{0}, PerGPU: 1}, "known": {Device: "cuda", GPUs: []int64{1 << 40}}, "unknown": {Device: "cuda", GPUs: []int64{0}}} {
+		if m := New("x", &c, Rank{}, nil, o, at); m.Unknown != (name == "unknown") || m.Fits != (name == "known") {
+			t.Errorf("%s: %+v", name, m)
 		}
 	}
 }

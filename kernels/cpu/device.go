@@ -16,6 +16,7 @@ const MaxRanks = 64
 type Options struct {
 	Threads int   // that execute calls, the caller's among them; 0: GOMAXPROCS
 	Memory  int64 // bytes that all ranks may allocate together; 0: what the machine has
+	Fault   Fault // for tests
 }
 
 // Validate reports every fault of o.
@@ -26,6 +27,9 @@ func (o Options) Validate() error {
 	}
 	if o.Memory < 0 {
 		errs = append(errs, fmt.Errorf("cpu: Memory %d is negative", o.Memory))
+	}
+	if k := o.Fault.Kind; k != "" && k != Failing && k != Panicking {
+		errs = append(errs, fmt.Errorf("cpu: fault %q: there are %s and %s", k, Failing, Panicking))
 	}
 	return errors.Join(errs...)
 }
@@ -48,7 +52,7 @@ func Open(ranks int, o Options) ([]kernels.Device, error) {
 	h := newHub(ranks, o)
 	ds := make([]kernels.Device, ranks)
 	for r := range ds {
-		ds[r] = &device{hub: h, rank: r}
+		ds[r] = &device{hub: h, rank: r, fault: o.Fault}
 	}
 	return ds, nil
 }
@@ -58,6 +62,8 @@ type device struct {
 	hub    *hub
 	rank   int
 	next   int // buffers that this rank has allocated
+	lists  int // that it was given
+	fault  Fault
 	closed bool
 }
 
@@ -154,6 +160,10 @@ func (d *device) Start(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	if spans != nil && len(spans) != len(calls) {
 		return fmt.Errorf("cpu: %d spans for %d calls", len(spans), len(calls))
 	}
+	if err := d.fault.start(d.lists); err != nil {
+		return err
+	}
+	d.lists++
 	if err := d.hub.meet(d.rank, calls, spans); err != nil || len(f.To) == 0 {
 		return err
 	}

@@ -1,11 +1,14 @@
-"""Damages files of every format that glmbatch reads and gives them to the program, which has 1 GiB and 20 s for each.
+"""Damages files of every format that glmbatch reads and gives them to the program, which has 1 GiB and 20 s of a processor for each.
 Run: interop/hostile.py FOLDER GLMBATCH [COUNT]. FORMATS, a regular expression, chooses some; an interrupt (INT) ends
 the run with what was counted so far. A crash, a hang, an exit code that is not documented and more memory
-fail. (What values come of damaged Parquet files is compared in mutants.py.)"""
+fail, and so does a Parquet or Arrow file that is accepted which pyarrow refuses, checksums verified, or reads other
+values of."""
 
 import collections
+import csv
 import gzip
 import json
+import math
 import os
 import random
 import re
@@ -35,14 +38,15 @@ def call(args, stdin=None, limit=GIB, seconds=SECONDS):
 
     def limited():
         resource.setrlimit(resource.RLIMIT_DATA, (limit + GIB // 2, limit + GIB // 2))
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
 
     env = {**os.environ, "GOMEMLIMIT": "900MiB", "GOMAXPROCS": "1", "TMPDIR": WORK, "XDG_CACHE_HOME": WORK}
     with open(os.path.join(WORK, "said"), "w+b") as said, open(stdin or os.devnull, "rb") as given:
         p = subprocess.Popen([PROGRAM, *args], stdin=given, stdout=said, stderr=subprocess.STDOUT, env=env, preexec_fn=limited, cwd=WORK)
         signal.signal(signal.SIGALRM, lambda *_: p.kill())
-        signal.alarm(seconds)
+        signal.alarm(10 * seconds)  # the machine may be busy
         _, status, usage = os.wait4(p.pid, 0)
-        slow = signal.alarm(0) == 0
+        slow = signal.alarm(0) == 0 or usage.ru_utime + usage.ru_stime >= seconds
         p.returncode = os.waitstatus_to_exitcode(status)
         said.seek(max(0, said.seek(0, 2) - 20000))
         return (None if slow and p.returncode == -signal.SIGKILL else p.returncode), said.read().decode(errors="replace"), usage.ru_maxrss << 10
@@ -67,14 +71,21 @@ def bases():
     )
     at = lambda name: os.path.join(BASE, name)
     for codec in ("none", "snappy", "gzip", "zstd", "brotli", "lz4"):
-        pq.write_table(rows, at(f"{codec}.parquet"), compression=codec, data_page_size=64, data_page_version="2.0" if codec in ("gzip", "lz4") else "1.0")
+        pq.write_table(rows, at(f"{codec}.parquet"), compression=codec, data_page_size=64, write_page_checksum=True, data_page_version="2.0" if codec in ("gzip", "lz4") else "1.0")
+        if codec == "none":  # most files have no checksums
+            pq.write_table(rows, at("plain.parquet"), compression=codec, data_page_size=64)
     with pa.ipc.new_stream(at("rows.arrow"), rows.schema) as w:
         w.write_table(rows, max_chunksize=7)
     with open(at("rows.jsonl"), "w") as f:
         for row in rows.to_pylist():
             f.write(json.dumps({**row, "more": {"a": [1, None, "é\u0000"]}}) + "\n")
-    with open(at("rows.jsonl"), "rb") as f, gzip.open(at("rows.jsonl.gz"), "wb") as z:
-        z.write(f.read())
+    with open(at("rows.csv"), "w", newline="") as f:
+        w = csv.writer(f)
+        w.writerow(["prompt", "temperature", "more"])
+        w.writerows([["What is %d\nplus \"2\"?" % i if i % 5 else "", 0.5, "é, and %d" % i] for i in range(20)])
+    for name in ("rows.jsonl", "rows.csv"):
+        with open(at(name), "rb") as f, gzip.open(at(name + ".gz"), "wb") as z:
+            z.write(f.read())
     made("model", "synth", "--config", "tiny", "--layers", "4", "--experts", "8", "--tokenizer", TEXT, "--out", at("model"))
     trace = [{"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "python"}}]
     for i in range(30):
@@ -123,6 +134,39 @@ def wrong_rows(folder):
     part = os.path.join("outputs", "part-00000.parquet")
     went_on = os.path.join(folder, "begun", part)
     return os.path.exists(os.path.join(folder, "begun", "_SUCCESS")) and pq.read_table(went_on) != pq.read_table(os.path.join(BASE, "whole", part))
+
+
+def plain(v):
+    if isinstance(v, float) and math.isnan(v):
+        return "NaN"
+    if isinstance(v, dict):
+        return {k: plain(x) for k, x in v.items()}
+    return [plain(x) for x in v] if isinstance(v, (list, tuple)) else v
+
+
+def wrong_values(path, folder):
+    """Whether the outputs of a job have values of its input that pyarrow does not have."""
+    part = os.path.join(folder, "o", "outputs", "part-00000.parquet")
+    if not path.endswith((".parquet", ".arrow")) or not os.path.exists(part):
+        return ""
+    try:
+        if path.endswith(".arrow"):
+            want = pa.ipc.open_stream(path).read_all()
+            want.validate(full=True)
+        else:
+            want = pq.ParquetFile(path, page_checksum_verification=True).read()
+        want = {n: plain(want[n].to_pylist()) for n in want.column_names}
+    except UnicodeDecodeError:
+        return ""  # pyarrow reads it, Python has no such text; a row that needs it has an error
+    except Exception as e:
+        if "Invalid UTF8" in str(e):
+            return ""
+        # Who reads Parquet's own schema does not see that a copy of it as Arrow's is damaged.
+        ours = path.endswith(".parquet") and any(w in str(e) for w in ("base64", "flatbuffer", "Field.type", "IPC message"))
+        return "" if ours else "accepted, pyarrow refuses it: " + str(e)[:200]
+    have = pq.ParquetFile(part).read()
+    bad = [n for n, v in want.items() if n not in have.column_names or plain(have[n].to_pylist()) != v]
+    return f"other values of {bad}" if bad else ""
 
 
 def damaged(r, data, text):
@@ -182,15 +226,18 @@ def formats():
     """Name, the good file, whether it is text, the share of all, and the command that reads it."""
     at = lambda name: os.path.join(BASE, name)
     dry = lambda p, _: ["run", p, "--dry-run"]
-    go = lambda p, folder: ["run", p, "--out", os.path.join(folder, "o"), "--tp", "1", "--limit", "3", "--max-tokens", "1", "--quiet"]
+    go = lambda p, folder: ["run", p, "--out", os.path.join(folder, "o"), "--tp", "1", "--max-tokens", "1", "--timeline", "off", "--quiet"]
     torch = lambda p, folder: ["import", "torch", p, "--out", os.path.join(folder, "t.parquet")]
     first = lambda folder: next(os.path.join(folder, n) for n in sorted(os.listdir(folder)))
     part = lambda kind: (lambda job: first(os.path.join(job, kind)))
-    for codec in ("none", "snappy", "gzip", "zstd", "brotli", "lz4"):
+    for codec in ("plain", "none", "snappy", "gzip", "zstd", "brotli", "lz4"):
         yield "parquet", at(codec + ".parquet"), False, 2, go
     yield "jsonl", at("rows.jsonl"), True, 8, go
     yield "jsonl.gz", at("rows.jsonl.gz"), False, 2, go
-    yield "arrow", at("rows.arrow"), False, 8, lambda p, _: (["run", "-", "--stdout", "jsonl", "--tp", "1", "--limit", "2", "--max-tokens", "1", "--quiet"], p)
+    yield "csv", at("rows.csv"), True, 6, go
+    yield "csv.gz", at("rows.csv.gz"), False, 2, go
+    yield "arrow", at("rows.arrow"), False, 4, lambda p, folder: (go("-", folder), p)
+    yield "arrow to stdout", at("rows.arrow"), False, 4, lambda p, _: (["run", "-", "--stdout", "jsonl", "--tp", "1", "--limit", "2", "--max-tokens", "1", "--quiet"], p)
     yield "template", at("model/chat_template.jinja"), True, 8, lambda p, _: ["run", at("none.parquet"), "--chat-template", p, "--dry-run"]
     for name in ("tokenizer.json", "tokenizer_config.json", "config.json", "generation_config.json"):
         if os.path.exists(at("model/" + name)):
@@ -254,7 +301,7 @@ def run(all_formats, whole, r, codes, most, problems):
                 continue
             codes[name][code] += 1
             most[name] = max(most[name], memory)
-            why = "a hang" if code is None else "a crash" if "goroutine " in said or "panic" in said or code < 0 else "beyond memory" if memory > GIB else "an unknown exit code" if code not in CODES else "other rows" if wrong_rows(folder) else ""
+            why = "a hang" if code is None else "a crash" if "goroutine " in said or "panic" in said or code < 0 else "beyond memory" if memory > GIB else "an unknown exit code" if code not in CODES else "other rows" if wrong_rows(folder) else wrong_values(path, folder)
             if why:
                 kept = os.path.join(WORK, "bad-%d%s" % (len(problems), suffix))
                 shutil.copyfile(path, kept)

@@ -19,7 +19,7 @@ func onGPU(row *datasets.Step, g *telemetry.GPU, began float64) {
 	row.GPUWatts, row.GPUMemory = known(g.Watts), known(g.Memory)
 	row.GPUClock, row.GPUMemoryClock, row.GPUCelsius = known(int32(g.Clock)), known(int32(g.MemoryClock)), known(int32(g.Celsius))
 	if g.Joules > 0 {
-		used := g.Joules - began
+		used := max(0, g.Joules-began) // the reading may be from before the first step
 		row.GPUJoules = &used
 	}
 }

@@ -11,6 +11,26 @@ import (
 	"glmbatch/telemetry"
 )
 
+// TestShortJobsEnergy: what is used before the first reading beside the steps, and after
+// the last, counts too.
+func TestShortJobsEnergy(t *testing.T) {
+	joules := 1000.0
+	stale := &telemetry.GPU{Count: 1, Joules: 990}
+	o := RecorderOptions{Dir: t.TempDir(), GPU: func() *telemetry.GPU { return stale }, Now: func() *telemetry.GPU { return &telemetry.GPU{Count: 1, Joules: joules} }}
+	r := NewRecorder(o)
+	r.begin()
+	for i := range int64(3) {
+		joules += 50
+		r.OnStep(engine.StepInfo{Step: i, Kind: "decode"})
+	}
+	if err := r.close(true); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.joules(); got == nil || *got != 150 {
+		t.Errorf("%v J, want 150", *got)
+	}
+}
+
 // TestEnergy: what the GPUs used in all runs of a job is in its manifest and report, by
 // the meters, which go on between the runs; without a GPU that is null.
 func TestEnergy(t *testing.T) {

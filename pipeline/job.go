@@ -93,6 +93,7 @@ func (j *Job) run(ctx context.Context) error {
 	var clock *hostClock // nil: nobody records
 	if j.Recorder != nil {
 		clock = j.Recorder.clock
+		j.Recorder.begin()
 	}
 	o, saved := &j.Plan.Options, j.Folder.saved
 	prep := &preparer{cols: j.Plan.cols, text: j.Text, o: o}

@@ -21,6 +21,7 @@ import (
 type Recorder struct {
 	policy  Policy
 	gpu     func() *telemetry.GPU
+	now     func() *telemetry.GPU
 	meter   float64 // joules of the GPUs at the first step
 	metered bool    // meter is known
 	sampled timeline.Sampler
@@ -66,7 +67,8 @@ const (
 type RecorderOptions struct {
 	Dir    string                // the job's folder
 	Format string                // datasets.Parquet or datasets.Arrow; "": Parquet
-	GPU    func() *telemetry.GPU // how the GPUs are; nil, or a nil one: there are none
+	GPU    func() *telemetry.GPU // how the GPUs were a moment ago; nil, or a nil one: there are none
+	Now    func() *telemetry.GPU // how they are now, which takes longer; nil: it is not asked
 	Policy Policy
 	Origin int64 // ns of kernels.Now; negative after a resume
 	// Where a resumed job goes on, as [OpenFolder] found it.
@@ -88,7 +90,7 @@ func NewRecorder(o RecorderOptions) *Recorder {
 	if o.Format == "" {
 		o.Format = datasets.Parquet
 	}
-	r := &Recorder{policy: o.Policy, gpu: o.GPU, energy: o.Energy, sampled: o.Sampled, origin: o.Origin, base: o.FirstStep, queue: make(chan *recordedStep, queuedTraces), free: make(chan *recordedStep, queuedTraces),
+	r := &Recorder{policy: o.Policy, gpu: o.GPU, now: o.Now, energy: o.Energy, sampled: o.Sampled, origin: o.Origin, base: o.FirstStep, queue: make(chan *recordedStep, queuedTraces), free: make(chan *recordedStep, queuedTraces),
 		steps: &datasets.Parts[datasets.Step]{Dir: filepath.Join(o.Dir, datasets.StepsDir), Format: o.Format, MaxRows: stepRows, Next: o.StepsPart}}
 	r.counted.Store(o.FirstStep)
 	r.preempted.Store(o.Preempted)
@@ -128,6 +130,27 @@ func (r *Recorder) flush(now time.Time) error {
 		err = r.timeline.Flush()
 	}
 	return err
+}
+
+// begin reads the GPUs' meters before the first step, and finish after the last: a job
+// may be over before they are read otherwise.
+func (r *Recorder) begin() {
+	if r.now == nil {
+		return
+	}
+	if g := r.now(); g != nil {
+		r.meter, r.metered = g.Joules, true
+	}
+}
+
+func (r *Recorder) finish() {
+	if r.now == nil || !r.metered {
+		return
+	}
+	if g := r.now(); g != nil && g.Joules > r.meter {
+		used := g.Joules - r.meter
+		r.count(&used)
+	}
 }
 
 // OnTrace copies a step's calls and spans.
@@ -206,6 +229,7 @@ func (r *Recorder) joules() *float64 {
 func (r *Recorder) close(write bool) error {
 	close(r.queue)
 	r.wg.Wait()
+	r.finish()
 	if !write && r.err == nil {
 		r.steps.Abort()
 		if r.timeline != nil {

@@ -6,11 +6,16 @@ import (
 	"time"
 )
 
-// Every is how often a [Sampler] reads.
-const Every = 250 * time.Millisecond
+// Every is how often a [Sampler] reads, and EveryFirst while it is younger than Young: a
+// job may be over after a second.
+const (
+	Every      = 250 * time.Millisecond
+	EveryFirst = 25 * time.Millisecond
+	Young      = 2 * time.Second
+)
 
 // kept is how many readings a sampler has: those of the last minute.
-const kept = 240
+const kept = int(time.Minute/Every + Young/EveryFirst)
 
 // Sampler reads again and again, in a goroutine of its own.
 type Sampler struct {
@@ -29,12 +34,15 @@ func Start(gpu func() *GPU) *Sampler {
 	s := &Sampler{gpu: gpu, quit: make(chan struct{})}
 	s.first = s.Read()
 	s.done.Go(func() {
-		tick := time.NewTicker(Every)
+		tick := time.NewTicker(EveryFirst)
 		defer tick.Stop()
-		for {
+		for young := true; ; {
 			select {
 			case <-tick.C:
-				s.Read()
+				if r := s.Read(); young && r.At.Sub(s.first.At) > Young {
+					young = false
+					tick.Reset(Every)
+				}
 			case <-s.quit:
 				return
 			}

@@ -71,3 +71,24 @@ func TestSampler(t *testing.T) {
 		t.Errorf("%d readings are kept", len(s.past))
 	}
 }
+
+// BenchmarkReading is what a reading costs beside the work, without what the GPUs' driver
+// takes, and what a step pays for having the last one.
+func BenchmarkReading(b *testing.B) {
+	s := Start(func() *GPU { return &GPU{Count: 1, Joules: 1} })
+	defer s.Close()
+	b.Run("beside", func(b *testing.B) {
+		for b.Loop() {
+			s.Read()
+		}
+		share := 100 * b.Elapsed().Seconds() / float64(b.N) / Every.Seconds()
+		b.ReportMetric(share, "%-of-a-CPU")
+	})
+	b.Run("step", func(b *testing.B) {
+		for b.Loop() {
+			if s.Latest().GPU == nil {
+				b.Fatal("there is none")
+			}
+		}
+	})
+}

@@ -229,6 +229,7 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	r.capture.since = watch.Since
 	recorderOptions := r.recorderOptions(folder, origin)
 	recorderOptions.GPU = func() *telemetry.GPU { return watch.Latest().GPU }
+	recorderOptions.Now = func() *telemetry.GPU { return watch.Read().GPU }
 	recorder := pipeline.NewRecorder(recorderOptions)
 	defer r.capture.close(say)
 	if !m.isDemo {

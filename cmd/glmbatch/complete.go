@@ -38,7 +38,7 @@ func flagValues() map[string][]string {
 		"capture-kv":      {replay.KVExact, replay.KVSeeded},
 		"capture-calls":   {replay.DetailNone, replay.DetailHash, replay.DetailData},
 		"log-format":      {logText, logJSON},
-		"stdout":          {datasets.Arrow, "jsonl"},
+		"stdout":          stdoutFormats,
 		"tp":              {"1", "2", "4", "8"},
 		"kind":            attribute.Kinds,
 		"by":              by,

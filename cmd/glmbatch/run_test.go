@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,13 +27,18 @@ func glmbatch(args ...string) (code int, stdout, stderr string) {
 // asProgram makes the test binary the program; TestProgram is then its main.
 const asProgram = "GLMBATCH_TEST_ARGUMENTS"
 
+// ownArguments in its place: they are those of the test binary.
+const ownArguments = "-"
+
 func TestProgram(t *testing.T) {
 	text := os.Getenv(asProgram)
 	if text == "" {
 		t.Skip("only as a child of other tests")
 	}
 	var args []string
-	if err := json.Unmarshal([]byte(text), &args); err != nil {
+	if text == ownArguments {
+		args = flag.Args()
+	} else if err := json.Unmarshal([]byte(text), &args); err != nil {
 		t.Fatal(err)
 	}
 	os.Args = append([]string{"glmbatch"}, args...)

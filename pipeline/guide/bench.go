@@ -8,6 +8,7 @@ import (
 // bench is where one box works, on one job after the other.
 type bench struct {
 	g        *Guides
+	code     *compiled
 	jobs     chan func()
 	matchers int // at home here; g.mu guards it
 
@@ -30,11 +31,37 @@ type grammar struct {
 const mostGrammars = 128
 
 func (w *bench) work() {
-	for f := range w.jobs {
-		f()
+	for {
+		select {
+		case f := <-w.jobs:
+			f()
+			continue
+		case <-w.g.stop:
+		}
+		break
 	}
 	if w.box != nil {
 		w.box.close()
+	}
+}
+
+// do has the bench do a job, and reports whether it will: not when the guides are closed.
+func (w *bench) do(f func()) bool {
+	select {
+	case w.jobs <- f:
+		return true
+	case <-w.g.stop:
+		return false
+	}
+}
+
+// result waits for what a job gives.
+func (w *bench) result(from <-chan error) error {
+	select {
+	case err := <-from:
+		return err
+	case <-w.g.stop:
+		return errClosed
 	}
 }
 
@@ -56,7 +83,7 @@ func (w *bench) open() error {
 	if w.box != nil {
 		return nil
 	}
-	b, err := w.g.machine.open(w.g.fresh)
+	b, err := w.code.open(w.g.fresh)
 	if err != nil {
 		return err
 	}

@@ -35,8 +35,8 @@ type box struct {
 var functions = []string{"reserve", "message", "message_len", "vocabulary", "grammar", "drop_grammar", "matcher", "drop_matcher", "accept", "rollback", "mask", "complete"}
 
 // open makes a box whose memory is as it was in another; nil: as the module begins.
-func (m *machine) open(memory []byte) (*box, error) {
-	mod, err := m.runtime.InstantiateModule(context.Background(), m.module, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+func (c *compiled) open(memory []byte) (*box, error) {
+	mod, err := c.runtime.InstantiateModule(context.Background(), c.module, wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
 		return nil, fmt.Errorf("the guides' module: %w", err)
 	}
@@ -67,7 +67,8 @@ func (b *box) memory() []byte {
 
 func (b *box) close() { b.module.Close(context.Background()) }
 
-// late breaks off a call that has taken longer than limit. It is for any goroutine.
+// late breaks off a call that has taken longer than limit, if the box is of the strict
+// code. It is for any goroutine.
 func (b *box) late(limit time.Duration) {
 	if at := b.began.Load(); at != 0 && time.Since(time.Unix(0, at)) > limit {
 		b.over.Store(true)

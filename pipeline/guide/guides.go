@@ -17,7 +17,7 @@ type Options struct {
 	Tokens int           // of the model's vocabulary, where it has fewer than the tokenizer; 0: it has not
 	Boxes  int           // that work side by side; 0: one a processor, 16 at most
 	Cache  string        // folder where the compiled module is kept; "": it is compiled for each process
-	Limit  time.Duration // the most that one call may take; 0: 20 s
+	Limit  time.Duration // the most that reading a spec may take; 0: 20 s
 }
 
 // Guides reads specs and makes matchers for one tokenizer. It is safe for concurrent use.
@@ -30,6 +30,7 @@ type Guides struct {
 
 	mu       sync.Mutex
 	benches  []*bench
+	judge    *bench // where specs are read first: what takes too long there is read nowhere else
 	verdicts map[Spec]*verdict
 	closed   bool
 	stop     chan struct{}
@@ -65,7 +66,7 @@ func New(ctx context.Context, t *tokenizer.Tokenizer, o Options) (*Guides, error
 	if err != nil {
 		return nil, err
 	}
-	b, err := m.open(nil)
+	b, err := m.fast.open(nil)
 	if err == nil {
 		err = b.vocabulary(v)
 	}
@@ -80,15 +81,15 @@ func New(ctx context.Context, t *tokenizer.Tokenizer, o Options) (*Guides, error
 			g.think = id
 		}
 	}
-	g.add(b)
+	g.benches = append(g.benches, g.bench(&m.fast, b))
+	g.judge = g.bench(&m.strict, nil)
 	g.workers.Go(g.watch)
 	return g, nil
 }
 
-// add puts up another bench. g.mu is held, or nobody else knows of g.
-func (g *Guides) add(b *box) *bench {
-	w := &bench{g: g, box: b, jobs: make(chan func(), 256), grammars: map[Spec]*grammar{}}
-	g.benches = append(g.benches, w)
+// bench puts up another bench.
+func (g *Guides) bench(code *compiled, b *box) *bench {
+	w := &bench{g: g, code: code, box: b, jobs: make(chan func(), 256), grammars: map[Spec]*grammar{}}
 	g.workers.Go(w.work)
 	return w
 }
@@ -103,13 +104,9 @@ func (g *Guides) watch() {
 			return
 		case <-tick.C:
 		}
-		g.mu.Lock()
-		for _, w := range g.benches {
-			if b := w.now(); b != nil {
-				b.late(g.o.Limit)
-			}
+		if b := g.judge.now(); b != nil {
+			b.late(g.o.Limit)
 		}
-		g.mu.Unlock()
 	}
 }
 
@@ -130,7 +127,8 @@ func (g *Guides) least() (*bench, error) {
 		}
 	}
 	if best.matchers >= 2 && len(g.benches) < g.o.Boxes {
-		best = g.add(nil)
+		best = g.bench(&g.machine.fast, nil)
+		g.benches = append(g.benches, best)
 	}
 	best.matchers++
 	return best, nil
@@ -158,23 +156,23 @@ func (g *Guides) Check(s Spec) error {
 	}
 	g.mu.Unlock()
 	v.once.Do(func() {
-		w, err := g.least()
-		if v.err = err; err != nil {
-			return
-		}
-		defer g.release(w)
-		done := make(chan error, 1)
-		w.jobs <- func() {
-			done <- w.twice(func() error {
-				_, err := w.grammar(s)
-				return err
-			}, s)
-		}
-		if v.err = <-done; v.err != nil && s.Kind == Schema && !errors.Is(v.err, errBroken) && !errors.Is(v.err, errLate) {
+		if v.err = g.read(s); v.err != nil && s.Kind == Schema && !errors.Is(v.err, errBroken) && !errors.Is(v.err, errLate) {
 			v.err = said(v.err)
 		}
 	})
 	return v.err
+}
+
+// read has the judge read a spec.
+func (g *Guides) read(s Spec) error {
+	w, done := g.judge, make(chan error, 1)
+	w.do(func() {
+		done <- w.twice(func() error {
+			_, err := w.grammar(s)
+			return err
+		}, s)
+	})
+	return w.result(done)
 }
 
 // Close ends all. No matcher may be used after it.
@@ -186,9 +184,6 @@ func (g *Guides) Close() {
 	}
 	g.closed = true
 	close(g.stop)
-	for _, w := range g.benches {
-		close(w.jobs)
-	}
 	g.mu.Unlock()
 	g.workers.Wait()
 	g.machine.close()

@@ -192,7 +192,7 @@ func TestLimit(t *testing.T) {
 	if err := g.Check(schemaOf(t, all)); err != errLate {
 		t.Error(err)
 	}
-	if w := g.benches[0]; w.now() != nil {
+	if g.judge.now() != nil {
 		t.Error("its box is kept")
 	}
 	if err := g.Check(Spec{Regex, "a"}); err != nil {
@@ -210,13 +210,19 @@ func TestClose(t *testing.T) {
 		t.Error(err)
 	}
 	g, _ := newGuides(t, Options{})
-	m := g.Start(some(t)[0], false)
-	g.Close()
-	g.Close()
-	if _, err := m.Mask(make([]uint64, 64)); err == nil {
-		t.Error("a matcher of closed guides goes on")
+	m, idle := g.Start(some(t)[0], false), g.Start(some(t)[0], false)
+	if _, err := m.Mask(make([]uint64, 64)); err != nil {
+		t.Error(err)
 	}
-	m.Close()
+	g.Close()
+	g.Close()
+	m.Add(5)
+	for _, m := range []*Matcher{m, idle} {
+		if _, err := m.Mask(make([]uint64, 64)); err == nil {
+			t.Error("a matcher of closed guides goes on")
+		}
+		m.Close()
+	}
 	if err := g.Check(some(t)[1]); err == nil {
 		t.Error("closed guides check")
 	}

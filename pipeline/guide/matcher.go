@@ -52,7 +52,7 @@ func (m *Matcher) Ask() {
 	w, added := m.bench, m.added
 	m.added = nil
 	m.asked, m.waiting = true, true
-	w.jobs <- func() { m.ready <- m.next(w, added) }
+	w.do(func() { m.ready <- m.next(w, added) })
 }
 
 func (m *Matcher) wait() {
@@ -60,7 +60,7 @@ func (m *Matcher) wait() {
 		return
 	}
 	m.waiting = false
-	if err := <-m.ready; m.err == nil {
+	if err := m.bench.result(m.ready); m.err == nil {
 		m.err = err
 	}
 }
@@ -93,7 +93,7 @@ func (m *Matcher) Close() {
 		return
 	}
 	m.bench, m.err = nil, errClosed
-	w.jobs <- func() { m.drop(w) }
+	w.do(func() { m.drop(w) })
 	m.g.release(w)
 }
 

@@ -29,6 +29,7 @@ type benchJob struct {
 	prefix   int // of the input, that the requests of a group share
 	groups   int
 	sharing  string
+	guided   bool          // answers follow a schema
 	rate     float64       // of links, bytes/s each way
 	latency  time.Duration // of a sum over ranks, beside its bytes
 
@@ -178,12 +179,17 @@ func (b *jobBench) playJob(ctx context.Context, seats, pages int) (*jobResult, e
 	if err != nil {
 		return nil, withCode(exitInput, err)
 	}
+	g, err := b.guides(ctx)
+	if err != nil {
+		return nil, withCode(exitInput, err)
+	}
+	defer g.close()
 	prompts := newJobPrompts(j, b.model.Config.Vocab, f.Seed)
 	var output int64
 	begin := time.Now()
 	for next, live := 0, 0; next < j.requests || live > 0; {
 		for ; next < j.requests && live < knownRows; next, live = next+1, live+1 {
-			err := e.Add(engine.Request{ID: int64(next), Prompt: prompts.of(next), Sampling: engine.Sampling{MaxTokens: j.output, IgnoreEOS: true}})
+			err := e.Add(engine.Request{ID: int64(next), Prompt: prompts.of(next), Sampling: engine.Sampling{MaxTokens: j.output, IgnoreEOS: true}, Guide: g.next()})
 			if err != nil {
 				return nil, withCode(exitInput, err)
 			}

@@ -33,7 +33,12 @@ func TestBenchJob(t *testing.T) {
 			t.Errorf("occupancy %+v", r.jobFigures)
 		}
 	}
-	code, text, errs := glmbatch(args...)
+	code, text, errs := glmbatch(append(args, "--guided", "--format", "json")...)
+	var guided jobResult
+	if err := json.Unmarshal([]byte(text), &guided); err != nil || code != exitOK || guided.Output != 24 {
+		t.Errorf("--guided: exit code %d: %v: %s%s", code, err, text, errs)
+	}
+	code, text, errs = glmbatch(args...)
 	if code != exitOK || !strings.Contains(text, "1 of 2 ranks are here") {
 		t.Errorf("exit code %d: %s%s", code, text, errs)
 	}

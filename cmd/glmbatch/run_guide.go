@@ -78,10 +78,16 @@ func objectOr(object bool) string {
 // guides make what the rows' responses are guided by.
 func (m *openedModel) guides() *pipeline.Guides {
 	return &pipeline.Guides{New: func(ctx context.Context) (*guide.Guides, error) {
-		o := guide.Options{Ends: slices.Concat(m.config.EOS, m.generation.EOS), Tokens: m.config.Vocab}
-		if dir, err := os.UserCacheDir(); err == nil { // without it the module is compiled each time
-			o.Cache = filepath.Join(dir, "glmbatch", "guide")
-		}
+		o := guide.Options{Ends: slices.Concat(m.config.EOS, m.generation.EOS), Tokens: m.config.Vocab, Cache: guideCache()}
 		return guide.New(ctx, m.text.Tokenizer, o)
 	}}
+}
+
+// guideCache is where the compiled module of guides is kept; "": nowhere.
+func guideCache() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "glmbatch", "guide")
 }

@@ -7,8 +7,6 @@ import (
 	"runtime"
 	"sync"
 	"time"
-
-	"glmbatch/pipeline/tokenizer"
 )
 
 // Options configure [Guides]. The zero value is usable.
@@ -20,7 +18,7 @@ type Options struct {
 	Limit  time.Duration // the most that reading a spec may take; 0: 20 s
 }
 
-// Guides reads specs and makes matchers for one tokenizer. It is safe for concurrent use.
+// Guides reads specs and makes matchers for one vocabulary. It is safe for concurrent use.
 type Guides struct {
 	o       Options
 	vocab   *vocabulary
@@ -50,8 +48,8 @@ const mostVerdicts = 1 << 14
 // megabytes for a vocabulary of 150,000 tokens.
 const mostBoxes = 16
 
-// New returns the guides for a tokenizer.
-func New(ctx context.Context, t *tokenizer.Tokenizer, o Options) (*Guides, error) {
+// New returns the guides for a vocabulary.
+func New(ctx context.Context, t Tokens, o Options) (*Guides, error) {
 	if o.Boxes <= 0 {
 		o.Boxes = min(runtime.GOMAXPROCS(0), mostBoxes)
 	}

@@ -4,11 +4,16 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-
-	"glmbatch/pipeline/tokenizer"
 )
 
-// vocabulary is a tokenizer's tokens as the module reads them.
+// Tokens are what a text is made of: those of a tokenizer.Tokenizer.
+type Tokens interface {
+	VocabSize() int             // one more than the largest id
+	Bytes(id int32) string      // what a token decodes to; "": no token has the id
+	AddedIDs() map[int32]string // tokens that are never a part of a guided text
+}
+
+// vocabulary is tokens as the module reads them.
 type vocabulary struct {
 	bytes  []byte
 	tokens int
@@ -18,7 +23,7 @@ type vocabulary struct {
 // special marks tokens that are no text.
 const special = 0xff
 
-func newVocabulary(t *tokenizer.Tokenizer, most int, ends []int32) (*vocabulary, error) {
+func newVocabulary(t Tokens, most int, ends []int32) (*vocabulary, error) {
 	v := &vocabulary{tokens: t.VocabSize()}
 	if most > 0 {
 		v.tokens = min(v.tokens, most)

@@ -76,6 +76,9 @@ func (e *Engine) Step() ([]Token, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
+	if s := e.ring.Oldest(); s != nil && s.Batch.Open {
+		e.err = e.choose(e.flight(s))
+	}
 	for e.ring.Len() < e.o.Ahead && e.err == nil {
 		if s := e.ring.Newest(); s != nil && s.Alone {
 			break

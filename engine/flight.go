@@ -37,9 +37,7 @@ func (f *flight) failed(err error) error {
 // next lays the next step out; nil: nothing is due.
 func (e *Engine) next() *flight {
 	f := e.flight(e.ring.Next())
-	e.hold(true)
 	batch := e.sched.Next()
-	e.hold(false)
 	if len(batch.Items) == 0 {
 		return nil
 	}

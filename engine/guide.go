@@ -5,8 +5,9 @@ import "slices"
 // Guide says which tokens may come next in one request's output. It is asked and told
 // from the engine's goroutine; what it works out may be worked out beside it.
 //
-// A guided request's row waits for the token before it: a step that is launched ahead
-// has no part of it while its last token is on its way. Others stay ahead.
+// A step that is launched ahead computes a guided request's row like others. Its tokens are
+// chosen when the guides know their masks, which they work out from the tokens of the
+// step before while the ranks compute.
 type Guide interface {
 	// Ask begins to work out which tokens may come next: Mask will be called.
 	Ask()
@@ -21,17 +22,6 @@ type Guide interface {
 	Close()
 }
 
-// hold keeps guided requests whose last token is on its way out of the next step.
-func (e *Engine) hold(held bool) {
-	for s := range e.ring.Each {
-		for _, q := range e.flight(s).wanted {
-			if q.guide != nil {
-				q.Held = held
-			}
-		}
-	}
-}
-
 // ask has the guides of the next step work side by side.
 func (e *Engine) ask(f *flight) {
 	for _, it := range f.batch.Items {
@@ -41,16 +31,52 @@ func (e *Engine) ask(f *flight) {
 	}
 }
 
-// mask gives q's row of logits the mask of its guide, if that has one now. A guide that
-// fails ends the request when the step has landed.
-func (f *flight) mask(q *sequence, words int) int32 {
+// mask gives q's row of logits a mask of its guide, if that has one now. Where the token
+// before is on its way the mask is not known, and the step is open.
+func (f *flight) mask(q *sequence, words int, known bool) int32 {
 	n := len(f.Batch.Masks)
 	f.Batch.Masks = slices.Grow(f.Batch.Masks, words)[:n+words]
+	if !known {
+		f.Batch.Open = true
+		return int32(n / words)
+	}
 	clear(f.Batch.Masks[n:])
-	some, err := q.guide.Mask(f.Batch.Masks[n:])
-	if q.lost = err; err != nil || !some {
+	if !q.allowed(f.Batch.Masks[n:]) {
 		f.Batch.Masks = f.Batch.Masks[:n]
 		return -1
 	}
 	return int32(n / words)
+}
+
+// allowed sets the bits of the tokens that q's guide allows; false: it allows all. A guide
+// that fails ends the request when the step has landed.
+func (q *sequence) allowed(words []uint64) bool {
+	some, err := q.guide.Mask(words)
+	if err != nil {
+		q.lost = err
+	}
+	return some && err == nil
+}
+
+// choose fills in the masks that were not known when an open step was launched, as the
+// step before it has landed now, and has the ranks choose.
+func (e *Engine) choose(f *flight) error {
+	words := e.model.SeenWords()
+	for i, q := range f.wanted {
+		n := int(f.Batch.Params[i].Mask) * words
+		if n < 0 || len(f.Batch.From) == 0 || f.Batch.From[i] < 0 {
+			continue
+		}
+		row := f.Batch.Masks[n : n+words]
+		clear(row)
+		if q.ended || !q.allowed(row) {
+			for k := range row {
+				row[k] = ^uint64(0)
+			}
+		}
+	}
+	if err := e.ring.Choose(f.Step); err != nil {
+		return f.failed(err)
+	}
+	return nil
 }

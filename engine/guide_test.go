@@ -106,6 +106,15 @@ func TestGuide(t *testing.T) {
 			}
 		})
 	}
+	// Guides cost no steps: rows are computed ahead, whatever the token before turns out to be.
+	steps := func(guided func(int) bool) int64 {
+		list, _ := requests(guided)
+		_, stats := answers(t, m, engine.Options{Ahead: 2}, list)
+		return stats.Steps
+	}
+	if all, none := steps(every), steps(func(int) bool { return false }); all != none {
+		t.Errorf("%d steps with guides, %d without", all, none)
+	}
 	some := want[1]
 	for _, l := range some.top {
 		if l.Logprob < -40 {

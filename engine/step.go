@@ -43,20 +43,19 @@ func (e *Engine) layOut(f *flight) {
 // the token that it goes on from may still be on its way: the ranks have it.
 func (e *Engine) want(f *flight, q *sequence, row int32) {
 	f.Batch.Logits = append(f.Batch.Logits, row)
-	p := q.params()
-	if q.guide != nil {
-		p.Mask = f.mask(q, e.model.SeenWords())
-	}
-	f.Batch.Params = append(f.Batch.Params, p)
-	f.wanted = append(f.wanted, wanted{q, len(q.Tokens)})
-	if e.o.Ahead == 1 {
-		return
-	}
 	from := int32(-1)
 	if q.step == f.Number-1 && e.ring.Len() > 0 {
 		from = q.row
 	}
-	f.Batch.From = append(f.Batch.From, from)
+	p := q.params()
+	if q.guide != nil {
+		p.Mask = f.mask(q, e.model.SeenWords(), from < 0)
+	}
+	f.Batch.Params = append(f.Batch.Params, p)
+	f.wanted = append(f.wanted, wanted{q, len(q.Tokens)})
+	if e.o.Ahead > 1 {
+		f.Batch.From = append(f.Batch.From, from)
+	}
 }
 
 // upload takes the rows, and what changed of page tables and of the bitmaps of

@@ -70,8 +70,12 @@ type Fetch struct {
 	To   []byte // at most From's bytes
 }
 
-// MaxAhead is the most lists that may have been started and not been waited for.
-const MaxAhead = 2
+// MaxAhead is the most steps that are on their way at once, and MaxLists the most lists
+// that may have been started and not been waited for: a step may be two.
+const (
+	MaxAhead = 2
+	MaxLists = 2 * MaxAhead
+)
 
 // Device runs calls on one rank. Its methods are for one goroutine at a time.
 //

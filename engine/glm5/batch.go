@@ -20,6 +20,7 @@ type Batch struct {
 	Logits  []int32 // rows whose next token is wanted
 	Params  []kernels.SampleParams
 	Masks   []uint64        // rows of SeenWords each, which Params.Mask counts; at most MaxLogits
+	Open    bool            // Masks are not known yet: see Model.StartOpen
 	Entries []kernels.Entry // of all rows of logits: see Params.Entries
 	Copies  []int32         // pairs of pages: entries of the first become those of the second, before all else
 

@@ -158,9 +158,9 @@ func (m *Model) Upload(b *Batch) error {
 // uploadSteering takes the step's masks to the ranks, and its entries if they are not
 // the same as those that are there.
 func (m *Model) uploadSteering(b *Batch, same bool) error {
-	if n := int64(len(b.Masks) * 8); n > 0 {
-		if err := m.g.Upload(m.buf.masks.Slice(0, n), bytesOf(b.Masks)); err != nil {
-			return fmt.Errorf("uploading a step's masks: %w", err)
+	if !b.Open {
+		if err := m.uploadMasks(b); err != nil {
+			return err
 		}
 	}
 	if n := int64(len(b.Entries) * entryBytes); n > 0 && !same {
@@ -169,6 +169,44 @@ func (m *Model) uploadSteering(b *Batch, same bool) error {
 		}
 	}
 	return nil
+}
+
+func (m *Model) uploadMasks(b *Batch) error {
+	if n := int64(len(b.Masks) * 8); n > 0 {
+		if err := m.g.Upload(m.buf.masks.Slice(0, n), bytesOf(b.Masks)); err != nil {
+			return fmt.Errorf("uploading a step's masks: %w", err)
+		}
+	}
+	return nil
+}
+
+// StartOpen starts a program whose batch is open: all of it but the choice of tokens,
+// which waits for Choose. Both are waited for.
+func (m *Model) StartOpen(calls []kernels.Call, spans [][]kernels.Span) error {
+	n := len(calls) - 1
+	return m.g.Start(calls[:n], within(spans, 0, n), kernels.Fetch{})
+}
+
+// Choose takes the batch's masks to the ranks and starts the rest of its program, whose
+// tokens are in dst once it was waited for. No other program may have begun meanwhile.
+func (m *Model) Choose(b *Batch, calls []kernels.Call, spans [][]kernels.Span, dst []kernels.Sampled) error {
+	if err := m.uploadMasks(b); err != nil {
+		return err
+	}
+	n := len(calls) - 1
+	return m.Start(calls[n:], within(spans, n, n+1), dst)
+}
+
+// within is some of the spans of each rank.
+func within(spans [][]kernels.Span, from, to int) [][]kernels.Span {
+	if spans == nil {
+		return nil
+	}
+	some := make([][]kernels.Span, len(spans))
+	for r, s := range spans {
+		some[r] = s[from:to]
+	}
+	return some
 }
 
 // SetPages says which pages the sequence of a row of the page table has.

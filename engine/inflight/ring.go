@@ -21,6 +21,7 @@ type Step struct {
 	Times   kernels.Times     // once it has landed
 
 	host   kernels.Times // what the host did to launch it
+	halves bool          // it was started open: it is two lists
 	memory [][]kernels.Span
 	shared bool // see kernels.Trace
 }
@@ -96,14 +97,38 @@ func (r *Ring) Launch(s *Step, timed bool, upload func() error) error {
 	}
 	n := len(s.Batch.Logits)
 	s.Sampled = slices.Grow(s.Sampled[:0], n)[:n]
-	if err := r.model.Start(s.Calls, s.Spans, s.Sampled); err != nil {
+	if s.Batch.Open {
+		err = r.model.StartOpen(s.Calls, s.Spans)
+	} else {
+		err = r.model.Start(s.Calls, s.Spans, s.Sampled)
+	}
+	if err != nil {
 		return err
 	}
+	s.halves = s.Batch.Open
 	if r.info.Beside {
 		h.Launch.End = kernels.Now()
 	}
 	r.launched++
 	r.did = h
+	return nil
+}
+
+// Oldest is the step that lands next; nil: none is in flight.
+func (r *Ring) Oldest() *Step {
+	if r.Len() == 0 {
+		return nil
+	}
+	return r.at(r.landed)
+}
+
+// Choose starts the choice of tokens of an open step, whose masks are known now. It must be
+// the newest.
+func (r *Ring) Choose(s *Step) error {
+	if err := r.model.Choose(&s.Batch, s.Calls, s.Spans, s.Sampled); err != nil {
+		return err
+	}
+	s.Batch.Open = false
 	return nil
 }
 
@@ -124,15 +149,34 @@ func (s *Step) time(ranks int) {
 func (r *Ring) Land() (*Step, error) {
 	s := r.at(r.landed)
 	waiting := kernels.Now()
+	var asides [][]kernels.Aside // of the first half
+	if s.halves {
+		if err := r.model.Group().Wait(); err != nil {
+			return s, err
+		}
+		for _, a := range r.asides(s) {
+			asides = append(asides, slices.Clone(a))
+		}
+	}
 	if err := r.model.Group().Wait(); err != nil {
 		return s, err
 	}
 	r.landed++
-	if s.Spans != nil {
-		s.Asides = r.model.Group().Asides()
+	s.Asides = r.asides(s)
+	for i, a := range asides {
+		s.Asides[i] = append(a, s.Asides[i]...)
 	}
 	r.record(s, waiting, max(waiting, r.model.Group().Landed()))
 	return s, nil
+}
+
+// asides are what the ranks did besides calls for the list that landed last, of a step; nil:
+// it is not timed, or they do not tell.
+func (r *Ring) asides(s *Step) [][]kernels.Aside {
+	if s.Spans == nil {
+		return nil
+	}
+	return r.model.Group().Asides()
 }
 
 // record says when a step was that has landed, for which the host waited since a

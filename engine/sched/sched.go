@@ -97,9 +97,6 @@ func (s *Scheduler) Next() *Batch {
 // schedule puts up to budget of q's due tokens into the batch. It preempts
 // newer sequences for the pages, and does nothing when there are none to take.
 func (s *Scheduler) schedule(b *Batch, q *Seq, budget int) int {
-	if q.Held {
-		return 0
-	}
 	n := min(q.due(), budget)
 	need := pagesFor(q.Cached+n, s.o.PageTokens)
 	for need-len(q.Pages) > len(s.pages.free) {

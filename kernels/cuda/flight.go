@@ -33,7 +33,7 @@ func stampsAt(fetch int) int { return align64(fetch) }
 
 // flights are the lists on their way, in a ring.
 type flights struct {
-	ring          [kernels.MaxAhead]flight
+	ring          [kernels.MaxLists]flight
 	started, over int
 	landed        int64 // when the last one was seen to be over
 }

@@ -52,6 +52,8 @@
 //
 // # The JSON form of a result
 //
+// One document; of several captures the program prints a document a line.
+//
 //	schema     "glmbatch.replay/1"
 //	capture    {file, step, kind, ranks, model, device, kv, recorded_wall_ns; rows, of the
 //	           input, of a step that did not end}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +39,8 @@ type replayFlags struct {
 	whatIf  []string
 	skip    []string
 	cold    string
+
+	several bool // captures
 }
 
 func newReplayCommand() *cobra.Command {
@@ -57,7 +61,8 @@ the step's kernel classes:
 The step as it was recorded is set beside it, class by class, with what the difference
 is as far as it was measured: a call that stalled, the host, or all calls alike.
 
-Captures come from glmbatch run --capture. Folders stand for the captures below them.
+Captures come from glmbatch run --capture. Folders stand for the captures below them. Of
+several captures --format json is a document a line, and csv one table.
 
 Changes for --what-if (repeatable), each set beside the step as it is:
 
@@ -172,6 +177,7 @@ func runReplay(ctx context.Context, f *replayFlags, args []string, stdout, stder
 		}
 	}
 	o.Versions, o.Stop = versions(), ctx.Err
+	f.several = len(files) > 1
 	say := newSpeaker(stderr)
 	var results []*replay.Result // of a format that is one table of all captures
 	for i, file := range files {
@@ -196,7 +202,7 @@ func runReplay(ctx context.Context, f *replayFlags, args []string, stdout, stder
 			return errors.Join(fmt.Errorf("%s: %w", file, err), f.writeAll(stdout, results))
 		}
 		if f.format != "csv" {
-			if err := r.Write(stdout, f.format, styleOf(stdout)); err != nil {
+			if err := f.write(stdout, r); err != nil {
 				return err
 			}
 			continue
@@ -205,6 +211,23 @@ func runReplay(ctx context.Context, f *replayFlags, args []string, stdout, stder
 		results = append(results, r)
 	}
 	return f.writeAll(stdout, results)
+}
+
+// write writes a result. Documents of several captures are JSON lines.
+func (f *replayFlags) write(w io.Writer, r *replay.Result) error {
+	if !f.several || f.format != "json" {
+		return r.Write(w, f.format, styleOf(w))
+	}
+	var document, line bytes.Buffer
+	if err := r.Write(&document, f.format, report.Style{}); err != nil {
+		return err
+	}
+	if err := json.Compact(&line, document.Bytes()); err != nil {
+		return err
+	}
+	line.WriteByte('\n')
+	_, err := w.Write(line.Bytes())
+	return err
 }
 
 // writeAll writes results as one table.
@@ -265,7 +288,7 @@ func (f *replayFlags) replay(ctx context.Context, c *replay.Capture, o replay.Op
 	switch {
 	case errors.Is(err, replay.ErrMismatch):
 		if f.format == "json" {
-			r.Write(stdout, f.format, report.Style{}) // the error is told in any case
+			_ = f.write(stdout, r) // the error is told in any case
 		}
 		return nil, withCode(exitCheck, err)
 	case errors.Is(err, context.Canceled):

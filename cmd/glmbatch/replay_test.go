@@ -50,6 +50,16 @@ func TestReplay(t *testing.T) {
 	if code != 0 || strings.Count(text, "outputs equal the recorded ones bit for bit") != 2 || !strings.Contains(text, files[1]+"\n") {
 		t.Errorf("exit code %d: %s%s", code, text, errs)
 	}
+	code, text, errs = glmbatch(append(quick, out, "--format", "json")...)
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	for _, line := range lines {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("not JSON: %.100s", line)
+		}
+	}
+	if code != 0 || len(lines) != 2 {
+		t.Errorf("exit code %d, %d lines: %s", code, len(lines), errs)
+	}
 	page := filepath.Join(out, "page.html")
 	code, text, errs = glmbatch("replay", "--repeat", "3", files[1], "--format", "json", "--html", page, "--what-if", "kv=cast-pool", "--evict", "1MiB", "--machine", "h200")
 	if code != 0 {

@@ -232,6 +232,21 @@ func TestStandardOutput(t *testing.T) {
 			t.Errorf("%s: with a folder it prints other rows: %s", format, errs)
 		}
 	}
+	// Formats that are printed at the end: the code is the job's, whether its rows are all
+	// right, and all of them are printed.
+	bad := filepath.Join(t.TempDir(), "p.jsonl")
+	if err := os.WriteFile(bad, []byte(`{"prompt":"Count: 1"}`+"\n"+`{"prompt":null}`+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"csv", "openai"} {
+		for errors, want := range map[string]int{"0": exitRowErrors, "1": exitOK} {
+			code, out, errs := glmbatch("run", bad, "--max-tokens", "2", "--timeline", "off", "--quiet", "--max-errors", errors, "--stdout", format)
+			rows := strings.Count(out, "null_prompt")
+			if code != want || rows != 1 || strings.Count(out, "\n") < 2 {
+				t.Errorf("%s, --max-errors %s: exit code %d, want %d: %q, %s", format, errors, code, want, out, errs)
+			}
+		}
+	}
 	if code, out, errs := glmbatch("run", "--demo", "--stdout", "xml"); code != exitInput || out != "" || !strings.Contains(errs, `--stdout "xml"`) {
 		t.Errorf("exit code %d, %q", code, errs)
 	}

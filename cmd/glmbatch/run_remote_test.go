@@ -103,3 +103,49 @@ func TestObjectStore(t *testing.T) {
 		t.Errorf("%d faults: the test tests nothing", s.Injected())
 	}
 }
+
+// TestRetryAtURL: rows of a complete job in a bucket run again whose error may pass, and
+// what is there then is a job's in which they had none.
+func TestRetryAtURL(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a model")
+	}
+	s := storestest.New(t)
+	job := func(out string, more ...string) []string {
+		return append([]string{"run", "--demo", "--limit", "5", "--tp", "1", "--device", "cpu", "--kv-tokens", "4096", "--max-tokens", "4", "--timeline", "off", "--quiet", "--work-dir", t.TempDir(), "--out", s.URL(out)}, more...)
+	}
+	run := func(want int, args []string) {
+		t.Helper()
+		if code, _, errs := glmbatch(args...); code != want {
+			t.Fatalf("%v: exit code %d: %s", args, code, errs)
+		}
+	}
+	run(0, job("whole"))
+	for range 2 {
+		run(exitDevice, job("job", "--inject-fault", "error:0:2"))
+	}
+	run(exitRowErrors, job("job"))
+	if keys := s.Keys(t); !slices.Contains(keys, "job/captures/row-00000000.arrow") {
+		t.Errorf("no capture of the row: %v", keys)
+	}
+	run(exitRowErrors, job("job"))
+	run(0, job("job", "--retry-errors"))
+	run(0, job("job", "--retry-errors"))
+	var want, have []string
+	for _, key := range s.Keys(t) {
+		if name, ok := strings.CutPrefix(key, "whole/"); ok && !strings.HasPrefix(name, "steps/") {
+			want = append(want, name)
+		}
+		if name, ok := strings.CutPrefix(key, "job/"); ok && !strings.HasPrefix(name, "steps/") {
+			have = append(have, name)
+		}
+	}
+	if d := cmp.Diff(want, have); d != "" {
+		t.Fatalf("objects:\n%s", d)
+	}
+	for _, name := range want {
+		if strings.HasPrefix(name, "outputs/") && string(s.Get(t, "whole/"+name)) != string(s.Get(t, "job/"+name)) {
+			t.Errorf("%s: other bytes than without errors", name)
+		}
+	}
+}

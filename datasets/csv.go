@@ -134,9 +134,23 @@ func (b *lineBudget) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// CSVOptions say how values become fields. The zero value is as a program reads them back.
+type CSVOptions struct {
+	Spreadsheet bool // texts that a spreadsheet would run have an apostrophe before them: see [Cell]
+}
+
+// Cell is a text for a cell of a CSV file: what a spreadsheet would run as a formula gets
+// an apostrophe before it.
+func Cell(s string) string {
+	if s != "" && strings.IndexByte("=+-@\t\r", s[0]) >= 0 {
+		return "'" + s
+	}
+	return s
+}
+
 // WriteCSV writes all rows to w, with a header row. Null is an empty field, lists and
 // structs are JSON.
-func (in *Input) WriteCSV(w io.Writer) error {
+func (in *Input) WriteCSV(w io.Writer, o CSVOptions) error {
 	out := csv.NewWriter(w)
 	var fields []Field
 	for _, name := range in.Names() {
@@ -146,7 +160,13 @@ func (in *Input) WriteCSV(w io.Writer) error {
 		}
 		fields = append(fields, f)
 	}
-	if err := out.Write(in.Names()); err != nil {
+	names := in.Names()
+	for i := range names {
+		if o.Spreadsheet {
+			names[i] = Cell(names[i])
+		}
+	}
+	if err := out.Write(names); err != nil {
 		return err
 	}
 	row := make([]string, len(fields))
@@ -154,6 +174,9 @@ func (in *Input) WriteCSV(w io.Writer) error {
 		for i, f := range fields {
 			if row[i], err = f.csv(rec); err != nil {
 				return badFile(in.Paths(), fmt.Errorf("row %d: column %q: %w", rec.Index, f.Name, err))
+			}
+			if o.Spreadsheet && f.Shape != Int && f.Shape != Float {
+				row[i] = Cell(row[i])
 			}
 		}
 		if len(row) == 1 && row[0] == "" { // an empty line would be no row

@@ -3,6 +3,7 @@ package datasets
 import (
 	"bytes"
 	"encoding/csv"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -66,7 +67,7 @@ func TestCSV(t *testing.T) {
 		}
 		defer in.Close()
 		var b strings.Builder
-		if err := in.WriteCSV(&b); err != nil {
+		if err := in.WriteCSV(&b, CSVOptions{}); err != nil {
 			t.Fatal(name, err)
 		}
 		have, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
@@ -144,7 +145,7 @@ func FuzzCSV(f *testing.F) {
 			}
 			defer in.Close()
 			var b strings.Builder
-			if err := in.WriteCSV(&b); err != nil {
+			if err := in.WriteCSV(&b, CSVOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			return b.String(), true
@@ -157,4 +158,45 @@ func FuzzCSV(f *testing.F) {
 			t.Fatalf("%q became %q, then %q", text, first, second)
 		}
 	})
+}
+
+// TestSpreadsheet: texts that a spreadsheet would run have an apostrophe, numbers have none.
+func TestSpreadsheet(t *testing.T) {
+	type row struct {
+		Text   string   `parquet:"text"`
+		List   []string `parquet:"list,list"`
+		Number float64  `parquet:"number"`
+	}
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	w, err := Create[row](path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := []row{{`=HYPERLINK("http://x")`, []string{"=1"}, -0.5}, {"-1", nil, 2}, {"\t=1", nil, 3}, {"a = b", nil, 4}, {"'=1", nil, 5}}
+	if err := errors.Join(w.Write(rows), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	in, err := Open([]string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	for safe, want := range map[bool][]string{
+		false: {`=HYPERLINK("http://x")`, "-1", "\t=1", "a = b", "'=1"},
+		true:  {`'=HYPERLINK("http://x")`, "'-1", "'\t=1", "a = b", "'=1"},
+	} {
+		var b bytes.Buffer
+		if err := in.WriteCSV(&b, CSVOptions{Spreadsheet: safe}); err != nil {
+			t.Fatal(err)
+		}
+		lines, err := csv.NewReader(&b).ReadAll()
+		if err != nil || lines[1][1] != `["=1"]` || lines[1][2] != "-0.5" {
+			t.Fatal(lines, err)
+		}
+		for i, line := range lines[1:] {
+			if line[0] != want[i] {
+				t.Errorf("%v: %q, want %q", safe, line[0], want[i])
+			}
+		}
+	}
 }

@@ -22,6 +22,7 @@ import (
 // runFlags are the options of glmbatch run that are not a row's parameters.
 type runFlags struct {
 	stdout, save   string
+	spreadsheet    bool   // CSV is for one
 	printed        bool   // rows went to standard output while the job ran
 	out, model     string // folders, or URLs of object stores
 	modelURL       string // where model was fetched from; "": it is a folder
@@ -72,6 +73,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringVarP(&r.out, "out", "o", "", "output `folder`, or a URL: s3://, gs://, azblob://")
 	f.StringVar(&r.stdout, "stdout", "", "print all rows to standard output, in the input's order, as `format` arrow (IPC stream) or jsonl as they are done, as csv or openai at the end; then --out may be left out")
 	f.StringVar(&r.save, "save", "", "at the end, write all rows to this `file` too: .jsonl or .csv, also with .gz or .zst; batch requests' answers as OpenAI has them, errors apart")
+	f.BoolVar(&r.spreadsheet, "csv-for-spreadsheet", false, "in CSV, an apostrophe before texts that a spreadsheet would run as formulas (=, +, -, @)")
 	f.StringVarP(&r.model, "model", "m", "", "checkpoint `folder`, or a URL (default: the demo checkpoint)")
 	f.StringVar(&r.work, "work-dir", "", "`folder` of this machine for jobs and checkpoints at URLs (default: in the user's cache folder)")
 	f.BoolVar(&r.demo, "demo", false, "run the demo prompts on the demo checkpoint")

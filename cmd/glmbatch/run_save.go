@@ -70,18 +70,18 @@ func (r *runFlags) saveRows(stdout io.Writer, batch bool) error {
 		return err
 	}
 	if r.save != "" {
-		if err := saveFile(in, dir, r.save, batch); err != nil {
+		if err := r.saveFile(in, dir, r.save, batch); err != nil {
 			return withCode(exitOutput, err)
 		}
 	}
 	if !toStdout {
 		return nil
 	}
-	return withCode(exitOutput, writeRows(in, dir, r.stdout, stdout, stdout))
+	return withCode(exitOutput, r.writeRows(in, dir, r.stdout, stdout, stdout))
 }
 
 // saveFile writes the file, and that of errors; each has its name when it is whole.
-func saveFile(in *datasets.Input, dir, path string, batch bool) error {
+func (r *runFlags) saveFile(in *datasets.Input, dir, path string, batch bool) error {
 	s, err := saveAs(path, batch)
 	if err != nil {
 		return err
@@ -97,19 +97,19 @@ func saveFile(in *datasets.Input, dir, path string, batch bool) error {
 			return err
 		}
 	}
-	err = writeRows(in, dir, s.format, out, errs)
+	err = r.writeRows(in, dir, s.format, out, errs)
 	for _, f := range slices.Compact([]*packed{out, errs}) {
 		err = f.finish(err)
 	}
 	return err
 }
 
-func writeRows(in *datasets.Input, dir, format string, out, errs io.Writer) error {
+func (r *runFlags) writeRows(in *datasets.Input, dir, format string, out, errs io.Writer) error {
 	switch format {
 	case formatLines:
 		return in.WriteJSONLines(out)
 	case formatCSV:
-		return in.WriteCSV(out)
+		return in.WriteCSV(out, datasets.CSVOptions{Spreadsheet: r.spreadsheet})
 	case formatOpenAI:
 		info, err := pipeline.ReadBatchInfo(dir)
 		if err != nil {

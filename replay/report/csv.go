@@ -7,17 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"glmbatch/datasets"
 	"glmbatch/replay/attribute"
 )
-
-// cell is a text for a cell of a CSV file: what a spreadsheet would run as a formula
-// gets an apostrophe before it.
-func cell(s string) string {
-	if s != "" && strings.IndexByte("=+-@\t\r", s[0]) >= 0 {
-		return "'" + s
-	}
-	return s
-}
 
 // csvColumns are the columns of the one table of a CSV file. A row leaves those empty
 // that its kind of figure, which the first names, has not.
@@ -38,7 +30,7 @@ func (t *csvTable) row(table string, c cells) {
 	for i, name := range csvColumns {
 		switch v := c[name].(type) {
 		case string:
-			line[i] = cell(v)
+			line[i] = datasets.Cell(v)
 		case int:
 			line[i] = strconv.Itoa(v)
 		case int64:
@@ -47,7 +39,7 @@ func (t *csvTable) row(table string, c cells) {
 			line[i] = strconv.FormatFloat(v, 'g', 6, 64)
 		}
 	}
-	line[0], line[1] = table, cell(t.variant)
+	line[0], line[1] = table, datasets.Cell(t.variant)
 	t.w.Write(line)
 }
 

@@ -438,7 +438,7 @@ func TestExportOfAnyTimes(t *testing.T) {
 
 func TestCellsOfSpreadsheets(t *testing.T) {
 	for in, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx", "gemm": "gemm", "": "", "void f": "void f"} {
-		if got := cell(in); got != want {
+		if got := datasets.Cell(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

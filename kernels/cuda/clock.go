@@ -45,7 +45,7 @@ const (
 	answerAt, timeAt, clockBytes = 64, 72, 128
 )
 
-func (c *clock) open(d *device) (err error) {
+func (c *clock) open(q *queue) (err error) {
 	if c.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
 		return err
 	}
@@ -53,12 +53,12 @@ func (c *clock) open(d *device) (err error) {
 		return fmt.Errorf("%w: pinned host memory: %w", kernels.ErrMemory, err)
 	}
 	clear(c.words)
-	r, err := c.read(d, clockReadings, clockFirst)
+	r, err := c.read(q, clockReadings, clockFirst)
 	if err != nil {
 		return err
 	}
 	if r.gpu == 0 {
-		return fmt.Errorf("%w: GPU %d did not tell its time within %v", kernels.ErrDevice, d.gpu, clockFirst)
+		return fmt.Errorf("%w: the GPU did not tell its time within %v", kernels.ErrDevice, clockFirst)
 	}
 	c.start(r)
 	return nil
@@ -73,11 +73,11 @@ func (c *clock) start(r reading) {
 // read looks at both clocks n times and returns the tightest reading, whose gpu
 // is 0 when the kernel did not start within patience. From the second time on the
 // host asks a kernel that waits for that: neither a launch nor an end is in it.
-func (c *clock) read(d *device, n int, patience time.Duration) (best reading, err error) {
+func (c *clock) read(q *queue, n int, patience time.Duration) (best reading, err error) {
 	best.width = 1 << 62
 	ask, answer, ns := c.word(0), c.word(answerAt), (*uint64)(unsafe.Pointer(&c.words[timeAt]))
 	k := plan.ReadClock(uintptr(unsafe.Pointer(ask)), uintptr(unsafe.Pointer(answer)), uintptr(unsafe.Pointer(ns)), uint64(clockPause), c.rounds, uint32(n))
-	l, err := d.kernel(&k)
+	l, err := q.kernel(&k)
 	if err != nil {
 		return best, err
 	}
@@ -116,11 +116,11 @@ func (c *clock) now(gpu int64) int64 {
 }
 
 // again reads the clocks if the last reading is old. gpu is the GPU's time.
-func (c *clock) again(d *device, gpu int64) error {
+func (c *clock) again(q *queue, gpu int64) error {
 	if gpu-c.gpu < int64(clockAgain) {
 		return nil
 	}
-	r, err := c.read(d, 4, clockPause)
+	r, err := c.read(q, 4, clockPause)
 	if err != nil || r.width > clockWide {
 		return err
 	}

@@ -72,7 +72,10 @@ func newDevice(g *group, rank, gpu int, mates []*device) (d *device, err error) 
 	if err = driver.Set(d.Group.Epoch, 0, 16, d.stream); err != nil {
 		return nil, err
 	}
-	return d, d.clock.open(d)
+	if err = d.clock.open(&d.queue); err != nil {
+		return d, fmt.Errorf("GPU %d: %w", gpu, err)
+	}
+	return d, nil
 }
 
 // describe says what a GPU is, for people and for plans; as if it had some matrix units.

@@ -36,7 +36,7 @@ func (s *stamps) first() uintptr {
 }
 
 // start makes room for the stamps of a list that is about to be launched.
-func (s *stamps) start(d *device, calls int, on bool) (err error) {
+func (s *stamps) start(m *memory, q *queue, calls int, on bool) (err error) {
 	s.on = on
 	switch {
 	case on && calls > maxStamped:
@@ -44,13 +44,13 @@ func (s *stamps) start(d *device, calls int, on bool) (err error) {
 	case !on || s.ptr != 0:
 		return nil
 	}
-	if s.ptr, err = d.malloc(stampEnds * maxStamped * stampBytes); err != nil {
+	if s.ptr, err = m.malloc(stampEnds * maxStamped * stampBytes); err != nil {
 		return err
 	}
-	if err = driver.Set(s.ptr, 0, stampEnds*maxStamped*stampBytes, d.stream); err != nil {
+	if err = driver.Set(s.ptr, 0, stampEnds*maxStamped*stampBytes, q.stream); err != nil {
 		return err
 	}
-	return d.copy(plan.Copy{Stamps: s.ptr, Calls: maxStamped})
+	return q.copy(plan.Copy{Stamps: s.ptr, Calls: maxStamped})
 }
 
 // decode turns stamps that were brought back into spans. lanes is nil where calls
@@ -61,7 +61,7 @@ func (d *device) decode(b []byte, spans []kernels.Span, lanes []int8) error {
 	for i := range spans {
 		last = max(last, stamp(i, 1))
 	}
-	if err := d.clock.again(d, last); err != nil {
+	if err := d.clock.again(&d.queue, last); err != nil {
 		return err
 	}
 	for i := range spans {

@@ -75,7 +75,7 @@ func (d *device) ready(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 	if r.flight, err = d.flights.next(len(f.To), len(spans)*stampBytes); err != nil {
 		return r, err
 	}
-	if err = d.stamps.start(d, len(calls), spans != nil); err != nil {
+	if err = d.stamps.start(&d.memory, &d.queue, len(calls), spans != nil); err != nil {
 		return r, err
 	}
 	if d.group.options.NoGraphs || len(calls) < 8 || plan.Once(calls) {

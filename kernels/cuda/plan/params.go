@@ -15,22 +15,14 @@ type faultP struct {
 }
 
 type hostCopyP struct {
-	from  uintptr
-	to    uintptr
-	at    uintptr
-	out   uintptr
-	words int32
-	calls int32
-	in    int32
+	from, to, at, out uintptr
+	words, calls, in  int32
 }
 
 type clockP struct {
-	ask    uintptr
-	answer uintptr
-	time   uintptr
-	limit  uint64
-	before uint32
-	rounds uint32
+	ask, answer, time uintptr
+	limit             uint64
+	before, rounds    uint32
 }
 
 const (
@@ -48,34 +40,15 @@ const (
 )
 
 type attendP struct {
-	q       uintptr
-	cache   uintptr
-	pages   uintptr
-	seq     uintptr
-	pos     uintptr
-	sel     uintptr
-	part    uintptr
-	y       uintptr
-	at      uintptr
-	m       int32
-	k       int32
-	nrope   int32
-	heads   int32
-	topk    int32
-	splits  int32
-	pagesLd int32
-	ldq     int32
-	ldy     int32
-	scale   float32
+	q, cache, pages, seq, pos, sel, part, y, at         uintptr
+	m, k, nrope, heads, topk, splits, pagesLd, ldq, ldy int32
+	scale                                               float32
 }
 
 type castP struct {
-	cache uintptr
-	out   uintptr
-	at    uintptr
-	slots int64
-	k     int32
-	nrope int32
+	cache, out, at uintptr
+	slots          int64
+	k, nrope       int32
 }
 
 const (
@@ -91,49 +64,25 @@ const (
 )
 
 type commP struct {
-	inbox  [8]uintptr
-	half   uint64
-	epoch  uintptr
-	failed uintptr
-	stop   uintptr
-	limit  uint64
-	x      uintptr
-	y      uintptr
-	w      uintptr
-	res    uintptr
-	at     uintptr
-	panels uintptr
-	m      int32
-	n      int32
-	ldx    int32
-	ldy    int32
-	ldr    int32
-	row0   int32
-	cols   int32
-	rank   int32
-	ranks  int32
-	phases int32
-	early  int32
-	wide   int32
-	eps    float32
+	inbox                                                             [8]uintptr
+	half                                                              uint64
+	epoch, failed, stop                                               uintptr
+	limit                                                             uint64
+	x, y, w, res, at, panels                                          uintptr
+	m, n, ldx, ldy, ldr, row0, cols, rank, ranks, phases, early, wide int32
+	eps                                                               float32
 }
 
 type sumP struct {
-	parts uintptr
-	y     uintptr
-	at    uintptr
-	n     int64
-	ranks int32
+	parts, y, at uintptr
+	n            int64
+	ranks        int32
 }
 
 type barrierP struct {
-	arrived uintptr
-	epoch   uintptr
-	failed  uintptr
-	stop    uintptr
-	at      uintptr
-	limit   uint64
-	ranks   int32
+	arrived, epoch, failed, stop, at uintptr
+	limit                            uint64
+	ranks                            int32
 }
 
 const (
@@ -154,176 +103,71 @@ const (
 )
 
 type packP struct {
-	data   uintptr
-	scales uintptr
-	out    uintptr
-	rows   int32
-	cols   int32
-	tiles  int32
-	kt     int32
+	data, scales, out     uintptr
+	rows, cols, tiles, kt int32
 }
 
 type fp8BlockP struct {
-	data   uintptr
-	scales uintptr
-	out    uintptr
-	at     uintptr
-	rows   int32
-	cols   int32
-	tiles  int32
-	kt     int32
+	data, scales, out, at uintptr
+	rows, cols, tiles, kt int32
 }
 
 type gemmP struct {
-	w        uintptr
-	x        uintptr
-	y        uintptr
-	at       uintptr
-	m        int32
-	n        int32
-	k        int32
-	ldx      int32
-	ldy      int32
-	global   float32
-	globalUp float32
-	heads    int32
-	xhead    int32
-	yhead    int32
-	whead    int64
-	rope     uintptr
-	pos      uintptr
-	nrope    int32
+	w, x, y, at         uintptr
+	m, n, k, ldx, ldy   int32
+	global, globalUp    float32
+	heads, xhead, yhead int32
+	whead               int64
+	rope, pos           uintptr
+	nrope               int32
 }
 
 type exactP struct {
-	w       uintptr
-	globals uintptr
-	x       uintptr
-	y       uintptr
-	experts uintptr
-	weights uintptr
-	rope    uintptr
-	pos     uintptr
-	at      uintptr
-	m       int32
-	n       int32
-	k       int32
-	ldx     int32
-	ldy     int32
-	ldw     int32
-	heads   int32
-	xhead   int32
-	yhead   int32
-	nrope   int32
-	topk    int32
-	groups  int32
-	byPair  int32
-	global  float32
-	wnext   int64
+	w, globals, x, y, experts, weights, rope, pos, at                        uintptr
+	m, n, k, ldx, ldy, ldw, heads, xhead, yhead, nrope, topk, groups, byPair int32
+	global                                                                   float32
+	wnext                                                                    int64
 }
 
 type gemvP struct {
-	w      uintptr
-	x      uintptr
-	y      uintptr
-	at     uintptr
-	m      int32
-	n      int32
-	k      int32
-	ldx    int32
-	ldy    int32
-	global float32
-	heads  int32
-	tiles  int32
-	share  int32
-	ring   int32
-	xhead  int32
-	yhead  int32
-	whead  int64
-	act    uintptr
-	actAt  uintptr
-	ldact  int32
+	w, x, y, at                             uintptr
+	m, n, k, ldx, ldy                       int32
+	global                                  float32
+	heads, tiles, share, ring, xhead, yhead int32
+	whead                                   int64
+	act, actAt                              uintptr
+	ldact                                   int32
 }
 
 type multiTileP struct {
-	w      uintptr
-	x      uintptr
-	y      uintptr
-	at     uintptr
-	m      int32
-	n      int32
-	k      int32
-	ldx    int32
-	ldy    int32
-	global float32
-	tiles  int32
-	share  int32
-	width  int32
-	slots  int32
+	w, x, y, at                uintptr
+	m, n, k, ldx, ldy          int32
+	global                     float32
+	tiles, share, width, slots int32
 }
 
 type absorbP struct {
-	w      uintptr
-	x      uintptr
-	y      uintptr
-	at     uintptr
-	rope   uintptr
-	pos    uintptr
-	whead  int64
-	m      int32
-	n      int32
-	k      int32
-	ldx    int32
-	ldy    int32
-	nrope  int32
-	heads  int32
-	tiles  int32
-	xhead  int32
-	yhead  int32
-	early  int32
-	global float32
+	w, x, y, at, rope, pos                                      uintptr
+	whead                                                       int64
+	m, n, k, ldx, ldy, nrope, heads, tiles, xhead, yhead, early int32
+	global                                                      float32
 }
 
 type batchedGemmP struct {
-	w      uintptr
-	x      uintptr
-	y      uintptr
-	panels uintptr
-	at     uintptr
-	m      int32
-	n      int32
-	k      int32
-	ldx    int32
-	ldy    int32
-	per    int32
-	xhead  int32
-	yhead  int32
-	global float32
-	whead  int64
-	rope   uintptr
-	pos    uintptr
-	nrope  int32
-	act    uintptr
-	actAt  uintptr
-	ldact  int32
-	late   int32
+	w, x, y, panels, at                  uintptr
+	m, n, k, ldx, ldy, per, xhead, yhead int32
+	global                               float32
+	whead                                int64
+	rope, pos                            uintptr
+	nrope                                int32
+	act, actAt                           uintptr
+	ldact, late                          int32
 }
 
 type clusterGemmP struct {
-	w      uintptr
-	panels uintptr
-	y      uintptr
-	at     uintptr
-	m      int32
-	n      int32
-	k      int32
-	ldy    int32
-	per    int32
-	slices int32
-	parts  int32
-	tiles  int32
-	until  int32
-	global float32
+	w, panels, y, at                               uintptr
+	m, n, k, ldy, per, slices, parts, tiles, until int32
+	global                                         float32
 }
 
 type clusterGemmsP struct {
@@ -331,69 +175,24 @@ type clusterGemmsP struct {
 }
 
 type wgmmaP struct {
-	w         uintptr
-	x         uintptr
-	sums      uintptr
-	panels    uintptr
-	y         uintptr
-	at        uintptr
-	m         int32
-	n         int32
-	k         int32
-	ldx       int32
-	ldy       int32
-	per       int32
-	blocks    int32
-	groups    int32
-	parts     int32
-	global    float32
-	globalUp  float32
-	heads     int32
-	xhead     int32
-	yhead     int32
-	whead     int64
-	panelHead int64
-	rope      uintptr
-	pos       uintptr
-	nrope     int32
-	stages    int32
+	w, x, sums, panels, y, at                     uintptr
+	m, n, k, ldx, ldy, per, blocks, groups, parts int32
+	global, globalUp                              float32
+	heads, xhead, yhead                           int32
+	whead, panelHead                              int64
+	rope, pos                                     uintptr
+	nrope, stages                                 int32
 }
 
 type fp4P struct {
-	w         uintptr
-	globals   uintptr
-	codes     uintptr
-	scales    uintptr
-	experts   uintptr
-	list      uintptr
-	offsets   uintptr
-	y         uintptr
-	x         uintptr
-	input     uintptr
-	codesOut  uintptr
-	scalesOut uintptr
-	at        uintptr
-	m         int32
-	n         int32
-	k         int32
-	kt        int32
-	ldx       int32
-	ldy       int32
-	topk      int32
-	groups    int32
-	byPair    int32
-	wexpert   int64
+	w, globals, codes, scales, experts, list, offsets, y, x, input, codesOut, scalesOut, at uintptr
+	m, n, k, kt, ldx, ldy, topk, groups, byPair                                             int32
+	wexpert                                                                                 int64
 }
 
 type combine4P struct {
-	rows    uintptr
-	weights uintptr
-	y       uintptr
-	at      uintptr
-	n       int32
-	topk    int32
-	ldw     int32
-	ldy     int32
+	rows, weights, y, at uintptr
+	n, topk, ldw, ldy    int32
 }
 
 const (
@@ -431,55 +230,20 @@ const (
 )
 
 type routeP struct {
-	x       uintptr
-	bias    uintptr
-	experts uintptr
-	weights uintptr
-	at      uintptr
-	m       int32
-	n       int32
-	topk    int32
-	ldx     int32
-	ldw     int32
-	groups  int32
-	keep    int32
-	norm    int32
-	scale   float32
+	x, bias, experts, weights, at            uintptr
+	m, n, topk, ldx, ldw, groups, keep, norm int32
+	scale                                    float32
 }
 
 type groupP struct {
-	experts uintptr
-	list    uintptr
-	offsets uintptr
-	at      uintptr
-	pairs   int32
-	groups  int32
+	experts, list, offsets, at uintptr
+	pairs, groups              int32
 }
 
 type moeP struct {
-	w       uintptr
-	global  uintptr
-	x       uintptr
-	experts uintptr
-	weights uintptr
-	y       uintptr
-	list    uintptr
-	offsets uintptr
-	scratch uintptr
-	at      uintptr
-	m       int32
-	n       int32
-	k       int32
-	topk    int32
-	groups  int32
-	ldx     int32
-	ldy     int32
-	ldw     int32
-	byPair  int32
-	tokens  int32
-	slots   int32
-	early   int32
-	wexpert int64
+	w, global, x, experts, weights, y, list, offsets, scratch, at      uintptr
+	m, n, k, topk, groups, ldx, ldy, ldw, byPair, tokens, slots, early int32
+	wexpert                                                            int64
 }
 
 type prologueP struct {
@@ -493,25 +257,9 @@ type moeUpP struct {
 }
 
 type moeWgmmaP struct {
-	w       uintptr
-	global  uintptr
-	x       uintptr
-	rows    uintptr
-	list    uintptr
-	offsets uintptr
-	y       uintptr
-	at      uintptr
-	m       int32
-	n       int32
-	k       int32
-	topk    int32
-	groups  int32
-	ldx     int32
-	byPair  int32
-	per     int32
-	row0    int32
-	count   int32
-	wexpert int64
+	w, global, x, rows, list, offsets, y, at             uintptr
+	m, n, k, topk, groups, ldx, byPair, per, row0, count int32
+	wexpert                                              int64
 }
 
 const (
@@ -519,39 +267,14 @@ const (
 )
 
 type rowwiseP struct {
-	x      uintptr
-	y      uintptr
-	w      uintptr
-	b      uintptr
-	rope   uintptr
-	pos    uintptr
-	idx    uintptr
-	res    uintptr
-	cache  uintptr
-	at     uintptr
-	m      int32
-	n      int32
-	k      int32
-	ldx    int32
-	ldy    int32
-	ldr    int32
-	nrope  int32
-	heads  int32
-	format int32
-	eps    float32
+	x, y, w, b, rope, pos, idx, res, cache, at   uintptr
+	m, n, k, ldx, ldy, ldr, nrope, heads, format int32
+	eps                                          float32
 }
 
 type quantP struct {
-	x       uintptr
-	y       uintptr
-	experts uintptr
-	input   uintptr
-	at      uintptr
-	pairs   int32
-	k       int32
-	topk    int32
-	ldx     int32
-	byPair  int32
+	x, y, experts, input, at    uintptr
+	pairs, k, topk, ldx, byPair int32
 }
 
 const (
@@ -570,10 +293,8 @@ const (
 )
 
 type hfuseP struct {
-	op     [4]int32
-	until  [4]int32
-	blocks [4]int32
-	params [4][15]uint64
+	op, until, blocks [4]int32
+	params            [4][15]uint64
 }
 
 const (
@@ -615,39 +336,15 @@ const (
 )
 
 type indexP struct {
-	q       uintptr
-	hw      uintptr
-	rope    uintptr
-	cache   uintptr
-	pages   uintptr
-	seq     uintptr
-	pos     uintptr
-	scores  uintptr
-	at      uintptr
-	split   uintptr
-	m       int32
-	k       int32
-	heads   int32
-	nrope   int32
-	span    int32
-	pagesLd int32
-	ldq     int32
-	ldhw    int32
-	lds     int32
-	early   int32
-	scale   float32
+	q, hw, rope, cache, pages, seq, pos, scores, at, split   uintptr
+	m, k, heads, nrope, span, pagesLd, ldq, ldhw, lds, early int32
+	scale                                                    float32
 }
 
 type topP struct {
-	scores uintptr
-	pos    uintptr
-	sel    uintptr
-	at     uintptr
-	topk   int32
-	lds    int32
-	m      int32
-	waits  int32
-	absorb absorbP
+	scores, pos, sel, at uintptr
+	topk, lds, m, waits  int32
+	absorb               absorbP
 }
 
 const (
@@ -656,32 +353,16 @@ const (
 )
 
 type params struct {
-	temperature float32
-	topP        float32
-	minP        float32
-	repetition  float32
-	topK        int32
-	logprobs    int32
-	seen        int32
-	last        int32
-	seed        uint64
-	counter     uint64
-	presence    float32
-	frequency   float32
-	counts      int32
-	mask        int32
-	allowed     int32
-	entries     int32
-	biases      int32
-	labels      int32
-	forced      int32
-	pad         int32
+	temperature, topP, minP, repetition                         float32
+	topK, logprobs, seen, last                                  int32
+	seed, counter                                               uint64
+	presence, frequency                                         float32
+	counts, mask, allowed, entries, biases, labels, forced, pad int32
 }
 
 type entry struct {
-	token int32
-	after int32
-	bias  float32
+	token, after int32
+	bias         float32
 }
 
 type sampled struct {
@@ -692,38 +373,11 @@ type sampled struct {
 }
 
 type sampleP struct {
-	logits     uintptr
-	params     uintptr
-	seen       uintptr
-	counts     uintptr
-	masks      uintptr
-	entries    uintptr
-	y          uintptr
-	work       uintptr
-	at         uintptr
-	n          int32
-	ld         int32
-	seenBytes  int32
-	maskBytes  int32
-	countBytes int32
+	logits, params, seen, counts, masks, entries, y, work, at uintptr
+	n, ld, seenBytes, maskBytes, countBytes                   int32
 }
 
 type feedP struct {
-	last       uintptr
-	from       uintptr
-	rows       uintptr
-	seq        uintptr
-	pages      uintptr
-	tokens     uintptr
-	pos        uintptr
-	slots      uintptr
-	params     uintptr
-	seen       uintptr
-	counts     uintptr
-	at         uintptr
-	m          int32
-	n          int32
-	pagesLd    int32
-	seenBytes  int32
-	countBytes int32
+	last, from, rows, seq, pages, tokens, pos, slots, params, seen, counts, at uintptr
+	m, n, pagesLd, seenBytes, countBytes                                       int32
 }

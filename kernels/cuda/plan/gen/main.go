@@ -117,7 +117,7 @@ func write(data *dwarf.Data) ([]byte, error) {
 // structure writes a struct, if Go lays its fields where C does.
 func structure(out *bytes.Buffer, t *dwarf.StructType) error {
 	fmt.Fprintf(out, "\ntype %s struct {\n", lower(t.StructName))
-	end, most := int64(0), int64(1)
+	end, most, last := int64(0), int64(1), ""
 	for _, f := range t.Field {
 		name, size, align, err := typeOf(f.Type)
 		if err != nil {
@@ -127,8 +127,17 @@ func structure(out *bytes.Buffer, t *dwarf.StructType) error {
 			return fmt.Errorf("%s of %s is at %d, in Go it would be at %d", f.Name, t.StructName, f.ByteOffset, at)
 		}
 		end, most = f.ByteOffset+size, max(most, align)
-		fmt.Fprintf(out, "%s %s\n", lower(f.Name), name)
+		if last != name { // fields of one type share a line
+			if last != "" {
+				fmt.Fprintln(out, "", last)
+			}
+			last = name
+			fmt.Fprint(out, lower(f.Name))
+		} else {
+			fmt.Fprint(out, ", ", lower(f.Name))
+		}
 	}
+	fmt.Fprintln(out, "", last)
 	if size := (end + most - 1) / most * most; size != t.ByteSize {
 		return fmt.Errorf("%s has %d bytes, in Go it would have %d", t.StructName, t.ByteSize, size)
 	}

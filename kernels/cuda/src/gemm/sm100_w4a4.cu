@@ -26,7 +26,7 @@ extern "C" __global__ void pack_fp4a4_tcgen05(const Pack4 p) {
       at -= 1024, r = (at >> 2) + (at & 3) * 32;
       word = p.scales4(tile * kRows + r, kt * 64);
     }
-    reinterpret_cast<uint32_t*>(p.out + unit * kUnit)[i % kWords] = word;
+    reinterpret_cast<uint32_t*>(static_cast<char*>(p.out) + unit * kUnit)[i % kWords] = word;
   }
 }
 

@@ -23,7 +23,7 @@ extern "C" __global__ void pack_fp4a4_mma(const Pack4 p) {
     } else {
       word = p.scales4(tile * 16 + at - 128, kt * 64);
     }
-    reinterpret_cast<uint32_t*>(p.out + unit * kUnit)[at] = word;
+    reinterpret_cast<uint32_t*>(static_cast<char*>(p.out) + unit * kUnit)[at] = word;
   }
 }
 

@@ -19,16 +19,17 @@ import (
 // microseconds a second, so it is read again now and then, and in between the
 // drift seen so far is assumed to go on.
 type clock struct {
-	stream   cu.Stream
-	words    []byte  // pinned: the round that is asked for, the one that is answered, the GPU's time
-	rounds   uint32  // asked for so far
-	gpu      int64   // GPU time of the last reading
-	offset   int64   // kernels.Now - GPU time, then
-	drift    float64 // of the offset, ns a ns
-	used     bool    // for spans since that reading
-	first    reading
-	worst    int64 // residual so far
-	residual int64 // ns: half of the reading's width, or by how far the prediction missed it if that is more and spans went by it
+	stream cu.Stream
+	words  []byte  // pinned: the round that is asked for, the one that is answered, the GPU's time
+	rounds uint32  // asked for so far
+	gpu    int64   // GPU time of the last reading
+	offset int64   // kernels.Now - GPU time, then
+	drift  float64 // of the offset, ns a ns
+	used   bool    // for spans since that reading
+	first  reading
+	worst  int64 // residual so far
+	// ns: half of the reading's width, or by how far the prediction missed it if that is more and spans went by it
+	residual int64
 }
 
 // reading is one look at both clocks.
@@ -76,7 +77,8 @@ func (c *clock) start(r reading) {
 func (c *clock) read(q *queue, n int, patience time.Duration) (best reading, err error) {
 	best.width = 1 << 62
 	ask, answer, ns := c.word(0), c.word(answerAt), (*uint64)(unsafe.Pointer(&c.words[timeAt]))
-	k := plan.ReadClock(uintptr(unsafe.Pointer(ask)), uintptr(unsafe.Pointer(answer)), uintptr(unsafe.Pointer(ns)), uint64(clockPause), c.rounds, uint32(n))
+	k := plan.ReadClock(uintptr(unsafe.Pointer(ask)), uintptr(unsafe.Pointer(answer)), uintptr(unsafe.Pointer(ns)),
+		uint64(clockPause), c.rounds, uint32(n))
 	l, err := q.kernel(&k)
 	if err != nil {
 		return best, err

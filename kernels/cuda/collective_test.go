@@ -80,7 +80,8 @@ func TestHungRank(t *testing.T) {
 		t.Errorf("the list ended after %v, limit %v", took, limit)
 	}
 	t.Log(err)
-	if !errors.Is(err, kernels.ErrDevice) || errors.Is(err, kernels.ErrPeer) || !strings.Contains(fmt.Sprint(err), "rank 2") {
+	if !errors.Is(err, kernels.ErrDevice) || errors.Is(err, kernels.ErrPeer) ||
+		!strings.Contains(fmt.Sprint(err), "rank 2") {
 		t.Errorf("the error does not tell: %v", err)
 	}
 	if err := g.Run(list, nil); err == nil {
@@ -175,7 +176,8 @@ func TestVerdict(t *testing.T) {
 	}
 	g = fresh()
 	*g.word(1 + 3) = 1 + 2
-	if err := g.verdict(3); !errors.Is(err, kernels.ErrDevice) || errors.Is(err, kernels.ErrPeer) || !strings.Contains(err.Error(), "rank 3 waited for rank 2") {
+	if err := g.verdict(3); !errors.Is(err, kernels.ErrDevice) || errors.Is(err, kernels.ErrPeer) ||
+		!strings.Contains(err.Error(), "rank 3 waited for rank 2") {
 		t.Errorf("a rank that waited too long: %v", err)
 	}
 	if *g.word(0) != 1 || g.ended() == nil {

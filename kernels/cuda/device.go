@@ -90,7 +90,9 @@ func describe(dev cu.Device, units plan.Units4) (info kernels.Info, t plan.Targe
 	shared, err4 := dev.Attribute(maxSharedOptin)
 	bytes, err5 := dev.TotalMem()
 	v := cu.Version()
-	info = kernels.Info{Kind: "cuda", Beside: true, Name: name, Detail: fmt.Sprintf("compute capability %d.%d, driver for CUDA %d.%d", major, minor, v/1000, v%1000/10), Memory: bytes}
+	info = kernels.Info{Kind: "cuda", Beside: true, Name: name,
+		Detail: fmt.Sprintf("compute capability %d.%d, driver for CUDA %d.%d", major, minor, v/1000, v%1000/10),
+		Memory: bytes}
 	t = plan.Target{Architecture: plan.ArchitectureOf(major, minor).With(units), SMs: int32(sms), Shared: int32(shared)}
 	return info, t, errors.Join(err, err2, err3, err4, err5)
 }

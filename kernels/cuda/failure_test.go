@@ -123,7 +123,8 @@ func testFault(t *testing.T, kind FaultKind, n int, want []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	call := kernels.Call{Kernel: "all_reduce_norm", Dims: kernels.Dims{M: 1, N: 256, Ranks: int32(n)}, Scalars: [4]float32{1e-6}}
+	call := kernels.Call{Kernel: "all_reduce_norm", Dims: kernels.Dims{M: 1, N: 256, Ranks: int32(n)},
+		Scalars: [4]float32{1e-6}}
 	for range 4 {
 		b, err := g.Alloc(4*256, kernels.Sharded)
 		if err != nil {

@@ -148,7 +148,8 @@ func (d *device) arrived(x *flight) error {
 		}
 		switch t, limit := time.Since(start), d.group.options.StepTimeout; {
 		case t > limit+d.group.grace():
-			return fmt.Errorf("%w: rank %d on GPU %d did not end its step within %v", kernels.ErrDevice, d.rank, d.gpu, d.group.options.StepTimeout)
+			return fmt.Errorf("%w: rank %d on GPU %d did not end its step within %v", kernels.ErrDevice, d.rank, d.gpu,
+				d.group.options.StepTimeout)
 		case t > limit && d.group.halt():
 		case t > short:
 			time.Sleep(nap)

@@ -46,7 +46,8 @@ func newChain(t testing.TB) *chain {
 		if i%2 == 1 {
 			from, to = c.y, c.x
 		}
-		c.calls = append(c.calls, kernels.Call{Kernel: "gather_rows", Dims: kernels.Dims{M: 32, N: 256}, Args: []kernels.Buffer{from, c.part, to}})
+		c.calls = append(c.calls, kernels.Call{Kernel: "gather_rows", Dims: kernels.Dims{M: 32, N: 256},
+			Args: []kernels.Buffer{from, c.part, to}})
 	}
 	rows := make([]byte, 0, 64*4)
 	for i := range uint32(64) {
@@ -87,7 +88,8 @@ func TestListsAhead(t *testing.T) {
 			if err := c.d.Wait(); err != nil {
 				t.Fatal(err)
 			}
-			if v := math.Float32frombits(binary.LittleEndian.Uint32(got[now])); v != float32(100*(i-kernels.MaxAhead)+chained) {
+			v := math.Float32frombits(binary.LittleEndian.Uint32(got[now]))
+			if v != float32(100*(i-kernels.MaxAhead)+chained) {
 				t.Errorf("list %d gave %g", i-kernels.MaxAhead, v)
 			}
 			for j, s := range spans[now] {

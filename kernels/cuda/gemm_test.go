@@ -27,7 +27,9 @@ func TestProductsTogether(t *testing.T) {
 		{"gemm_fp8", 2048, []int32{2048, 4096}},
 		{"gemm_bf16", 6144, []int32{256, 512}},
 	} {
-		t.Run(fmt.Sprintf("%s/%v", x.kernel, x.n), func(t *testing.T) { kerneltest.Products(t, open, x.kernel, x.k, x.n, 1, 2, 5, 8, 40, 300) })
+		t.Run(fmt.Sprintf("%s/%v", x.kernel, x.n), func(t *testing.T) {
+			kerneltest.Products(t, open, x.kernel, x.k, x.n, 1, 2, 5, 8, 40, 300)
+		})
 	}
 }
 
@@ -40,10 +42,14 @@ func TestPersistentBits(t *testing.T) {
 	open := likeHeld(t)
 	for _, kernel := range []kernels.Name{"gemm_bf16", "gemm_fp8"} {
 		for _, d := range []kernels.Dims{
-			{M: 130, N: 2048, K: 2048}, {M: 500, N: 2048, K: 2048}, {M: 1000, N: 6144, K: 2048}, {M: 230, N: 6144, K: 2048}, {M: 450, N: 6144, K: 2048}, {M: 900, N: 3072, K: 6144},
-			{M: 100, N: 3072, K: 6144}, {M: 100, N: 2784, K: 6144}, {M: 250, N: 2784, K: 6144}, {M: 250, N: 512, K: 6144}, {M: 470, N: 512, K: 6144}, {M: 300, N: 6144, K: 256}, {M: 300, N: 132, K: 576},
+			{M: 130, N: 2048, K: 2048}, {M: 500, N: 2048, K: 2048}, {M: 1000, N: 6144, K: 2048}, {M: 230, N: 6144, K: 2048},
+			{M: 450, N: 6144, K: 2048}, {M: 900, N: 3072, K: 6144},
+			{M: 100, N: 3072, K: 6144}, {M: 100, N: 2784, K: 6144}, {M: 250, N: 2784, K: 6144}, {M: 250, N: 512, K: 6144},
+			{M: 470, N: 512, K: 6144}, {M: 300, N: 6144, K: 256}, {M: 300, N: 132, K: 576},
 		} {
-			t.Run(fmt.Sprintf("%s/%dx%dx%d", kernel, d.M, d.N, d.K), func(t *testing.T) { kerneltest.SameRows(t, open, kernels.Lookup(kernel), d) })
+			t.Run(fmt.Sprintf("%s/%dx%dx%d", kernel, d.M, d.N, d.K), func(t *testing.T) {
+				kerneltest.SameRows(t, open, kernels.Lookup(kernel), d)
+			})
 		}
 	}
 }

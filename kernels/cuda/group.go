@@ -102,11 +102,14 @@ func (g *group) verdict(rank int) error {
 		if err := g.ended(); err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: %w: rank %d was told to stop waiting after %v", kernels.ErrPeer, kernels.ErrDevice, rank, g.options.StepTimeout)
+		return fmt.Errorf("%w: %w: rank %d was told to stop waiting after %v", kernels.ErrPeer, kernels.ErrDevice, rank,
+			g.options.StepTimeout)
 	case w <= maxRanks:
-		return g.fail(fmt.Errorf("%w: rank %d waited for rank %d longer than %v", kernels.ErrDevice, rank, w-1, g.options.StepTimeout))
+		return g.fail(fmt.Errorf("%w: rank %d waited for rank %d longer than %v", kernels.ErrDevice, rank, w-1,
+			g.options.StepTimeout))
 	}
-	return g.fail(fmt.Errorf("%w: rank %d waited for another rank longer than %v", kernels.ErrDevice, rank, g.options.StepTimeout))
+	return g.fail(fmt.Errorf("%w: rank %d waited for another rank longer than %v", kernels.ErrDevice, rank,
+		g.options.StepTimeout))
 }
 
 // meeting is where the ranks' host threads wait for each other: what a rank
@@ -157,7 +160,8 @@ func (g *group) meet(err error) error {
 		m.cond.Wait()
 	}
 	if m.late {
-		return g.fail(fmt.Errorf("%w: %d of %d ranks were not ready for a list within %v", kernels.ErrDevice, n-m.arrived, n, g.options.StepTimeout))
+		return g.fail(fmt.Errorf("%w: %d of %d ranks were not ready for a list within %v", kernels.ErrDevice, n-m.arrived, n,
+			g.options.StepTimeout))
 	}
 	return m.last
 }
@@ -220,7 +224,8 @@ func (g *group) join() error {
 	clear(g.words)
 	if g.options.Collective == ViaHost {
 		if g.perGPU > 1 && len(on) > 1 {
-			return fmt.Errorf("%w: ranks that share GPUs exchange through the host only on one GPU: give each a GPU, or leave --collective host out", kernels.ErrDevice)
+			return fmt.Errorf("%w: ranks that share GPUs exchange through the host only on one GPU: give each a GPU, or "+
+				"leave --collective host out", kernels.ErrDevice)
 		}
 		if g.hosted, err = driver.Pinned(n * 2 * plan.InboxBytes); err != nil {
 			return fmt.Errorf("%w: pinned host memory for inboxes: %w", kernels.ErrMemory, err)

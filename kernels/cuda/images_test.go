@@ -112,7 +112,8 @@ func madeOf(t *testing.T, source string) string {
 func TestMatrixInstructions(t *testing.T) {
 	noted := manifest(t)
 	for _, c := range [][2]string{
-		{"gemm", "sm_90a HMMA.16816.F32.BF16 "}, {"moe", "sm_90a HMMA.16816.F32.BF16 "}, {"moe", "sm_100a HMMA.16816.F32.BF16 "},
+		{"gemm", "sm_90a HMMA.16816.F32.BF16 "}, {"moe", "sm_90a HMMA.16816.F32.BF16 "},
+		{"moe", "sm_100a HMMA.16816.F32.BF16 "},
 		{"sm120_w4a4", "sm_120a OMMA.SF.16864.F32.E2M1.E2M1.UE4M3.4X "}, {"sm100_w4a4", "sm_100a UTCOMMA.4X "},
 	} {
 		if !slices.ContainsFunc(noted[c[0]], func(l string) bool { return strings.HasPrefix(l, c[1]) }) {

@@ -95,7 +95,8 @@ func placement(ranks, gpus, per int) ([]int, error) {
 		per = (ranks + gpus - 1) / gpus
 	}
 	if per*gpus < ranks {
-		return nil, fmt.Errorf("%w: %d ranks on %d GPUs with %d a GPU: raise --ranks-per-gpu", kernels.ErrDevice, ranks, gpus, per)
+		return nil, fmt.Errorf("%w: %d ranks on %d GPUs with %d a GPU: raise --ranks-per-gpu", kernels.ErrDevice, ranks,
+			gpus, per)
 	}
 	at := make([]int, ranks)
 	for r := range at {
@@ -145,5 +146,7 @@ func (g *group) peers() error {
 	if n := len(apart) - 1; n > 0 {
 		more = fmt.Sprintf(" (nor can %d other pairs)", n)
 	}
-	return fmt.Errorf("%w: %w%s: pick GPUs that are linked with CUDA_VISIBLE_DEVICES, put the ranks on one with --ranks-per-gpu %d, or exchange through the host with --collective host", kernels.ErrDevice, apart[0], more, len(g.ranks))
+	return fmt.Errorf("%w: %w%s: pick GPUs that are linked with CUDA_VISIBLE_DEVICES, put the ranks on one with "+
+		"--ranks-per-gpu %d, or exchange through the host with --collective "+
+		"host", kernels.ErrDevice, apart[0], more, len(g.ranks))
 }

@@ -33,7 +33,8 @@ func TestPanelsAreTheRows(t *testing.T) {
 		m      int
 		ranks  int
 		way    Collective
-	}{{"rms_norm", 70, 1, ""}, {"add_norm", 70, 1, ""}, {"rms_norm", 300, 1, ""}, {"add_norm", 300, 1, ""}, {"all_reduce_norm", 70, 2, OneShot}, {"all_reduce_norm", 70, 2, TwoShot}} {
+	}{{"rms_norm", 70, 1, ""}, {"add_norm", 70, 1, ""}, {"rms_norm", 300, 1, ""}, {"add_norm", 300, 1, ""},
+		{"all_reduce_norm", 70, 2, OneShot}, {"all_reduce_norm", 70, 2, TwoShot}} {
 		t.Run(fmt.Sprintf("%s/%d%s", c.kernel, c.m, c.way), func(t *testing.T) {
 			m := c.m
 			ds, err := Open(c.ranks, Options{Collective: c.way, like: held})
@@ -160,9 +161,10 @@ func TestPanelsAreRead(t *testing.T) {
 		return buf
 	}
 	w, err := g.Load(kernels.Sharded, func(int) kernels.Weights {
-		return kernels.Weights{Name: "w", Format: kernels.BF16, Count: 1, Rows: n, Cols: k, Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
-			return kernels.Matrix{Data: weights, Global: 1}, nil
-		}}
+		return kernels.Weights{Name: "w", Format: kernels.BF16, Count: 1, Rows: n, Cols: k,
+			Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+				return kernels.Matrix{Data: weights, Global: 1}, nil
+			}}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +172,8 @@ func TestPanelsAreRead(t *testing.T) {
 	x, norm, y := buffer(noise(m*k, 4), 4*m*k), buffer(noise(k, 4), 4*k), buffer(nil, 4*m*k)
 	product := func(y kernels.Buffer, m int) (kernels.Call, kernels.Buffer) {
 		out := buffer(nil, 4*m*n)
-		return kernels.Call{Kernel: "gemm_bf16", Dims: kernels.Dims{M: int32(m), N: n, K: k}, Args: []kernels.Buffer{w, y, out}}, out
+		return kernels.Call{Kernel: "gemm_bf16", Dims: kernels.Dims{M: int32(m), N: n, K: k},
+			Args: []kernels.Buffer{w, y, out}}, out
 	}
 	part := y
 	part.Offset, part.Len = part.Offset+4*first*k, 4*some*k
@@ -178,7 +181,8 @@ func TestPanelsAreRead(t *testing.T) {
 	few, b := product(part, some)
 	alone, c := product(y, m)
 	for _, calls := range [][]kernels.Call{
-		{{Kernel: "rms_norm", Dims: kernels.Dims{M: m, K: k}, Args: []kernels.Buffer{x, norm, y}, Scalars: [4]float32{1e-5}}, all, few},
+		{{Kernel: "rms_norm", Dims: kernels.Dims{M: m, K: k}, Args: []kernels.Buffer{x, norm, y}, Scalars: [4]float32{1e-5}},
+			all, few},
 		{alone},
 	} {
 		if err := g.Run(calls, nil); err != nil {

@@ -121,7 +121,10 @@ func (p *Profiler) collect(x *profiled) {
 func attribute(list []plan.Launch, seen []cupti.Kernel, chain [][]int) ([]ProfiledCall, error) {
 	seen = slices.DeleteFunc(slices.Clone(seen), func(k cupti.Kernel) bool { return plan.OfDevice(k.Name) })
 	list = slices.DeleteFunc(slices.Clone(list), func(l plan.Launch) bool { return l.Messages != nil })
-	slices.SortFunc(seen, func(a, b cupti.Kernel) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Start, b.Start)) })
+	slices.SortFunc(seen, func(a, b cupti.Kernel) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node),
+			cmp.Compare(a.Start, b.Start))
+	})
 	if len(seen) != len(list) {
 		return nil, fmt.Errorf("CUPTI saw %d kernels, %d were launched", len(seen), len(list))
 	}

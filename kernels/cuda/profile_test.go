@@ -12,7 +12,8 @@ import (
 )
 
 func TestAttribute(t *testing.T) {
-	list := []plan.Launch{{Calls: []int{0}, Entry: "embed"}, {Calls: []int{1}, Entry: "moe_group"}, {Calls: []int{1}, Entry: "moe_up"}, {Calls: []int{3}, Entry: "sample"}}
+	list := []plan.Launch{{Calls: []int{0}, Entry: "embed"}, {Calls: []int{1}, Entry: "moe_group"},
+		{Calls: []int{1}, Entry: "moe_up"}, {Calls: []int{3}, Entry: "sample"}}
 	seen := []cupti.Kernel{
 		{Name: "host_copy", Start: 1, End: 2},
 		{Name: "sample", Start: 90, End: 130, Node: 14}, {Name: "moe_up", Start: 45, End: 100, Node: 13},
@@ -33,7 +34,8 @@ func TestAttribute(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	shared := []plan.Launch{{Calls: []int{0}, Entry: "embed"}, {Calls: []int{2}, Entry: "moe_group"}, {Calls: []int{1, 2}, Entry: "moe_up"}, {Calls: []int{3}, Entry: "sample"}}
+	shared := []plan.Launch{{Calls: []int{0}, Entry: "embed"}, {Calls: []int{2}, Entry: "moe_group"},
+		{Calls: []int{1, 2}, Entry: "moe_up"}, {Calls: []int{3}, Entry: "sample"}}
 	got, err = attribute(shared, seen, [][]int{{0}, {1, 2}, {3}})
 	if err != nil {
 		t.Fatal(err)

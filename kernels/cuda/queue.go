@@ -60,7 +60,8 @@ func (q *queue) kernel(l *plan.Launch) (driver.Launch, error) {
 	if !ok {
 		return driver.Launch{}, fmt.Errorf("%w: no kernel %s in the images", kernels.ErrKernel, l.Entry)
 	}
-	return driver.Launch{Func: f, Grid: l.Grid, Threads: l.Threads, Cluster: l.Cluster, Shared: l.Shared, Params: l.Pointer()}, nil
+	return driver.Launch{Func: f, Grid: l.Grid, Threads: l.Threads, Cluster: l.Cluster, Shared: l.Shared,
+		Params: l.Pointer()}, nil
 }
 
 // exchange has NCCL move messages.

@@ -108,7 +108,8 @@ type read struct {
 const maxReaders = 8
 
 func newReader(w *kernels.Weights, ranks int, slots []slot) *reader {
-	r := &reader{room: make(chan slot, len(slots)), slots: len(slots), results: make([]chan read, w.Count), stop: make(chan struct{})}
+	r := &reader{room: make(chan slot, len(slots)), slots: len(slots), results: make([]chan read, w.Count),
+		stop: make(chan struct{})}
 	for i := range r.results {
 		r.results[i] = make(chan read, 1)
 	}

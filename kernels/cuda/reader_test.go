@@ -101,7 +101,8 @@ func TestSpread(t *testing.T) {
 	}
 	for _, n := range []int{0, 1, copyLeast - 1, copyLeast, copyLeast + 1, len(src)} {
 		dst := make([]byte, len(src))
-		if got := spread(dst[:n], src); got != n || !bytes.Equal(dst[:n], src[:n]) || !bytes.Equal(dst[n:], make([]byte, len(src)-n)) {
+		if got := spread(dst[:n], src); got != n || !bytes.Equal(dst[:n], src[:n]) ||
+			!bytes.Equal(dst[n:], make([]byte, len(src)-n)) {
 			t.Errorf("%d bytes: %d were copied", n, got)
 		}
 	}

@@ -92,7 +92,8 @@ func testSelection(t *testing.T, held []kernels.Device, f kernels.Format, m int3
 		binary.LittleEndian.PutUint16(weight[i:], uint16(math.Float32bits(float32(rng.NormFloat64()))>>16))
 	}
 	w, err := d.Load(kernels.Weights{Name: "absorb", Format: kernels.BF16, Count: 8, Rows: latent, Cols: nope,
-		Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{Data: weight, Global: 1}, nil }}, kernels.Sharded)
+		Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{Data: weight, Global: 1}, nil }},
+		kernels.Sharded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +128,10 @@ func testSelection(t *testing.T, held []kernels.Device, f kernels.Format, m int3
 		n, heads64 := int(m), int32(heads)
 		scores, sel, qa := alloc(4*n*int(width), nil), alloc(4*n*topk, nil), alloc(4*n*8*(latent+rope), nil)
 		write(put(floats(rng, n*key)), sl, p)
-		call("q_absorb_bf16", kernels.Dims{N: latent, K: nope, Heads: 8, Rope: rope}, 0, w, put(floats(rng, n*8*(nope+rope))), angles, p, qa)
-		call(kernels.With("index_logits", f), kernels.Dims{N: width, K: key, Heads: heads64, Rope: rope, Slots: int64(m * width), Ctx: int64(m * width)}, 1,
+		call("q_absorb_bf16", kernels.Dims{N: latent, K: nope, Heads: 8, Rope: rope}, 0, w,
+			put(floats(rng, n*8*(nope+rope))), angles, p, qa)
+		call(kernels.With("index_logits", f), kernels.Dims{N: width, K: key, Heads: heads64, Rope: rope,
+			Slots: int64(m * width), Ctx: int64(m * width)}, 1,
 			put(floats(rng, n*heads*key)), put(floats(rng, n*heads)), angles, cache, tb, s, p, scores)
 		call("index_topk", kernels.Dims{N: width, TopK: topk, Ctx: int64(m * width)}, 0, scores, p, sel)
 		outs = append(outs, qa, sel)

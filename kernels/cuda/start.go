@@ -109,7 +109,8 @@ func (d *device) ready(calls []kernels.Call, spans []kernels.Span, f kernels.Fet
 }
 
 // plan checks the calls and plans their launches, once there is room for them.
-func (d *device) plan(calls []kernels.Call, how func([]kernels.Call, *plan.Target, *plan.Memory) (*plan.Plan, error)) (*plan.Plan, error) {
+func (d *device) plan(calls []kernels.Call, how func([]kernels.Call, *plan.Target, *plan.Memory) (*plan.Plan,
+	error)) (*plan.Plan, error) {
 	for i := range calls {
 		if err := d.check(&calls[i]); err != nil {
 			return nil, fmt.Errorf("call %d: %w", i, err)

@@ -67,7 +67,8 @@ func (d *device) fill(ptr uintptr, w *plan.Weight, ws *kernels.Weights) error {
 			return err
 		}
 		if int64(len(m.Data)+len(m.Scales)) < raw {
-			return fmt.Errorf("matrix %d has %d bytes, its %dx%d values in %s need %d", i, len(m.Data)+len(m.Scales), w.Rows, w.Cols, w.Format, raw)
+			return fmt.Errorf("matrix %d has %d bytes, its %dx%d values in %s need %d", i, len(m.Data)+len(m.Scales), w.Rows,
+				w.Cols, w.Format, raw)
 		}
 		dst := ptr + uintptr(int64(i)*w.Each)
 		if plain {
@@ -77,7 +78,8 @@ func (d *device) fill(ptr uintptr, w *plan.Weight, ws *kernels.Weights) error {
 			continue
 		}
 		scales := stage + uintptr(len(m.Data))
-		if err := errors.Join(d.bring(stage, m.Data, m.slot), d.bring(scales, m.Scales, m.slot), m.slot.used(d.stream)); err != nil {
+		if err := errors.Join(d.bring(stage, m.Data, m.slot), d.bring(scales, m.Scales, m.slot),
+			m.slot.used(d.stream)); err != nil {
 			return err
 		}
 		if i == 0 && w.Format == kernels.FP8 && m.Global != 0 {

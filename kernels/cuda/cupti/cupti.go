@@ -89,7 +89,8 @@ func (p *Profiler) Take() (kernels []Kernel, dropped int, err error) {
 	err = result(C.glmbatch_cupti_take(&list, &n, &lost))
 	defer C.free(unsafe.Pointer(list))
 	for _, k := range unsafe.Slice(list, int(n)) {
-		kernels = append(kernels, Kernel{Name: C.GoString(&k.name[0]), Start: int64(k.start) + p.offset, End: int64(k.end) + p.offset, Node: uint64(k.node)})
+		kernels = append(kernels, Kernel{Name: C.GoString(&k.name[0]), Start: int64(k.start) + p.offset,
+			End: int64(k.end) + p.offset, Node: uint64(k.node)})
 	}
 	return kernels, int(lost), err
 }

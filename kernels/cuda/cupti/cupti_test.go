@@ -16,7 +16,8 @@ import (
 
 // What is not there is said, with what to do.
 func TestLoadWithoutLibrary(t *testing.T) {
-	if _, err := Load(filepath.Join(t.TempDir(), "libcupti.so.13")); err == nil || !strings.Contains(err.Error(), "libcupti.so.13") {
+	if _, err := Load(filepath.Join(t.TempDir(), "libcupti.so.13")); err == nil ||
+		!strings.Contains(err.Error(), "libcupti.so.13") {
 		t.Errorf("error is %v", err)
 	}
 	if _, err := Load(""); err != nil && !strings.Contains(err.Error(), "install the CUDA toolkit's CUPTI") {
@@ -62,7 +63,8 @@ func TestRecordIsThatOfTheHeaders(t *testing.T) {
 #include "record.h"
 `
 	for _, field := range []string{"kind", "start", "end", "deviceId", "streamId", "name", "graphNodeId"} {
-		text += "_Static_assert(offsetof(struct record, " + field + ") == offsetof(CUpti_ActivityKernel" + newest + ", " + field + "), \"" + field + "\");\n"
+		text += "_Static_assert(offsetof(struct record, " + field + ") == offsetof(CUpti_ActivityKernel" + newest + ", " +
+			field + "), \"" + field + "\");\n"
 	}
 	text += "_Static_assert(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL == concurrent_kernel, \"kind\");\n"
 	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {

@@ -18,13 +18,27 @@ static CUresult x_graph_destroy(CUgraph g) { return glmbatch_extra()->graph_dest
 static CUresult x_graph_nodes(CUgraph g, size_t *n) { return glmbatch_extra()->graph_nodes(g, 0, n); }
 static CUresult x_host_alloc(void **p, size_t n) { return glmbatch_extra()->host_alloc(p, n, 0); }
 static CUresult x_host_free(void *p) { return glmbatch_extra()->host_free(p); }
-static CUresult x_to_device(CUdeviceptr d, const void *s, size_t n, CUstream t) { return glmbatch_extra()->to_device(d, s, n, t); }
-static CUresult x_to_host(void *d, CUdeviceptr s, size_t n, CUstream t) { return glmbatch_extra()->to_host(d, s, n, t); }
-static CUresult x_set(CUdeviceptr d, unsigned char v, size_t n, CUstream t) { return glmbatch_extra()->set(d, v, n, t); }
+static CUresult x_to_device(CUdeviceptr d, const void *s, size_t n, CUstream t) {
+	return glmbatch_extra()->to_device(d, s, n, t);
+}
+static CUresult x_to_host(void *d, CUdeviceptr s, size_t n, CUstream t) {
+	return glmbatch_extra()->to_host(d, s, n, t);
+}
+static CUresult x_set(CUdeviceptr d, unsigned char v, size_t n, CUstream t) {
+	return glmbatch_extra()->set(d, v, n, t);
+}
 static CUresult x_arrived(CUevent e) { return glmbatch_extra()->event_query(e); }
 static CUresult x_sync(CUstream s) { return glmbatch_extra()->sync(s); }
-static const char *x_name(CUresult r) { const char *s = 0; if (glmbatch_extra()->error_name) glmbatch_extra()->error_name(r, &s); return s ? s : "unknown error"; }
-static const char *x_string(CUresult r) { const char *s = 0; if (glmbatch_extra()->error_string) glmbatch_extra()->error_string(r, &s); return s ? s : ""; }
+static const char *x_name(CUresult r) {
+	const char *s = 0;
+	if (glmbatch_extra()->error_name) glmbatch_extra()->error_name(r, &s);
+	return s ? s : "unknown error";
+}
+static const char *x_string(CUresult r) {
+	const char *s = 0;
+	if (glmbatch_extra()->error_string) glmbatch_extra()->error_string(r, &s);
+	return s ? s : "";
+}
 */
 import "C"
 
@@ -104,7 +118,8 @@ func (l *Launch) Do(s cu.Stream) error {
 	if l.Early {
 		early = 1
 	}
-	return result(C.glmbatch_launch(function(l.Func), &dims[0], C.uint(l.Cluster), C.uint(l.Shared), stream(s), early, l.Params))
+	return result(C.glmbatch_launch(function(l.Func), &dims[0], C.uint(l.Cluster), C.uint(l.Shared), stream(s), early,
+		l.Params))
 }
 
 // MaxShared allows a function that much dynamic shared memory a block.

@@ -12,7 +12,8 @@ import (
 
 // Errors say what to do, in one line, also where there is no driver to name them.
 func TestErrorsHaveRemedies(t *testing.T) {
-	for code, want := range map[Error]string{OutOfMemory: "nvidia-smi", NoImage: "9.0 or newer", 214: "ECC", 700: "compute-sanitizer", 719: "compute-sanitizer", 803: "driver's version", 999: "Xid"} {
+	for code, want := range map[Error]string{OutOfMemory: "nvidia-smi", NoImage: "9.0 or newer", 214: "ECC",
+		700: "compute-sanitizer", 719: "compute-sanitizer", 803: "driver's version", 999: "Xid"} {
 		s := code.Error()
 		if !strings.Contains(s, want) || strings.Contains(s, "\n") {
 			t.Errorf("%d: %q does not say %q in one line", int(code), s, want)

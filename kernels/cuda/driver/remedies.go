@@ -10,7 +10,8 @@ var remedies = map[int]string{
 	100: "no GPU is visible: check CUDA_VISIBLE_DEVICES and, in a container, --gpus all",
 	200: "a kernel image is damaged: build the program again",
 	209: "this program has no kernels for this GPU: it needs compute capability 9.0 or newer",
-	214: "the GPU's memory has an error that cannot be corrected: see nvidia-smi -q -d ECC, reset the GPU or leave it out with CUDA_VISIBLE_DEVICES",
+	214: "the GPU's memory has an error that cannot be corrected: see nvidia-smi -q -d ECC, reset the GPU or leave it " +
+		"out with CUDA_VISIBLE_DEVICES",
 	218: "the driver cannot compile the kernels for this GPU: install a newer driver",
 	220: "a link between GPUs failed: see nvidia-smi nvlink -e, and leave the GPU out with CUDA_VISIBLE_DEVICES",
 	222: "the driver is older than the kernels: install one for CUDA 13, or a GPU of compute capability 9.0, 10.0 or 12.0",
@@ -24,4 +25,5 @@ var remedies = map[int]string{
 	999: "the GPU may be lost: see dmesg for an Xid, and nvidia-smi",
 }
 
-const kernelBug = "a kernel is at fault: please report it with the command and the step; compute-sanitizer names the kernel"
+const kernelBug = "a kernel is at fault: please report it with the command and the step; compute-sanitizer names " +
+	"the kernel"

@@ -52,10 +52,20 @@ static int join(functions *f, void **c, int n, id *i, int rank) { return f->join
 static int leave(functions *f, void *c) { return f->leave(c); }
 static int begin(functions *f) { return f->begin(); }
 static int end(functions *f) { return f->end(); }
-static int xsend(functions *f, size_t p, size_t n, int peer, void *c, void *s) { return f->send((void *)p, n, float32, peer, c, s); }
-static int xrecv(functions *f, size_t p, size_t n, int peer, void *c, void *s) { return f->recv((void *)p, n, float32, peer, c, s); }
-static int gather(functions *f, size_t from, size_t to, size_t n, void *c, void *s) { return f->gather((void *)from, (void *)to, n, float32, c, s); }
-static int reduce(functions *f, size_t from, size_t to, size_t n, void *c, void *s) { return f->reduce((void *)from, (void *)to, n, float32, sum, c, s); }
+static int xsend(functions *f, size_t p, size_t n, int peer, void *c, void *s) {
+	return f->send((void *)p, n, float32, peer, c, s);
+}
+static int xrecv(functions *f, size_t p, size_t n, int peer, void *c, void *s) {
+	return f->recv((void *)p, n, float32, peer, c, s);
+}
+static int gather(functions *f, size_t from, size_t to, size_t n, void *c,
+	void *s) {
+	return f->gather((void *)from, (void *)to, n, float32, c, s);
+}
+static int reduce(functions *f, size_t from, size_t to, size_t n, void *c,
+	void *s) {
+	return f->reduce((void *)from, (void *)to, n, float32, sum, c, s);
+}
 static const char *text(functions *f, int e) { return f->text(e); }
 */
 import "C"

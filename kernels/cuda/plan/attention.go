@@ -31,17 +31,24 @@ func (w *latentWay) persistent() bool { return w.shared == mlaPersistentShared }
 // FP8 entries give the same bits. Where ranks share the GPU blocks of theirs may wait for
 // this rank's, and clusters might not find enough multiprocessors beside them.
 var (
-	latentBF16 = []latentWay{{"mla_attend_bf16_cluster_16", mlaBf16ClusterBlocks, mlaBf16ClusterThreads, mlaBf16ClusterShared, nil}}
-	latentFP8  = []latentWay{
-		{"mla_attend_fp8_persistent_1", 1, mlaPersistentThreads, mlaPersistentShared, func(_ uint32, reach int32, t *Target) bool { return t.crowded() && reach <= mlaPersistentReach }},
+	latentBF16 = []latentWay{{"mla_attend_bf16_cluster_16", mlaBf16ClusterBlocks, mlaBf16ClusterThreads,
+		mlaBf16ClusterShared, nil}}
+	latentFP8 = []latentWay{
+		{"mla_attend_fp8_persistent_1", 1, mlaPersistentThreads, mlaPersistentShared,
+			func(_ uint32, reach int32, t *Target) bool { return t.crowded() && reach <= mlaPersistentReach }},
 		// An H200 has seven clusters of 16 multiprocessors.
-		{"mla_attend_fp8_cluster_16", 16, mlaFp8ClusterThreads, mlaFp8Cluster16Shared, func(rows uint32, _ int32, _ *Target) bool { return rows <= 7 }},
-		{"mla_attend_fp8_cluster_8", 8, 2 * mlaFp8ClusterThreads, mlaFp8Cluster8Shared, func(rows uint32, reach int32, _ *Target) bool { return rows <= 14 || reach > mlaPersistentReach }},
-		{"mla_attend_fp8_cluster_16", 16, mlaFp8ClusterThreads, mlaFp8Cluster16Shared, func(rows uint32, _ int32, _ *Target) bool { return rows <= 21 }},
+		{"mla_attend_fp8_cluster_16", 16, mlaFp8ClusterThreads, mlaFp8Cluster16Shared,
+			func(rows uint32, _ int32, _ *Target) bool { return rows <= 7 }},
+		{"mla_attend_fp8_cluster_8", 8, 2 * mlaFp8ClusterThreads, mlaFp8Cluster8Shared,
+			func(rows uint32, reach int32, _ *Target) bool { return rows <= 14 || reach > mlaPersistentReach }},
+		{"mla_attend_fp8_cluster_16", 16, mlaFp8ClusterThreads, mlaFp8Cluster16Shared,
+			func(rows uint32, _ int32, _ *Target) bool { return rows <= 21 }},
 		// All of its blocks run at once.
-		{"mla_attend_fp8_persistent_4", 4, mlaPersistentThreads, mlaPersistentShared, func(rows uint32, _ int32, t *Target) bool { return 4*rows <= uint32(t.SMs) }},
+		{"mla_attend_fp8_persistent_4", 4, mlaPersistentThreads, mlaPersistentShared,
+			func(rows uint32, _ int32, t *Target) bool { return 4*rows <= uint32(t.SMs) }},
 		// A cluster has one row only.
-		{"mla_attend_fp8_persistent_2", 2, mlaPersistentThreads, mlaPersistentShared, func(rows uint32, _ int32, t *Target) bool { return 2*rows <= uint32(t.SMs) }},
+		{"mla_attend_fp8_persistent_2", 2, mlaPersistentThreads, mlaPersistentShared,
+			func(rows uint32, _ int32, t *Target) bool { return 2*rows <= uint32(t.SMs) }},
 		{"mla_attend_fp8_persistent_1", 1, mlaPersistentThreads, mlaPersistentShared, nil},
 	}
 )
@@ -95,8 +102,9 @@ func resolveAttend(b *builder, c *call) error {
 	if x.K%16 != 0 || x.Rope%16 != 0 {
 		return fmt.Errorf("%w: latents of %d+%d values: multiples of 16", kernels.ErrKernel, x.K, x.Rope)
 	}
-	c.attend = attendP{cache: b.ptr(c.Args[1]), pages: b.ptr(c.Args[2]), at: c.at, k: x.K, nrope: x.Rope, heads: x.Heads, pagesLd: pageRow(c.Args[2]),
-		ldq: ld(c.Args[0], x.Heads*(x.K+x.Rope)), ldy: ld(c.Args[6], x.Heads*x.K), scale: c.Scalars[0]}
+	c.attend = attendP{cache: b.ptr(c.Args[1]), pages: b.ptr(c.Args[2]), at: c.at, k: x.K, nrope: x.Rope, heads: x.Heads,
+		pagesLd: pageRow(c.Args[2]),
+		ldq:     ld(c.Args[0], x.Heads*(x.K+x.Rope)), ldy: ld(c.Args[6], x.Heads*x.K), scale: c.Scalars[0]}
 	c.reach = c.attend.pagesLd * kernels.PageTokens
 	if x.TopK > 0 {
 		c.attend.topk, c.reach = x.TopK, x.TopK
@@ -126,10 +134,12 @@ func planSplits(b *builder, c *call) error {
 		if x.TopK > 0 {
 			a.sel = b.ptr(c.Args[5]) + off*uintptr(x.TopK)
 		}
-		if err := b.do("mla_attend_"+string(f), [3]uint32{uint32(a.splits), uint32(a.m), ceil(x.Heads, 8)}, 256, shared, &a); err != nil {
+		if err := b.do("mla_attend_"+string(f), [3]uint32{uint32(a.splits), uint32(a.m), ceil(x.Heads, 8)}, 256, shared,
+			&a); err != nil {
 			return err
 		}
-		if err := b.do("mla_combine", [3]uint32{uint32(x.Heads), ceil(x.K, 64), uint32(a.m)}, 256, uint32(a.splits)*4, &a); err != nil {
+		if err := b.do("mla_combine", [3]uint32{uint32(x.Heads), ceil(x.K, 64), uint32(a.m)}, 256, uint32(a.splits)*4,
+			&a); err != nil {
 			return err
 		}
 	}
@@ -140,10 +150,12 @@ func planCast(b *builder, c *call) error {
 	x := c.Dims
 	entry, wide := int64(kernels.LatentEntry(kernels.FP8, int(x.K), int(x.Rope))), int64(x.K+x.Rope)
 	if wide%8 != 0 || c.Args[0].Len/entry < x.Slots || c.Args[1].Len/(2*wide) < x.Slots {
-		return fmt.Errorf("%w: %d entries of %d values do not fit %d and %d bytes", kernels.ErrKernel, x.Slots, wide, c.Args[0].Len, c.Args[1].Len)
+		return fmt.Errorf("%w: %d entries of %d values do not fit %d and %d bytes", kernels.ErrKernel, x.Slots, wide,
+			c.Args[0].Len, c.Args[1].Len)
 	}
 	blocks := min((x.Slots*wide/8+255)/256, 132*8) // as many as run at once: each stamps the call's end
-	return b.do("kv_cast", grid1(uint32(blocks)), 256, 0, &castP{cache: b.ptr(c.Args[0]), out: b.ptr(c.Args[1]), at: c.at, slots: x.Slots, k: x.K, nrope: x.Rope})
+	return b.do("kv_cast", grid1(uint32(blocks)), 256, 0, &castP{cache: b.ptr(c.Args[0]), out: b.ptr(c.Args[1]), at: c.at,
+		slots: x.Slots, k: x.K, nrope: x.Rope})
 }
 
 // cacheFormat is a cache's number format as the kernels count them.
@@ -152,7 +164,8 @@ var cacheFormat = map[kernels.Format]int32{kernels.F32: 0, kernels.BF16: 1, kern
 // planWrite adds entries to a cache, of latents or of the indexer's keys.
 func planWrite(b *builder, c *call) error {
 	x := c.Dims
-	a := &rowwiseP{x: b.ptr(c.Args[0]), w: b.ptr(c.Args[1]), at: c.at, m: x.M, k: x.K, nrope: x.Rope, format: cacheFormat[c.kernel.Format], eps: c.Scalars[0]}
+	a := &rowwiseP{x: b.ptr(c.Args[0]), w: b.ptr(c.Args[1]), at: c.at, m: x.M, k: x.K, nrope: x.Rope,
+		format: cacheFormat[c.kernel.Format], eps: c.Scalars[0]}
 	o, rest := op(opKey), c.Args[2:]
 	a.ldx = ld(c.Args[0], x.K)
 	if c.kernel.Op == "latent_write" {
@@ -162,7 +175,8 @@ func planWrite(b *builder, c *call) error {
 		a.b, rest = b.ptr(c.Args[2]), c.Args[3:]
 	}
 	if x.K%4 != 0 || x.Rope%4 != 0 || x.K > 512 || x.Rope > 512 {
-		return fmt.Errorf("%w: cache entries of %d and %d rotary values: multiples of 4, at most 512", kernels.ErrKernel, x.K, x.Rope)
+		return fmt.Errorf("%w: cache entries of %d and %d rotary values: multiples of 4, at most 512", kernels.ErrKernel,
+			x.K, x.Rope)
 	}
 	a.rope, a.pos, a.idx, a.cache = b.ptr(rest[0]), b.ptr(rest[1]), b.ptr(rest[2]), b.ptr(rest[3])
 	return b.ofRows(o, uint32(x.M), a)

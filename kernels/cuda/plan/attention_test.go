@@ -20,7 +20,8 @@ func TestLatentWays(t *testing.T) {
 				if short := w.persistent(); short && reach > mlaPersistentReach || short && w.blocks > 1 && w.blocks*rows > 132 {
 					t.Errorf("%s, %d rows of %d positions: %s", format, rows, reach, w.entry)
 				}
-				if alone := latentWayOf(format, rows, reach, crowded); format == kernels.FP8 && reach <= mlaPersistentReach && alone.blocks > 1 {
+				if alone := latentWayOf(format, rows, reach, crowded); format == kernels.FP8 && reach <= mlaPersistentReach &&
+					alone.blocks > 1 {
 					t.Errorf("%d rows of ranks that share a GPU: clusters of %d", rows, alone.blocks)
 				}
 				if (format == kernels.BF16) != (w.entry == "mla_attend_bf16_cluster_16") {

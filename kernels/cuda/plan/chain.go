@@ -40,7 +40,8 @@ func chain(calls []kernels.Call, arch *Architecture) [][]int {
 			}
 		}
 		n := segmentsOf(&calls[i])
-		fused := first[i] < len(chain) && len(chain[first[i]]) == 1 && arch.built(&calls[chain[first[i]][0]], &calls[i]) != nil
+		fused := first[i] < len(chain) && len(chain[first[i]]) == 1 &&
+			arch.built(&calls[chain[first[i]][0]], &calls[i]) != nil
 		if n == 0 || fused || calls[i].Kernel == "q_absorb_bf16" {
 			at[i] = -1
 			if l := first[i]; l < len(chain) && arch.joins(calls, chain[l], i) {

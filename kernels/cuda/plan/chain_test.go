@@ -15,7 +15,8 @@ func TestChainKeepsOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		buffer := rapid.Custom(func(t *rapid.T) kernels.Buffer {
 			off := rapid.Int64Range(0, 3).Draw(t, "offset")
-			return kernels.Buffer{Index: rapid.Uint32Range(1, 6).Draw(t, "index"), Offset: off * 64, Len: 64 * rapid.Int64Range(1, 4-off).Draw(t, "len")}
+			return kernels.Buffer{Index: rapid.Uint32Range(1, 6).Draw(t, "index"), Offset: off * 64,
+				Len: 64 * rapid.Int64Range(1, 4-off).Draw(t, "len")}
 		})
 		var calls []kernels.Call
 		for range rapid.IntRange(1, 40).Draw(t, "calls") {
@@ -43,7 +44,9 @@ func TestChainKeepsOrder(t *testing.T) {
 				at[i] = n
 				full += segmentsOf(&calls[i])
 			}
-			if full > maxSegments || len(which) > 1 && full < len(which) && !opened && !absorbsBeside(&calls[which[0]], &calls[which[1]]) && !sharesCluster(&calls[which[0]], &calls[which[1]]) && !gates(&calls[which[len(which)-2]], &calls[which[len(which)-1]]) {
+			if full > maxSegments || len(which) > 1 && full < len(which) && !opened &&
+				!absorbsBeside(&calls[which[0]], &calls[which[1]]) && !sharesCluster(&calls[which[0]], &calls[which[1]]) &&
+				!gates(&calls[which[len(which)-2]], &calls[which[len(which)-1]]) {
 				t.Fatalf("calls %v have %d segments", which, full)
 			}
 		}
@@ -52,7 +55,8 @@ func TestChainKeepsOrder(t *testing.T) {
 				t.Fatalf("call %d is in no launch", i)
 			}
 			for j := range i {
-				if conflict(&calls[j], &calls[i]) && at[j] >= at[i] && !(at[j] == at[i] && (gates(&calls[j], &calls[i]) || hasPrologue(&calls[j], &calls[i]))) {
+				if conflict(&calls[j], &calls[i]) && at[j] >= at[i] && !(at[j] == at[i] && (gates(&calls[j], &calls[i]) ||
+					hasPrologue(&calls[j], &calls[i]))) {
 					t.Fatalf("call %d (%s) does not come after call %d (%s)", i, calls[i].Kernel, j, calls[j].Kernel)
 				}
 			}

@@ -99,14 +99,16 @@ func (b *builder) exchange(c *piece, p commP) error {
 // comm fills in what all collectives have.
 func (b *builder) comm(at uintptr) commP {
 	g := &b.m.Group
-	return commP{inbox: g.Inbox, half: InboxBytes / 4, epoch: g.Epoch + 8, failed: g.Failed, stop: g.Stop, limit: g.Limit, at: at, rank: int32(b.t.Rank), ranks: int32(b.t.Ranks)}
+	return commP{inbox: g.Inbox, half: InboxBytes / 4, epoch: g.Epoch + 8, failed: g.Failed, stop: g.Stop, limit: g.Limit,
+		at: at, rank: int32(b.t.Rank), ranks: int32(b.t.Ranks)}
 }
 
 // barrier waits until every rank has come as far.
 func (b *builder) barrier(at uintptr) error {
 	g := &b.m.Group
 	return b.do("barrier", grid1(uint32(1)), 32, 0,
-		&barrierP{arrived: g.Arrived, epoch: g.Epoch, failed: g.Failed, stop: g.Stop, at: at, limit: g.Limit, ranks: int32(b.t.Ranks)})
+		&barrierP{arrived: g.Arrived, epoch: g.Epoch, failed: g.Failed, stop: g.Stop, at: at, limit: g.Limit,
+			ranks: int32(b.t.Ranks)})
 }
 
 // aligned is 1 if every row of the buffers starts at a multiple of 16 bytes.
@@ -206,7 +208,8 @@ func (b *builder) reduceByNCCL(p *commP, threads uint32) error {
 			return err
 		}
 	}
-	if err := b.exchangeByNCCL([]Message{{Kind: Gather, From: sums + uintptr(p.rank)*part, To: sums, Values: int64(part) / 4}}); err != nil {
+	all := Message{Kind: Gather, From: sums + uintptr(p.rank)*part, To: sums, Values: int64(part) / 4}
+	if err := b.exchangeByNCCL([]Message{all}); err != nil {
 		return err
 	}
 	q := *p

@@ -8,7 +8,8 @@ import "glmbatch/kernels"
 // exactOf fills in what all exact products share, and their kernel's suffix.
 func (b *builder) exactOf(c *call) (*exactP, string) {
 	w, x := c.w, c.Dims
-	a := &exactP{w: c.weight, x: b.ptr(c.Args[1]), y: b.ptr(c.Args[len(c.Args)-1]), at: c.at, m: x.M, n: x.N, k: x.K, heads: max(1, x.Heads), topk: x.TopK,
+	a := &exactP{w: c.weight, x: b.ptr(c.Args[1]), y: b.ptr(c.Args[len(c.Args)-1]), at: c.at, m: x.M, n: x.N, k: x.K,
+		heads: max(1, x.Heads), topk: x.TopK,
 		groups: int32(w.Count), global: w.Global, wnext: w.Each}
 	if w.Format == kernels.FP4 {
 		a.globals = w.sums(c.kernel.Inputs)

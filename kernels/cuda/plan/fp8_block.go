@@ -31,7 +31,8 @@ func planUnpacked(b *builder, c *call) error {
 	if err != nil {
 		return err
 	}
-	p := &fp8BlockP{data: c.weight, out: b.work(ScratchBlocks, bytes), at: c.at, rows: int32(w.Rows), cols: int32(w.Cols), tiles: int32(w.Tiles), kt: int32(w.Steps)}
+	p := &fp8BlockP{data: c.weight, out: b.work(ScratchBlocks, bytes), at: c.at, rows: int32(w.Rows), cols: int32(w.Cols),
+		tiles: int32(w.Tiles), kt: int32(w.Steps)}
 	blocks := min((int64(w.Tiles)*int64(w.Steps)*32+255)/256, 8192)
 	if err := b.do("unpack_fp8b", grid1(uint32(blocks)), 256, 0, p); err != nil {
 		return err
@@ -50,5 +51,6 @@ func planUnpacked(b *builder, c *call) error {
 // packFp8Block is Pack for such a weight.
 func (w *Weight) packFp8Block(data, scales, out uintptr) Launch {
 	return Launch{Entry: "pack_fp8b", Grid: grid1(uint32(min(w.Each/256+1, 8192))), Threads: 256,
-		Params: &fp8BlockP{data: data, scales: scales, out: out, rows: int32(w.Rows), cols: int32(w.Cols), tiles: int32(w.Tiles), kt: int32(w.Steps)}}
+		Params: &fp8BlockP{data: data, scales: scales, out: out, rows: int32(w.Rows), cols: int32(w.Cols),
+			tiles: int32(w.Tiles), kt: int32(w.Steps)}}
 }

@@ -27,7 +27,8 @@ func (f *fresh) settle() {
 // settled is 1 if a buffer may be read before the wait of the next kernel.
 func (b *builder) settled(x kernels.Buffer) int32 {
 	lo := b.ptr(x)
-	if !b.fresh.known || slices.ContainsFunc(b.fresh.writes, func(w write) bool { return w.lo < lo+uintptr(x.Len) && lo < w.hi }) {
+	within := func(w write) bool { return w.lo < lo+uintptr(x.Len) && lo < w.hi }
+	if !b.fresh.known || slices.ContainsFunc(b.fresh.writes, within) {
 		return 0
 	}
 	return 1

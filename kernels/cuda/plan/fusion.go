@@ -31,7 +31,8 @@ var fusions = []Fusion{
 	{Name: "moe_route in moe_up", depends: true, When: hasPrologue,
 		Why: "blocks of moe_up choose the experts of few rows themselves, each for itself: src/moe/moe_prologue.cuh"},
 	{Name: "products of the same rows", most: clusterCalls, When: sharesCluster,
-		Why: "small ones leave multiprocessors idle: src/gemm/sm90_gemm_cluster.cu and sm90_gemm_persistent.cu have the blocks of both"},
+		Why: "small ones leave multiprocessors idle: src/gemm/sm90_gemm_cluster.cu and sm90_gemm_persistent.cu have the " +
+			"blocks of both"},
 	{Name: "q_absorb beside index_topk", most: 2, When: absorbsBeside,
 		Why: "both are short, need few blocks, and attention waits for both: src/gemm/q_absorb.cuh"},
 }
@@ -108,6 +109,8 @@ func (b *builder) fused(f *Fusion, calls []kernels.Call, which []int) error {
 // gates reports whether product c can do s, the silu_mul in front of it, itself; else
 // s is launched before it.
 func gates(s, c *kernels.Call) bool {
-	return s.Kernel == "silu_mul" && (c.Kernel == "gemm_bf16" || c.Kernel == "gemm_fp8") && (segmentsOf(c) > 0 || mayBeBatched(c)) && c.Dims.K <= gatedColumns &&
-		s.Args[1] == c.Args[1] && s.Dims.M == c.Dims.M && s.Dims.N == c.Dims.K && (s.Args[0].Offset|int64(s.Args[0].Pitch))%16 == 0
+	return s.Kernel == "silu_mul" && (c.Kernel == "gemm_bf16" || c.Kernel == "gemm_fp8") &&
+		(segmentsOf(c) > 0 || mayBeBatched(c)) && c.Dims.K <= gatedColumns &&
+		s.Args[1] == c.Args[1] && s.Dims.M == c.Dims.M && s.Dims.N == c.Dims.K &&
+		(s.Args[0].Offset|int64(s.Args[0].Pitch))%16 == 0
 }

@@ -13,7 +13,8 @@ import (
 func resolveProduct(b *builder, c *call) error {
 	x, w := c.Dims, c.w
 	a := &c.gemm
-	*a = gemmP{w: c.weight, at: c.at, m: x.M, n: x.N, k: x.K, global: w.Global, globalUp: w.GlobalUp, heads: max(1, x.Heads), whead: w.Each}
+	*a = gemmP{w: c.weight, at: c.at, m: x.M, n: x.N, k: x.K, global: w.Global, globalUp: w.GlobalUp,
+		heads: max(1, x.Heads), whead: w.Each}
 	in, out := c.Args[1], c.Args[len(c.Args)-1]
 	a.x, a.y = b.ptr(in), b.ptr(out)
 	if c.kernel.Op == "q_absorb" {
@@ -25,7 +26,8 @@ func resolveProduct(b *builder, c *call) error {
 	}
 	a.ldx, a.ldy = ld(in, a.heads*a.xhead), ld(out, a.heads*a.yhead)
 	if int(a.heads) > w.Count || w.Rows != int(x.N) || w.Cols != int(x.K) {
-		return fmt.Errorf("%w: %d heads of %dx%d with weights %dx%dx%d", kernels.ErrKernel, a.heads, x.N, x.K, w.Count, w.Rows, w.Cols)
+		return fmt.Errorf("%w: %d heads of %dx%d with weights %dx%dx%d", kernels.ErrKernel, a.heads, x.N, x.K, w.Count,
+			w.Rows, w.Cols)
 	}
 	c.slices = 1
 	if c.rotates() == 0 && (w.Format == kernels.BF16 || w.Format == kernels.FP8 || w.Format == kernels.FP8B) {
@@ -84,7 +86,8 @@ func planTiles(b *builder, c *call) error {
 		tiles *= 2
 	}
 	entry := fmt.Sprintf("gemm_%s_%d_%d", w.Format, tiles, c.slices)
-	return b.do(entry, [3]uint32{uint32(w.Tiles)*uint32(c.slices) + c.rotates(), ceil(a.m, 8*tiles), uint32(a.heads)}, 256, 0, a)
+	return b.do(entry, [3]uint32{uint32(w.Tiles)*uint32(c.slices) + c.rotates(), ceil(a.m, 8*tiles), uint32(a.heads)},
+		256, 0, a)
 }
 
 // planGemv adds the segments of a product of few rows.
@@ -107,14 +110,16 @@ func planGemv(b *builder, c *call) error {
 		p.x, p.ldx, p.act, p.ldact, p.actAt = s.x, s.ldx, s.y, s.ldy, s.at
 		shared += uint32(a.m * a.k * 4)
 	}
-	s := segment{op: o, blocks: uint32(p.tiles * share * p.heads), cluster: uint32(share), shared: shared, many: a.m > 1, gemv: p}
+	s := segment{op: o, blocks: uint32(p.tiles * share * p.heads), cluster: uint32(share), shared: shared, many: a.m > 1,
+		gemv: p}
 	if s.many && share == 1 && p.act == 0 {
 		s.steps = int32(ceil(int32(w.Steps), 8))
 	}
 	if err := b.segment(s); err != nil || a.nrope == 0 {
 		return err
 	}
-	return b.ofRows(opRotary, uint32(a.m), &rowwiseP{x: a.x, y: a.y, rope: a.rope, pos: a.pos, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, nrope: a.nrope, heads: a.heads})
+	return b.ofRows(opRotary, uint32(a.m), &rowwiseP{x: a.x, y: a.y, rope: a.rope, pos: a.pos, at: a.at, m: a.m, n: a.n,
+		k: a.k, ldx: a.ldx, ldy: a.ldy, nrope: a.nrope, heads: a.heads})
 }
 
 // columns is how many a warp has of such a product's k.
@@ -179,7 +184,8 @@ func multiTile(c *kernels.Call) bool {
 
 func planMultiTile(b *builder, c *call) error {
 	a, w, share := &c.gemm, c.w, c.slices
-	p := &multiTileP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, global: a.global, tiles: int32(w.Tiles), share: share}
+	p := &multiTileP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, global: a.global,
+		tiles: int32(w.Tiles), share: share}
 	steps := int32(ceil(int32(w.Steps), 8*share)) // of a warp
 	for p.width = multiTileWidth; p.width > 0; p.width /= 2 {
 		x, parts := 8*p.m*(min(steps*columnsOf(w.Format), 256)*4+32), share*p.width*p.m*64
@@ -191,7 +197,9 @@ func planMultiTile(b *builder, c *call) error {
 			if err := b.flush(); err != nil {
 				return err
 			}
-			return b.add(Launch{Entry: "gemv_multi_tile_" + string(w.Format), Grid: grid1(ceil(p.tiles, p.width) * uint32(share)), Threads: 256, Cluster: uint32(share), Shared: uint32(shared), Params: p})
+			return b.add(Launch{Entry: "gemv_multi_tile_" + string(w.Format),
+				Grid: grid1(ceil(p.tiles, p.width) * uint32(share)), Threads: 256,
+				Cluster: uint32(share), Shared: uint32(shared), Params: p})
 		}
 	}
 	return fmt.Errorf("%w: a product of %dx%d on a GPU with little shared memory", kernels.ErrKernel, a.n, a.k)
@@ -214,7 +222,8 @@ func (b *builder) quantised(c *call, q quantP, behind int64) (uintptr, error) {
 func (b *builder) quantisedRows(c *call) (err error) {
 	x := c.Dims
 	zeros := b.constant(Constant{fmt.Sprintf("zeros %d", x.M), 4 * int64(x.M), 0})
-	c.gemm.x, err = b.quantised(c, quantP{x: c.gemm.x, experts: zeros, pairs: x.M, k: x.K, topk: 1, ldx: c.gemm.ldx, byPair: 1}, 0)
+	c.gemm.x, err = b.quantised(c, quantP{x: c.gemm.x, experts: zeros, pairs: x.M, k: x.K, topk: 1, ldx: c.gemm.ldx,
+		byPair: 1}, 0)
 	c.gemm.ldx = x.K
 	return err
 }

@@ -61,7 +61,8 @@ func TestPrefetch(t *testing.T) {
 			tiles := int32(ceil(x.n, 16))
 			steps := int32(ceil(x.k, columnsOf(x.format)))
 			w := &Weight{Format: x.format, Tiles: int(tiles), Steps: int(steps)}
-			if err := planGemv(&b, &call{gemm: gemmP{m: 8, n: x.n, k: x.k, heads: 1}, w: w, slices: sharesOf(tiles, steps)}); err != nil {
+			if err := planGemv(&b, &call{gemm: gemmP{m: 8, n: x.n, k: x.k, heads: 1}, w: w,
+				slices: sharesOf(tiles, steps)}); err != nil {
 				t.Fatal(err)
 			}
 		}

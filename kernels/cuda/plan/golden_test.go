@@ -43,10 +43,12 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 // targets are a GPU of each architecture, and one that only has the portable kernels.
-var targets = []*Target{GPU("h200"), GPU("b200"), GPU("rtx-pro-6000"), {Architecture: ArchitectureOf(10, 3), SMs: 160, Shared: 232448, Ranks: 1, PerGPU: 1}}
+var targets = []*Target{GPU("h200"), GPU("b200"), GPU("rtx-pro-6000"),
+	{Architecture: ArchitectureOf(10, 3), SMs: 160, Shared: 232448, Ranks: 1, PerGPU: 1}}
 
 // made plans calls with memory for all that they take, and checks what every plan has.
-func made(t *testing.T, how func([]kernels.Call, *Target, *Memory) (*Plan, error), calls []kernels.Call, g *Target, m *Memory) *Plan {
+func made(t *testing.T, how func([]kernels.Call, *Target, *Memory) (*Plan, error), calls []kernels.Call, g *Target,
+	m *Memory) *Plan {
 	t.Helper()
 	p, err := how(calls, g, m)
 	if err != nil {
@@ -106,13 +108,15 @@ func (i Image) names() []string { return i.Entries() }
 
 // TestSteps: the launches of GLM-5's steps, on a rank of eight, as text.
 func TestSteps(t *testing.T) {
-	base := step{layers: 5, ranks: 1, shards: 8, cache: kernels.FP8, act: glm5.W4A16, dense: kernels.BF16, context: 8192, fed: true}
+	base := step{layers: 5, ranks: 1, shards: 8, cache: kernels.FP8, act: glm5.W4A16, dense: kernels.BF16, context: 8192,
+		fed: true}
 	for _, s := range []struct {
 		name string
 		step
 	}{
 		{"decode-1", base.of(1)}, {"decode-8", base.of(8)}, {"decode-64", base.of(64)}, {"decode-512", base.of(512)},
-		{"prefill-8192", step{layers: 5, ranks: 1, shards: 8, cache: kernels.FP8, act: glm5.W4A16, dense: kernels.BF16, prefill: 8192}},
+		{"prefill-8192", step{layers: 5, ranks: 1, shards: 8, cache: kernels.FP8, act: glm5.W4A16, dense: kernels.BF16,
+			prefill: 8192}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -123,7 +127,8 @@ func TestSteps(t *testing.T) {
 					how = Each
 				}
 				p := made(t, how, calls, g, m)
-				fmt.Fprintf(&out, "%v, on %s of %d multiprocessors with %d bytes of shared memory a block: %d calls, %d launches\n\n", s.step, g.Name, g.SMs, g.Shared, len(calls), len(p.Launches))
+				fmt.Fprintf(&out, "%v, on %s of %d multiprocessors with %d bytes of shared memory a block: %d calls, %d "+
+					"launches\n\n", s.step, g.Name, g.SMs, g.Shared, len(calls), len(p.Launches))
 				p.Print(&out, calls)
 				fmt.Fprintln(&out)
 			}

@@ -78,7 +78,8 @@ func segmentsOf(c *kernels.Call) int {
 		return 0
 	}
 	if c.Dims.M > gemvRows || c.Scalars[0] != 0 || // many rows; inputs that are not rounded
-		(c.Args[1].Offset|int64(c.Args[1].Pitch))%16 != 0 || c.Dims.K%4 != 0 || c.Dims.Rope%4 != 0 { // rows that do not start at 16 bytes
+		// rows that do not start at 16 bytes
+		(c.Args[1].Offset|int64(c.Args[1].Pitch))%16 != 0 || c.Dims.K%4 != 0 || c.Dims.Rope%4 != 0 {
 		return 0
 	}
 	if k.Op == "q_absorb" {
@@ -153,7 +154,8 @@ func (b *builder) flush() error {
 	for i := range p.until {
 		p.until[i] = 1<<31 - 1
 	}
-	slices.SortStableFunc(b.segments, func(a, b segment) int { return int(b.op) - int(a.op) }) // products last: their blocks may be more than run at once
+	// products last: their blocks may be more than run at once
+	slices.SortStableFunc(b.segments, func(a, b segment) int { return int(b.op) - int(a.op) })
 	until := uint32(0)
 	for i, s := range b.segments {
 		until += (s.blocks + l.Cluster - 1) / l.Cluster * l.Cluster // whole clusters

@@ -29,10 +29,13 @@ func indexShapeOf(f kernels.Format, rows, width int32) indexShape {
 func resolveLogits(b *builder, c *call) error {
 	x := c.Dims
 	if x.K%32 != 0 || x.K > 128 || x.Rope > x.K || x.Rope%4 != 0 {
-		return fmt.Errorf("%w: indexer keys of %d values, %d of them rotary: a multiple of 32, at most 128, and one of 4", kernels.ErrKernel, x.K, x.Rope)
+		return fmt.Errorf("%w: indexer keys of %d values, %d of them rotary: a multiple of 32, at most 128, and one of 4",
+			kernels.ErrKernel, x.K, x.Rope)
 	}
-	c.index = indexP{q: b.ptr(c.Args[0]), hw: b.ptr(c.Args[1]), rope: b.ptr(c.Args[2]), cache: b.ptr(c.Args[3]), pages: b.ptr(c.Args[4]), seq: b.ptr(c.Args[5]), pos: b.ptr(c.Args[6]), scores: b.ptr(c.Args[7]), at: c.at,
-		m: x.M, k: x.K, heads: x.Heads, nrope: x.Rope, pagesLd: pageRow(c.Args[4]), ldq: ld(c.Args[0], x.Heads*x.K), ldhw: ld(c.Args[1], x.Heads), lds: ld(c.Args[7], x.N), scale: c.Scalars[0]}
+	c.index = indexP{q: b.ptr(c.Args[0]), hw: b.ptr(c.Args[1]), rope: b.ptr(c.Args[2]), cache: b.ptr(c.Args[3]),
+		pages: b.ptr(c.Args[4]), seq: b.ptr(c.Args[5]), pos: b.ptr(c.Args[6]), scores: b.ptr(c.Args[7]), at: c.at,
+		m: x.M, k: x.K, heads: x.Heads, nrope: x.Rope, pagesLd: pageRow(c.Args[4]), ldq: ld(c.Args[0], x.Heads*x.K),
+		ldhw: ld(c.Args[1], x.Heads), lds: ld(c.Args[7], x.N), scale: c.Scalars[0]}
 	return nil
 }
 
@@ -57,7 +60,8 @@ type topShape struct {
 	few                             bool
 }
 
-var topShapes = []topShape{{1, 512, 16, 0, true}, {1, 1024, 8, 0, false}, {1, 1024, 16, 0, false}, {8, 512, 32, topStagedShared, false}, {8, 1024, 32, topShared, false}}
+var topShapes = []topShape{{1, 512, 16, 0, true}, {1, 1024, 8, 0, false}, {1, 1024, 16, 0, false},
+	{8, 512, 32, topStagedShared, false}, {8, 1024, 32, topShared, false}}
 
 // How index_topk waits, as in src/indexer/index_topk.cuh.
 const (
@@ -68,7 +72,8 @@ const (
 
 func planTopK(b *builder, c *call) error {
 	x := c.Dims
-	a := &topP{scores: b.ptr(c.Args[0]), pos: b.ptr(c.Args[1]), sel: b.ptr(c.Args[2]), at: c.at, topk: x.TopK, lds: ld(c.Args[0], x.N), m: x.M}
+	a := &topP{scores: b.ptr(c.Args[0]), pos: b.ptr(c.Args[1]), sel: b.ptr(c.Args[2]), at: c.at, topk: x.TopK,
+		lds: ld(c.Args[0], x.N), m: x.M}
 	if b.behind {
 		b.fresh.settle()
 	}
@@ -81,7 +86,8 @@ func planTopK(b *builder, c *call) error {
 		a.waits = readsPos
 	}
 	for _, s := range topShapes {
-		if s.shared > b.t.Shared || a.lds > s.blocks*s.threads*s.scores || s.few && (b.absorb != nil || x.M <= b.t.SMs && a.waits != waitsAtLast) {
+		if s.shared > b.t.Shared || a.lds > s.blocks*s.threads*s.scores ||
+			s.few && (b.absorb != nil || x.M <= b.t.SMs && a.waits != waitsAtLast) {
 			continue
 		}
 		rows := uint32(x.M)
@@ -89,7 +95,8 @@ func planTopK(b *builder, c *call) error {
 			a.absorb = *q
 			rows += ceil(q.heads*q.tiles, s.blocks*s.threads/256)
 		}
-		return b.do(fmt.Sprintf("index_topk_%d_%d_%d", s.blocks, s.threads, s.scores), [3]uint32{uint32(s.blocks), rows, 1}, uint32(s.threads), uint32(s.shared), a)
+		return b.do(fmt.Sprintf("index_topk_%d_%d_%d", s.blocks, s.threads, s.scores), [3]uint32{uint32(s.blocks), rows, 1},
+			uint32(s.threads), uint32(s.shared), a)
 	}
 	return fmt.Errorf("%w: rows of %d scores to choose from: at most %d", kernels.ErrKernel, x.N, 8*1024*32)
 }
@@ -115,7 +122,8 @@ func absorbsBeside(absorb, choose *kernels.Call) bool {
 	if ld(choose.Args[0], c.N) > 16384 {
 		blocks *= 8
 	}
-	return a.M > 0 && c.M > 0 && a.M <= besideRows && blocks <= besideBlocks && a.K <= besideDepth && a.K%4 == 0 && a.Rope%4 == 0 && a.N%2 == 0 && (in.Offset|int64(in.Pitch)|out.Offset|int64(out.Pitch))%16 == 0
+	return a.M > 0 && c.M > 0 && a.M <= besideRows && blocks <= besideBlocks && a.K <= besideDepth && a.K%4 == 0 &&
+		a.Rope%4 == 0 && a.N%2 == 0 && (in.Offset|int64(in.Pitch)|out.Offset|int64(out.Pitch))%16 == 0
 }
 
 // isMerged: q_absorb has blocks of the index_topk that follows.
@@ -126,7 +134,9 @@ func isMerged(b *builder, c *call) bool {
 // planMerged leaves q_absorb to it.
 func planMerged(b *builder, c *call) error {
 	a := &c.gemm
-	b.absorb = &absorbP{w: a.w, x: a.x, y: a.y, at: a.at, rope: a.rope, pos: a.pos, whead: a.whead, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, nrope: a.nrope,
-		heads: a.heads, tiles: int32(c.w.Tiles), xhead: a.xhead, yhead: a.yhead, early: min(b.settled(c.Args[1]), b.settled(c.Args[3])), global: a.global}
+	b.absorb = &absorbP{w: a.w, x: a.x, y: a.y, at: a.at, rope: a.rope, pos: a.pos, whead: a.whead, m: a.m, n: a.n,
+		k: a.k, ldx: a.ldx, ldy: a.ldy, nrope: a.nrope,
+		heads: a.heads, tiles: int32(c.w.Tiles), xhead: a.xhead, yhead: a.yhead,
+		early: min(b.settled(c.Args[1]), b.settled(c.Args[3])), global: a.global}
 	return nil
 }

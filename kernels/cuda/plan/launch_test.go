@@ -19,7 +19,8 @@ func TestGridLimit(t *testing.T) {
 		{[3]uint32{1, 1, maxGrid + 1}, true},
 	} {
 		err := newBuilder(&Target{}, &Memory{}).add(Launch{Entry: "any", Grid: x.grid, Params: &faultP{}})
-		if (err != nil) != x.limit || x.limit && (!errors.Is(err, kernels.ErrKernel) || !strings.Contains(err.Error(), "--max-batch-tokens")) {
+		if (err != nil) != x.limit || x.limit && (!errors.Is(err, kernels.ErrKernel) ||
+			!strings.Contains(err.Error(), "--max-batch-tokens")) {
 			t.Errorf("grid %v: %v", x.grid, err)
 		}
 	}
@@ -29,7 +30,8 @@ func TestGridLimit(t *testing.T) {
 // logits are.
 func TestOnce(t *testing.T) {
 	gather := func(from, to uint32) []kernels.Call {
-		return []kernels.Call{{Kernel: "gather_rows", Args: []kernels.Buffer{{Index: from, Offset: 64}, {Index: 9}, {Index: to}}}}
+		return []kernels.Call{{Kernel: "gather_rows", Args: []kernels.Buffer{{Index: from, Offset: 64}, {Index: 9},
+			{Index: to}}}}
 	}
 	if !Once(gather(3, 3)) || Once(gather(3, 4)) || Once(nil) {
 		t.Error("a copy within a buffer, one to another, no calls:", Once(gather(3, 3)), Once(gather(3, 4)), Once(nil))

@@ -23,7 +23,8 @@ func TestMadeUpArchitecture(t *testing.T) {
 	for _, c := range []struct {
 		m, k  int32
 		entry string
-	}{{128, 256, "gemm_sm777"}, {8192, 6144, "gemm_sm777"}, {127, 256, "gemm_bf16_8_1"}, {128, 255, "gemm_bf16_8_1"}, {8, 256, "hfuse_short_k"}} {
+	}{{128, 256, "gemm_sm777"}, {8192, 6144, "gemm_sm777"}, {127, 256, "gemm_bf16_8_1"}, {128, 255, "gemm_bf16_8_1"},
+		{8, 256, "hfuse_short_k"}} {
 		calls, m := example(t, kernels.Lookup("gemm_bf16"), kernels.Dims{M: c.m, N: 4096, K: c.k}, No4)
 		p, err := Each(calls, g, m)
 		if err != nil || len(p.Launches) != 1 || p.Launches[0].Entry != c.entry {

@@ -16,11 +16,13 @@ type normAndGemm struct {
 // adding one takes.
 var normGemm = Fusion{Name: "rms_norm in gemm", Why: "nothing was measured",
 	When: func(first, second *kernels.Call) bool {
-		return first.Kernel == "rms_norm" && second.Kernel == "gemm_bf16" && first.Args[2] == second.Args[1] && second.Dims.M <= 8 && second.Dims.K <= 2048
+		return first.Kernel == "rms_norm" && second.Kernel == "gemm_bf16" && first.Args[2] == second.Args[1] &&
+			second.Dims.M <= 8 && second.Dims.K <= 2048
 	},
 	Build: func(b *builder, norm, c *call) error {
 		p := &normAndGemm{gemm: c.gemm}
-		p.norm = rowwiseP{x: b.ptr(norm.Args[0]), w: b.ptr(norm.Args[1]), y: b.ptr(norm.Args[2]), at: norm.at, m: norm.Dims.M, k: norm.Dims.K, eps: norm.Scalars[0]}
+		p.norm = rowwiseP{x: b.ptr(norm.Args[0]), w: b.ptr(norm.Args[1]), y: b.ptr(norm.Args[2]), at: norm.at,
+			m: norm.Dims.M, k: norm.Dims.K, eps: norm.Scalars[0]}
 		return b.do("norm_gemm_bf16", grid1(ceil(c.gemm.n, 16)), 256, 0, p)
 	},
 }
@@ -61,7 +63,8 @@ func TestMadeUpFusion(t *testing.T) {
 			return all
 		}
 		if m <= 8 {
-			if l := got.Launches; len(l) != 1 || l[0].Entry != "norm_gemm_bf16" || !slices.Equal(l[0].Calls, []int{0, 1}) || l[0].By != normGemm.Name {
+			if l := got.Launches; len(l) != 1 || l[0].Entry != "norm_gemm_bf16" || !slices.Equal(l[0].Calls, []int{0, 1}) ||
+				l[0].By != normGemm.Name {
 				t.Errorf("%d rows: %v", m, entries(got))
 			}
 		} else if !slices.Equal(entries(got), entries(want)) {

@@ -17,7 +17,8 @@ const (
 // the kernel says so and no matrix units do it.
 func resolveExperts(b *builder, c *call) (err error) {
 	x := c.Dims
-	c.moe = moeP{w: c.weight, x: b.ptr(c.Args[1]), experts: b.ptr(c.Args[2]), at: c.at, m: x.M, n: x.N, k: x.K, topk: x.TopK, groups: int32(c.w.Count),
+	c.moe = moeP{w: c.weight, x: b.ptr(c.Args[1]), experts: b.ptr(c.Args[2]), at: c.at, m: x.M, n: x.N, k: x.K,
+		topk: x.TopK, groups: int32(c.w.Count),
 		ldx: ld(c.Args[1], x.K), wexpert: c.w.Each}
 	a, up := &c.moe, c.kernel.Op == "moe_up"
 	if c.w.Format == kernels.FP4 {
@@ -34,7 +35,8 @@ func resolveExperts(b *builder, c *call) (err error) {
 	if c.kernel.Inputs == "" || c.w.Units4 != No4 {
 		return nil
 	}
-	q, behind := quantP{x: a.x, experts: a.experts, pairs: a.m * a.topk, k: a.k, topk: a.topk, ldx: a.ldx, byPair: 1}, int64(0)
+	behind := int64(0)
+	q := quantP{x: a.x, experts: a.experts, pairs: a.m * a.topk, k: a.k, topk: a.topk, ldx: a.ldx, byPair: 1}
 	if up {
 		q.byPair = 0
 	} else if !c.exact {
@@ -115,7 +117,8 @@ func planDownGrouped(b *builder, c *call) error {
 		return err
 	}
 	a.scratch = b.work(ScratchWork, c.rowsBytes())
-	if err := b.do("moe_down_"+string(c.w.Format)+a.grouped(), [3]uint32{ceil(a.n, 128), uint32(a.groups), 1}, 256, 0, a); err != nil {
+	if err := b.do("moe_down_"+string(c.w.Format)+a.grouped(), [3]uint32{ceil(a.n, 128), uint32(a.groups), 1}, 256, 0,
+		a); err != nil {
 		return err
 	}
 	return b.combine(a)

@@ -41,7 +41,8 @@ func (a *moeP) downAll(limit int32) (shared int32, ok bool) {
 	shared = downAllThere + downAllExperts*9/8*words*4 + pairs*16 + a.m*downAllY*4
 	shared = (shared + 127) / 128 * 128
 	a.slots = min(downAllSlots, pairs, (limit-shared)/downAllItem)
-	return shared + a.slots*downAllItem, a.slots >= min(pairs, downAllWarps) && a.k == 256 && a.n%96 == 0 && a.groups <= downAllExperts && a.m <= downAllRows && pairs <= 2*32*downAllWarps &&
+	return shared + a.slots*downAllItem, a.slots >= min(pairs, downAllWarps) && a.k == 256 && a.n%96 == 0 &&
+		a.groups <= downAllExperts && a.m <= downAllRows && pairs <= 2*32*downAllWarps &&
 		(a.ldx|a.ldy)%4 == 0 && (a.x|a.y)%16 == 0
 }
 
@@ -87,7 +88,8 @@ func (a *moeP) upShapes(blocks int32, look func(upShape) (bool, error)) (bool, e
 	for a.tokens = min(a.m, 4); a.tokens > 0; a.tokens-- {
 		grid := min(blocks, a.most()*a.n/16)
 		a.slots = a.spread(grid)
-		if done, err := look(upShape{entry, grid, upSlices * 32, 2*upSlices*32*4*a.tokens + a.lists(a.slots) + a.staged(a.tokens), a.m == 1}); done || err != nil {
+		if done, err := look(upShape{entry, grid, upSlices * 32, 2*upSlices*32*4*a.tokens + a.lists(a.slots) +
+			a.staged(a.tokens), a.m == 1}); done || err != nil {
 			return done, err
 		}
 	}

@@ -8,7 +8,8 @@ import (
 
 // hasPrologue reports whether moe_up, call c, can choose its experts itself, as call r says.
 func hasPrologue(r, c *kernels.Call) bool {
-	return r.Kernel == "moe_route" && c.Kernel == "moe_up_fp4" && segmentsOf(r) > 0 && r.Args[2] == c.Args[2] && r.Dims.M == c.Dims.M && c.Dims.M <= prologueRows &&
+	return r.Kernel == "moe_route" && c.Kernel == "moe_up_fp4" && segmentsOf(r) > 0 && r.Args[2] == c.Args[2] &&
+		r.Dims.M == c.Dims.M && c.Dims.M <= prologueRows &&
 		(c.Dims.M == 1 || c.Dims.K == wsK)
 }
 
@@ -22,7 +23,8 @@ func (b *builder) prologue(u *moeUpP, blocks int32) bool {
 			return true
 		case s.op == opGemvBf16:
 			p := s.gemv
-			if p.act != 0 && p.k == prologueK && p.share == 1 && p.heads == 1 && p.m == u.moe.m && p.tiles <= prologueTiles*blocks {
+			if p.act != 0 && p.k == prologueK && p.share == 1 && p.heads == 1 && p.m == u.moe.m &&
+				p.tiles <= prologueTiles*blocks {
 				u.prologue.shared = *p
 				return true
 			}

@@ -88,7 +88,8 @@ func accesses(i int, c *kernels.Call) map[uint32][]access {
 	switch row.Class {
 	case kernels.Comm:
 		m[comms] = []access{{0, 1, i, true, true}} // the ranks' inboxes
-	case kernels.Attention, kernels.Route, kernels.MoEF32, kernels.MoEBF16, kernels.MoEFP8, kernels.MoEFP4, kernels.GemmFP4, kernels.Sample, kernels.CacheCast:
+	case kernels.Attention, kernels.Route, kernels.MoEF32, kernels.MoEBF16, kernels.MoEFP8, kernels.MoEFP4,
+		kernels.GemmFP4, kernels.Sample, kernels.CacheCast:
 		m[0] = []access{{0, 1, i, true, true}} // they share the scratch memory
 	}
 	return m

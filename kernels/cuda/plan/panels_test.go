@@ -32,7 +32,8 @@ func TestPanelsWithin(t *testing.T) {
 	for _, c := range []struct {
 		first, m, k, ld int32
 		ok              bool
-	}{{0, 300, 128, 256, true}, {0, 17, 128, 256, true}, {128, 172, 128, 256, true}, {128, 173, 128, 256, false}, {100, 64, 128, 256, false}, {0, 300, 64, 256, false}, {0, 300, 128, 128, false}} {
+	}{{0, 300, 128, 256, true}, {0, 17, 128, 256, true}, {128, 172, 128, 256, true}, {128, 173, 128, 256, false},
+		{100, 64, 128, 256, false}, {0, 300, 64, 256, false}, {0, 300, 128, 128, false}} {
 		if row, ok := p.within(4096+uintptr(c.first*256*4), c.m, c.k, c.ld); ok != c.ok || ok && row != c.first {
 			t.Errorf("%+v: row %d, %v", c, row, ok)
 		}
@@ -76,7 +77,8 @@ func TestPanelsHaveRoom(t *testing.T) {
 		b.leaveMany(1<<20, m, k, k)
 		for row := int32(0); row < m; row += panelTile {
 			if end := row + int32(ceil(m-row, 128))*128; int64(end)*k*4 > b.Scratch[ScratchMany] {
-				t.Fatalf("%d rows from %d on: up to %d rows are read, there is room for %d bytes", m, row, end, b.Scratch[ScratchMany])
+				t.Fatalf("%d rows from %d on: up to %d rows are read, there is room for %d bytes", m, row, end,
+					b.Scratch[ScratchMany])
 			}
 		}
 	}

@@ -304,26 +304,15 @@ const (
 )
 
 type persistentOneP struct {
-	w      uintptr
-	y      uintptr
-	at     uintptr
-	m      int32
-	n      int32
-	k      int32
-	ldy    int32
-	until  int32
-	global float32
+	w, y, at            uintptr
+	m, n, k, ldy, until int32
+	global              float32
 }
 
 type persistentGemmP struct {
-	one         persistentOneP
-	two         persistentOneP
-	panels      uintptr
-	waiting     uintptr
-	per         int32
-	blocks      int32
-	panelStages int32
-	unitStages  int32
+	one, two                             persistentOneP
+	panels, waiting                      uintptr
+	per, blocks, panelStages, unitStages int32
 }
 
 const (

@@ -29,7 +29,8 @@ func TestShared(t *testing.T) {
 		{reflect.TypeFor[entry](), reflect.TypeFor[kernels.Entry]()},
 	} {
 		if c.of.Size() != c.want.Size() || c.of.NumField() != c.want.NumField() {
-			t.Errorf("%v has %d fields in %d bytes, %v %d in %d", c.of, c.of.NumField(), c.of.Size(), c.want, c.want.NumField(), c.want.Size())
+			t.Errorf("%v has %d fields in %d bytes, %v %d in %d", c.of, c.of.NumField(), c.of.Size(), c.want, c.want.NumField(),
+				c.want.Size())
 			continue
 		}
 		for i := range c.of.NumField() {

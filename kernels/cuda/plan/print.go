@@ -14,7 +14,8 @@ import (
 // Print writes the launches of a list for people, a line each: the kernel, blocks (of a
 // cluster) x threads, bytes of shared memory, which of the launches in front it reads from
 // (-1: the one before; ^: some of what it reads it may read before it waits), sizes (+panels:
-// it leaves its rows as panels too), the variant that made it and the calls that it is for. What lies further back than the layer
+// it leaves its rows as panels too), the variant that made it and the calls that it is for. What
+// lies further back than the layer
 // before is left out. Layers that launch the same are one block.
 func (p *Plan) Print(w io.Writer, calls []kernels.Call) {
 	needs := p.needs(calls)
@@ -65,7 +66,8 @@ func (p *Plan) needs(calls []kernels.Call) [][]int {
 			for b, as := range accesses(i, &calls[c]) {
 				for _, a := range as {
 					for _, w := range writes[b] {
-						if near := calls[c].Layer-calls[p.Launches[w.call].Calls[0]].Layer < 2; b != 0 && a.reads && a.meets(w) && w.call < i && near && !slices.Contains(all[i], w.call-i) {
+						if near := calls[c].Layer-calls[p.Launches[w.call].Calls[0]].Layer < 2; b != 0 && a.reads && a.meets(w) &&
+							w.call < i && near && !slices.Contains(all[i], w.call-i) {
 							all[i] = append(all[i], w.call-i)
 						}
 					}
@@ -111,7 +113,8 @@ func (l *Launch) line(calls []kernels.Call, needs []int) string {
 		late = " late"
 	}
 	return fmt.Sprintf("  %-24s %-22s %8s  %-8s %s [%s] %s", l.Entry,
-		fmt.Sprintf("%s%s x %d", dims(l.Grid), cluster, l.Threads), thousands(l.Shared), strings.Join(after, ","), l.sizes(), l.By+late, strings.Join(of, " + "))
+		fmt.Sprintf("%s%s x %d", dims(l.Grid), cluster, l.Threads), thousands(l.Shared), strings.Join(after, ","), l.sizes(),
+		l.By+late, strings.Join(of, " + "))
 }
 
 func dims(g [3]uint32) string {
@@ -135,7 +138,8 @@ func thousands(n uint32) string {
 // shapes are the parameters that say how a launch was cut; waiting those that say what it
 // may read early.
 var (
-	shapes  = []string{"heads", "nrope", "topk", "groups", "pairs", "ranks", "phases", "share", "parts", "slices", "splits", "span", "tokens", "stages", "slots", "width"}
+	shapes = []string{"heads", "nrope", "topk", "groups", "pairs", "ranks", "phases", "share", "parts", "slices",
+		"splits", "span", "tokens", "stages", "slots", "width"}
 	waiting = []string{"early", "late", "waits"}
 )
 

@@ -40,8 +40,10 @@ func (r *Recorder) Upload(kernels.Buffer, []byte) error                       { 
 func (r *Recorder) Download([]byte, kernels.Buffer) error                     { return nil }
 func (r *Recorder) Start([]kernels.Call, []kernels.Span, kernels.Fetch) error { return nil }
 func (r *Recorder) Wait() error                                               { return nil }
-func (r *Recorder) Info() kernels.Info                                        { return kernels.Info{Kind: "plan", Name: "no device"} }
-func (r *Recorder) Close() error                                              { return nil }
+func (r *Recorder) Info() kernels.Info {
+	return kernels.Info{Kind: "plan", Name: "no device"}
+}
+func (r *Recorder) Close() error { return nil }
 
 // Memory is where a rank would have what was allocated. Scratch memory is not there.
 func (r *Recorder) Memory() *Memory {

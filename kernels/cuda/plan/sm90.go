@@ -8,8 +8,10 @@ var sm90 = Architecture{Name: "sm90", Major: 9, Minor: 0, Panels: true, Variants
 	{Name: "gemm batched", Op: "gemm", Formats: bf16, When: isBatchedGemm, Build: planBatchedGemm,
 		Why: "17 to 256 rows of at most 512 columns: a block has its weights in shared memory"},
 	{Name: "gemm persistent", Op: "gemm", Formats: bf16AndFP8, When: isPersistentGemm, Build: planPersistentGemm,
-		Why: "more rows: src/gemm/sm90_gemm_persistent.cu, 1.2 to 2.3 times as fast at 128 to 1,024 rows, and more for FP8 weights"},
-	{Name: "q_absorb batched", Op: "q_absorb", Formats: bf16, When: isBatchedGemm, Build: planBatchedGemm, Why: "likewise"},
+		Why: "more rows: src/gemm/sm90_gemm_persistent.cu, 1.2 to 2.3 times as fast at 128 to 1,024 rows, and more for " +
+			"FP8 weights"},
+	{Name: "q_absorb batched", Op: "q_absorb", Formats: bf16, When: isBatchedGemm, Build: planBatchedGemm,
+		Why: "likewise"},
 	{Name: "v_up batched", Op: "v_up", Formats: bf16, When: isBatchedGemm, Build: planBatchedGemm, Why: "likewise"},
 	{Name: "gemm split-k", Op: "gemm", Formats: bf16AndFP4, When: isSplitK, Build: planSplitK,
 		Why: "where blocks that share k are estimated to be faster than those that have all of it"},
@@ -26,7 +28,8 @@ var sm90 = Architecture{Name: "sm90", Major: 9, Minor: 0, Panels: true, Variants
 		Why: "it pays from 3 rows an expert on, on average"},
 	{Name: "moe_up warp-specialized", Op: "moe_up", Formats: fp4, When: isMoeUpWS, Build: planMoeUpWS,
 		Why: "6,144 columns: weights come by bulk copies"},
-	{Name: "moe_down wgmma", Op: "moe_down", Formats: fp4, When: isMoeDownWgmma, Build: planMoeDownWgmma, Why: "as moe_up wgmma"},
+	{Name: "moe_down wgmma", Op: "moe_down", Formats: fp4, When: isMoeDownWgmma, Build: planMoeDownWgmma,
+		Why: "as moe_up wgmma"},
 
 	{Name: "index_logits pages", Op: "index_logits", Formats: bf16AndFP8, When: isIndexPages, Build: planIndexPages,
 		Why: "few rows, or each of its own sequence: blocks have pages"},

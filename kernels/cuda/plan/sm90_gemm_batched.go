@@ -13,12 +13,14 @@ func batchedShared(k int32) int32 { return 1024 + k*64 + k*128 + 4*8*128*4 + 16*
 func isBatchedGemm(b *builder, c *call) bool {
 	a := &c.gemm
 	return a.k <= gatedColumns && c.slices == 1 && a.m > fewRows && a.m <= batchedRows && a.k%64 == 0 && a.n%64 == 0 &&
-		(a.x|a.y)%16 == 0 && (a.ldx|a.ldy|a.xhead|a.yhead)%4 == 0 && ceil(a.k/16, 8)%2 == 0 && batchedShared(a.k) <= b.t.Shared
+		(a.x|a.y)%16 == 0 && (a.ldx|a.ldy|a.xhead|a.yhead)%4 == 0 && ceil(a.k/16, 8)%2 == 0 &&
+		batchedShared(a.k) <= b.t.Shared
 }
 
 func planBatchedGemm(b *builder, c *call) error {
 	a := &c.gemm
-	p := &batchedGemmP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, per: int32(ceil(a.k/16, 8)), xhead: a.xhead, yhead: a.yhead,
+	p := &batchedGemmP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy,
+		per: int32(ceil(a.k/16, 8)), xhead: a.xhead, yhead: a.yhead,
 		global: a.global, whead: a.whead, rope: a.rope, pos: a.pos, nrope: a.nrope}
 	grid := [3]uint32{uint32(a.n / 64), ceil(a.m, 16), uint32(a.heads)}
 	if a.rope != 0 {

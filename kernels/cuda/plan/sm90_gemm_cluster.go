@@ -19,8 +19,10 @@ const (
 func isClusterGemm(b *builder, c *call) bool {
 	a, p := &c.gemm, &c.cluster
 	*p = clusterGemmP{w: a.w, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldy: a.ldy, global: a.global}
-	return !b.t.crowded() && a.m > fewRows && a.m <= clusterRows && a.heads == 1 && a.rope == 0 && a.x%16 == 0 && a.ldx%4 == 0 && a.k <= panelColumns &&
-		p.share(c.slices, b.t.SMs) && p.clusters() <= mostClusters(b.t.SMs, p.parts) && (a.k >= splitColumns || b.panels.has(a.x, a.m, a.k, a.ldx))
+	return !b.t.crowded() && a.m > fewRows && a.m <= clusterRows && a.heads == 1 && a.rope == 0 && a.x%16 == 0 &&
+		a.ldx%4 == 0 && a.k <= panelColumns &&
+		p.share(c.slices, b.t.SMs) && p.clusters() <= mostClusters(b.t.SMs, p.parts) &&
+		(a.k >= splitColumns || b.panels.has(a.x, a.m, a.k, a.ldx))
 }
 
 // planClusterGemm adds a product to the launch that is being made.
@@ -32,7 +34,8 @@ func planClusterGemm(b *builder, c *call) error {
 	}
 	p.panels = panels
 	b.by = by
-	if len(b.clusters) == clusterCalls || len(b.clusters) > 0 && (b.clusterWeights != c.w.Format || b.clusters[0].m != p.m || b.clusters[0].parts != p.parts) {
+	if len(b.clusters) == clusterCalls || len(b.clusters) > 0 &&
+		(b.clusterWeights != c.w.Format || b.clusters[0].m != p.m || b.clusters[0].parts != p.parts) {
 		if err := b.flush(); err != nil {
 			return err
 		}
@@ -115,13 +118,16 @@ func (b *builder) flushClusters() error {
 		bytes /= 2
 	}
 	shared := uint32(1040 + clusterStages*(clusterPanels*(64*256+bytes)+16))
-	return b.add(Launch{Entry: "gemm_cluster_" + string(b.clusterWeights), Grid: [3]uint32{uint32(until * parts), ceil(ps[0].m, 64), 1}, Threads: 384, Cluster: uint32(parts), Shared: shared, Params: all})
+	return b.add(Launch{Entry: "gemm_cluster_" + string(b.clusterWeights),
+		Grid: [3]uint32{uint32(until * parts), ceil(ps[0].m, 64), 1}, Threads: 384, Cluster: uint32(parts), Shared: shared,
+		Params: all})
 }
 
 // sharesCluster reports whether the calls are products of the same rows that may share a
 // launch of src/gemm/sm90_gemm_cluster.cu or sm90_gemm_persistent.cu.
 func sharesCluster(a, b *kernels.Call) bool {
 	k := kernels.Lookup(a.Kernel)
-	return k.Op == "gemm" && (k.Format == kernels.BF16 || k.Format == kernels.FP8) && b.Kernel == a.Kernel && a.Args[1] == b.Args[1] && a.Dims.M == b.Dims.M && a.Dims.K == b.Dims.K &&
+	return k.Op == "gemm" && (k.Format == kernels.BF16 || k.Format == kernels.FP8) && b.Kernel == a.Kernel &&
+		a.Args[1] == b.Args[1] && a.Dims.M == b.Dims.M && a.Dims.K == b.Dims.K &&
 		a.Dims.M > fewRows && a.Dims.M <= pairedRows && a.Scalars[0] == 0 && b.Scalars[0] == 0
 }

@@ -27,7 +27,8 @@ func TestClusterGemmSplit(t *testing.T) {
 			continue
 		}
 		p.tiles = fewestTiles([]clusterGemmP{p}, mostClusters(sms, p.parts))
-		if p.parts*p.slices*p.per != c.k/16 || p.slices != 8 && p.slices != 4 || p.slices*p.per%4 != 0 || p.parts != c.parts || p.tiles != c.tiles || p.clusters() > mostClusters(sms, p.parts) {
+		if p.parts*p.slices*p.per != c.k/16 || p.slices != 8 && p.slices != 4 || p.slices*p.per%4 != 0 ||
+			p.parts != c.parts || p.tiles != c.tiles || p.clusters() > mostClusters(sms, p.parts) {
 			t.Errorf("%s: %+v, %d clusters", c.name, p, p.clusters())
 		}
 		if c.second > 0 {

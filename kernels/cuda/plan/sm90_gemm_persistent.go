@@ -21,7 +21,8 @@ type blockShape struct{ warpgroups, tokens, alone, busy int32 }
 
 // blockShapes are as measured on an H200. Blocks of one warpgroup fit twice into a
 // multiprocessor.
-var blockShapes = []blockShape{{1, 64, 385, 500}, {2, 64, 455, 520}, {3, 64, 535, 640}, {2, 128, 650, 745}, {3, 128, 1005, 1280}}
+var blockShapes = []blockShape{{1, 64, 385, 500}, {2, 64, 455, 520}, {3, 64, 535, 640}, {2, 128, 650, 745},
+	{3, 128, 1005, 1280}}
 
 func (s blockShape) outputs() int32 { return 64 * s.warpgroups }
 
@@ -38,7 +39,8 @@ func (s blockShape) each() int32 {
 func isPersistentGemm(b *builder, c *call) bool {
 	a, p := &c.gemm, &c.persistent
 	*p = persistentOneP{w: a.w, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldy: a.ldy, global: a.global}
-	return a.m > fewRows && a.heads == 1 && a.rope == 0 && (a.x|a.y)%16 == 0 && (a.n|a.ldx|a.ldy)%4 == 0 && a.k%64 == 0 && c.sliceSteps()%2 == 0 &&
+	return a.m > fewRows && a.heads == 1 && a.rope == 0 && (a.x|a.y)%16 == 0 && (a.n|a.ldx|a.ldy)%4 == 0 && a.k%64 == 0 &&
+		c.sliceSteps()%2 == 0 &&
 		(a.m > clusterRows || c.cluster.parts > 0 && c.cluster.clusters() > mostClusters(b.t.SMs, c.cluster.parts))
 }
 
@@ -56,7 +58,8 @@ func planPersistentGemm(b *builder, c *call) error {
 	}
 	b.by = by
 	p := persistentGemmP{panels: panels, per: c.sliceSteps(), blocks: c.slices}
-	if d := &b.persistent; len(d.of) == persistentCalls || len(d.of) > 0 && (d.weights != c.w.Format || d.p != p || d.of[0].m != c.gemm.m) {
+	if d := &b.persistent; len(d.of) == persistentCalls || len(d.of) > 0 &&
+		(d.weights != c.w.Format || d.p != p || d.of[0].m != c.gemm.m) {
 		if err := b.flush(); err != nil {
 			return err
 		}
@@ -161,7 +164,8 @@ func (b *builder) flushPersistent() error {
 	b.persistent.of = d.of[:0]
 	w := d.best(b.t)
 	if w.time == 0 {
-		return fmt.Errorf("%w: a product of %dx%d on a GPU with little shared memory", kernels.ErrKernel, d.of[0].n, d.of[0].k)
+		return fmt.Errorf("%w: a product of %dx%d on a GPU with little shared memory", kernels.ErrKernel, d.of[0].n,
+			d.of[0].k)
 	}
 	p, columns := &d.p, int32(0)
 	for i := range d.of {
@@ -181,5 +185,6 @@ func (b *builder) flushPersistent() error {
 	case p.blocks > 1 && w.outputs()*w.tokens > 128*128:
 		p.waiting = b.work(ScratchWork, int64(w.grid)*int64(w.outputs())*int64(w.tokens)*4)
 	}
-	return b.add(Launch{Entry: entry, Grid: grid1(w.grid), Threads: uint32(w.warpgroups*128 + 128), Cluster: cluster, Shared: uint32(w.shared), Params: p})
+	return b.add(Launch{Entry: entry, Grid: grid1(w.grid), Threads: uint32(w.warpgroups*128 + 128), Cluster: cluster,
+		Shared: uint32(w.shared), Params: p})
 }

@@ -32,14 +32,16 @@ func TestPersistentBlocks(t *testing.T) {
 				t.Fatal(err)
 			}
 			blocks := sharesOf(int32(ceil(c.n, 16)), c.k/16)
-			d := persistent{of: []persistentOneP{{m: m, n: c.n, k: c.k}}, p: persistentGemmP{per: int32(ceil(c.k/16, 8*blocks)), blocks: blocks}, weights: kernels.BF16}
+			d := persistent{of: []persistentOneP{{m: m, n: c.n, k: c.k}}, p: persistentGemmP{per: int32(ceil(c.k/16, 8*blocks)),
+				blocks: blocks}, weights: kernels.BF16}
 			w := d.best(gpu)
 			word = fmt.Sprintf("%d:%dx%d", m, w.outputs(), w.tokens)
 			if w.share > 1 {
 				word += "k"
 			}
 			got = append(got, word)
-			if w.shared > gpu.Shared || (w.shared+1024)*w.each() > gpu.Shared+1024 || w.stages[0] < 2 || w.stages[1] < w.stages[0] {
+			if w.shared > gpu.Shared || (w.shared+1024)*w.each() > gpu.Shared+1024 || w.stages[0] < 2 ||
+				w.stages[1] < w.stages[0] {
 				t.Errorf("%s, %d rows: %+v", c.name, m, w)
 			}
 		}

@@ -18,7 +18,8 @@ func isWgmma(b *builder, c *call) bool {
 		return false
 	}
 	p := &c.wgmma
-	*p = wgmmaP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, blocks: c.slices, global: a.global, globalUp: a.globalUp,
+	*p = wgmmaP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, blocks: c.slices,
+		global: a.global, globalUp: a.globalUp,
 		heads: a.heads, xhead: a.xhead, yhead: a.yhead, whead: a.whead, rope: a.rope, pos: a.pos, nrope: a.nrope}
 	p.per = int32(ceil(int32(c.w.Steps), 8*c.slices))
 	if c.w.Format == kernels.FP4 {
@@ -91,7 +92,8 @@ type split struct {
 func (p *wgmmaP) split(turn int, entry string) split {
 	x, y := p.x, p.y
 	xEnd, yEnd := x+uintptr(p.m)*uintptr(p.ldx)*4, y+uintptr(p.m)*uintptr(p.ldy)*4
-	return split{turn: turn, entry: entry, x: x, m: p.m, k: p.k, ldx: p.ldx, xhead: p.xhead, heads: p.heads, lost: x < yEnd && y < xEnd}
+	return split{turn: turn, entry: entry, x: x, m: p.m, k: p.k, ldx: p.ldx, xhead: p.xhead, heads: p.heads,
+		lost: x < yEnd && y < xEnd}
 }
 
 // follows reports whether s are the panels that the call before left.
@@ -145,7 +147,8 @@ func planSplitK(b *builder, c *call) error {
 		grid[0] += uint32(all)
 	}
 	warpgroups := uint32(splitKGroups(p.parts))
-	if err := b.do(fmt.Sprintf("gemm_split_k_%s_%d_%d", c.w.Format, best.tokens, warpgroups), grid, warpgroups*128, uint32(best.shared), p); err != nil || all == 1 {
+	if err := b.do(fmt.Sprintf("gemm_split_k_%s_%d_%d", c.w.Format, best.tokens, warpgroups), grid, warpgroups*128,
+		uint32(best.shared), p); err != nil || all == 1 {
 		return err
 	}
 	return b.do("gemm_split_k_sum", grid1(min(8*uint32(b.t.SMs), ceil(p.heads*p.m*p.n/4, 256))), 256, 0, p)
@@ -182,7 +185,8 @@ func (p *wgmmaP) bestSplitK(f kernels.Format, t *Target) (best splitKWay) {
 	for tokens := int32(16); tokens == 16 || tokens <= 64 && tokens < 2*p.m; tokens *= 2 {
 		for parts := int32(1); parts <= 8; parts *= 2 {
 			for groups := int32(1); groups <= splitKGroups(parts); groups++ {
-				if w := p.way(parts, groups, tokens, stage, t.SMs); w.shared <= t.Shared && w.sums <= mostSums && (best.shared == 0 || w.time < best.time) {
+				if w := p.way(parts, groups, tokens, stage, t.SMs); w.shared <= t.Shared && w.sums <= mostSums &&
+					(best.shared == 0 || w.time < best.time) {
 					best = w
 				}
 			}

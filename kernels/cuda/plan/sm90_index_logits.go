@@ -24,7 +24,8 @@ const (
 // those make ends soonest.
 func indexSpan(many, n, most, sms int32) int32 {
 	best, least := n, int64(math.MaxInt64)
-	for chunks := int32(ceil(n, most)); chunks <= n && (chunks == 1 || int64(many)*int64(chunks) <= 32*int64(sms)); chunks++ {
+	for chunks := int32(ceil(n, most)); chunks <= n &&
+		(chunks == 1 || int64(many)*int64(chunks) <= 32*int64(sms)); chunks++ {
 		span := int32(ceil(n, chunks))
 		waves := (int64(many)*int64(ceil(n, span)) + int64(sms) - 1) / int64(max(1, sms))
 		if t := waves * int64(span+indexStart); t < least {
@@ -46,7 +47,8 @@ func planIndexPages(b *builder, c *call) error {
 	pages := int32(ceil(x.N, kernels.PageTokens))
 	a.span = max(indexSpan(x.M, pages, pages, b.t.SMs), indexLeast) // its warpgroups take a page each at once
 	a.early = b.settled(c.Args[6])
-	err := b.do("index_logits_pages_"+string(c.kernel.Format), [3]uint32{ceil(pages, a.span), uint32(x.M), 1}, 512, indexPagesShared[c.kernel.Format], a)
+	err := b.do("index_logits_pages_"+string(c.kernel.Format), [3]uint32{ceil(pages, a.span), uint32(x.M), 1}, 512,
+		indexPagesShared[c.kernel.Format], a)
 	b.fresh.settle()
 	return err
 }
@@ -59,11 +61,13 @@ func planIndexRows(b *builder, c *call) error {
 	for m := int32(0); m < x.M; m += rows {
 		p, at := *a, uintptr(m)*4
 		p.m = min(rows, x.M-m)
-		p.q, p.hw, p.seq, p.pos, p.scores = a.q+at*uintptr(a.ldq), a.hw+at*uintptr(a.ldhw), a.seq+at, a.pos+at, a.scores+at*uintptr(a.lds)
+		p.q, p.hw, p.seq, p.pos, p.scores = a.q+at*uintptr(a.ldq), a.hw+at*uintptr(a.ldhw), a.seq+at, a.pos+at,
+			a.scores+at*uintptr(a.lds)
 		if err := b.do("index_pack_"+f, grid1(uint32(p.m)), 256, 0, &p); err != nil {
 			return err
 		}
-		if err := b.do("index_logits_rows_"+f, [3]uint32{blocks, ceil(p.m, p.span), 1}, 384, indexRowsShared, &p); err != nil {
+		if err := b.do("index_logits_rows_"+f, [3]uint32{blocks, ceil(p.m, p.span), 1}, 384, indexRowsShared,
+			&p); err != nil {
 			return err
 		}
 	}

@@ -7,9 +7,10 @@ import "math"
 // give the bits of src/moe/moe_up_fp4.cu.
 
 const (
-	wgmmaRows      = 3                                               // rows an expert, on average, from which on it pays
-	wgmmaUpGroups  = (227<<10 - wgmmaUpShared - 4) / 12              // experts that there is room for
-	wgmma128Rows   = 48                                              // rows an expert, on average, above which src/moe/sm90_moe_up_wgmma_128.cu is faster
+	wgmmaRows     = 3                                  // rows an expert, on average, from which on it pays
+	wgmmaUpGroups = (227<<10 - wgmmaUpShared - 4) / 12 // experts that there is room for
+	// rows an expert, on average, above which src/moe/sm90_moe_up_wgmma_128.cu is faster
+	wgmma128Rows   = 48
 	wgmma128Groups = (227<<10 - wgmma128Shared - 8) / wgmma128Expert // experts that there is room for
 )
 
@@ -34,7 +35,8 @@ func isMoeDownWgmma(_ *builder, c *call) bool {
 }
 
 func moeWgmma(a *moeP) *moeWgmmaP {
-	return &moeWgmmaP{w: a.w, global: a.global, x: a.x, list: a.list, offsets: a.offsets, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, topk: a.topk, groups: a.groups,
+	return &moeWgmmaP{w: a.w, global: a.global, x: a.x, list: a.list, offsets: a.offsets, y: a.y, at: a.at, m: a.m,
+		n: a.n, k: a.k, topk: a.topk, groups: a.groups,
 		ldx: a.ldx, byPair: a.byPair, wexpert: a.wexpert}
 }
 
@@ -60,7 +62,8 @@ func planMoeUpWgmma128(b *builder, c *call) error {
 	if err != nil {
 		return err
 	}
-	return b.do("moe_up_wgmma_128_fp4", grid1(b.t.SMs), wgmma128Threads, wgmma128Shared+8+wgmma128Expert*uint32(p.groups), p)
+	return b.do("moe_up_wgmma_128_fp4", grid1(b.t.SMs), wgmma128Threads, wgmma128Shared+8+wgmma128Expert*uint32(p.groups),
+		p)
 }
 
 func planMoeUpWgmma(b *builder, c *call) error {

@@ -30,7 +30,8 @@ func (s step) String() string {
 	if s.prefill > 0 {
 		kind = fmt.Sprintf("prefill of %d", s.prefill)
 	}
-	return fmt.Sprintf("%s, %d layers, %d of %d ranks, %s caches, %s, %s", kind, s.layers, s.ranks, s.shards, s.cache, s.act, s.dense)
+	return fmt.Sprintf("%s, %d layers, %d of %d ranks, %s caches, %s, %s", kind, s.layers, s.ranks, s.shards, s.cache,
+		s.act, s.dense)
 }
 
 // glm5Step returns the calls of a step of GLM-5 and the memory of rank 0. Its weights take
@@ -68,7 +69,8 @@ func glm5Step(t testing.TB, s step, units Units4) ([]kernels.Call, *Memory) {
 		rows, seqs, context = s.prefill, 1, s.prefill
 	}
 	per := (context + kernels.PageTokens - 1) / kernels.PageTokens
-	o := glm5.Options{KVCache: s.cache, Act: s.act, Dense: s.dense, Shards: s.shards, MaxRows: rows, MaxSeqs: seqs, Context: context, Pages: max(1, min(seqs*per, 1<<20))}
+	o := glm5.Options{KVCache: s.cache, Act: s.act, Dense: s.dense, Shards: s.shards, MaxRows: rows, MaxSeqs: seqs,
+		Context: context, Pages: max(1, min(seqs*per, 1<<20))}
 	model, err := glm5.Load(t.Context(), ck, g, o)
 	if err != nil {
 		t.Fatal(err)

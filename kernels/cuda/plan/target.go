@@ -92,7 +92,8 @@ const (
 	OneShot Collective = "one-shot" // every rank sends all it has to every other
 	TwoShot Collective = "two-shot" // each part of a row is summed by one rank, which sends the sum to the others
 	ViaNCCL Collective = "nccl"     // two-shot through NCCL, for ranks on GPUs of their own
-	ViaHost Collective = "host"     // one-shot or two-shot through the host's memory, for GPUs that do not reach each other's
+	// one-shot or two-shot through the host's memory, for GPUs that do not reach each other's
+	ViaHost Collective = "host"
 )
 
 // Units4 are matrix units that take 4-bit operands and their block scales.

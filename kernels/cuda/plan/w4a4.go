@@ -18,7 +18,8 @@ func isTensor4(_ *builder, c *call) bool {
 // more bytes of scratch memory, for the variant, are at the address returned.
 func (b *builder) fp4Of(c *call, byPair int32, more int64) (*fp4P, uintptr, error) {
 	w, x, by := c.w, c.Dims, b.by
-	a := &fp4P{w: c.weight, globals: w.Globals4, input: w.Inputs, at: c.at, x: b.ptr(c.Args[1]), ldx: ld(c.Args[1], x.K), m: x.M * max(1, x.TopK), n: x.N, k: x.K,
+	a := &fp4P{w: c.weight, globals: w.Globals4, input: w.Inputs, at: c.at, x: b.ptr(c.Args[1]), ldx: ld(c.Args[1], x.K),
+		m: x.M * max(1, x.TopK), n: x.N, k: x.K,
 		kt: int32(w.Steps), topk: max(1, x.TopK), groups: int32(w.Count), byPair: byPair, wexpert: w.Each}
 	if x.TopK > 0 {
 		a.experts = b.ptr(c.Args[2])
@@ -138,7 +139,8 @@ func (b *builder) down4(c *call, product func(a *fp4P, groups uint32, t int32) e
 	if err := product(a, groups, t); err != nil {
 		return err
 	}
-	s := &combine4P{rows: rows, weights: b.ptr(c.Args[3]), y: b.ptr(c.Args[4]), at: c.at, n: a.n, topk: a.topk, ldw: ld(c.Args[3], a.topk), ldy: ld(c.Args[4], a.n)}
+	s := &combine4P{rows: rows, weights: b.ptr(c.Args[3]), y: b.ptr(c.Args[4]), at: c.at, n: a.n, topk: a.topk,
+		ldw: ld(c.Args[3], a.topk), ldy: ld(c.Args[4], a.n)}
 	return b.do("combine_fp4a4", [3]uint32{ceil(a.n, 256), uint32(c.Dims.M), 1}, 256, 0, s)
 }
 

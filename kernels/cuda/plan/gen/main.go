@@ -64,7 +64,8 @@ func compile(source []byte, include string) (*dwarf.Data, error) {
 	}
 	defer os.RemoveAll(dir)
 	object := filepath.Join(dir, "params.o")
-	c := exec.Command(cc, "-g", "-gdwarf-4", "-fno-eliminate-unused-debug-types", "-I", include, "-x", "c", "-c", "-o", object, "-")
+	c := exec.Command(cc, "-g", "-gdwarf-4", "-fno-eliminate-unused-debug-types", "-I", include, "-x", "c", "-c", "-o",
+		object, "-")
 	c.Stdin = bytes.NewReader(source)
 	if out, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", cc, err, out)

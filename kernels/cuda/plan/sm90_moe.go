@@ -21,12 +21,12 @@ func (a *moeP) manyOfEach() bool {
 
 func isMoeUpWgmma(_ *builder, c *call) bool {
 	a := &c.moe
-	return a.manyOfEach() && a.n%128 == 0 && a.k%64 == 0 && a.groups <= wgmmaUpGroups
+	return a.manyOfEach() && a.n%128 == 0 && a.k%128 == 0 && a.groups <= wgmmaUpGroups
 }
 
-func isMoeUpWgmma128(b *builder, c *call) bool {
+func isMoeUpWgmma128(_ *builder, c *call) bool {
 	a := &c.moe
-	return isMoeUpWgmma(b, c) && a.m*a.topk > wgmma128Rows*a.groups && a.groups <= wgmma128Groups
+	return a.n%128 == 0 && a.k%64 == 0 && a.m*a.topk > wgmma128Rows*a.groups && a.groups <= wgmma128Groups && a.manyOfEach()
 }
 
 func isMoeDownWgmma(_ *builder, c *call) bool {

@@ -86,17 +86,18 @@ __device__ __forceinline__ void with_tokens(int count, F f) {
   else f(std::integral_constant<int, 16>());
 }
 
-// Up: four warpgroups of products, of 64 outputs each half the rows, and one that
-// fetches: rows by 16-byte copies, weights by bulk copies.
-constexpr int kStages = 8, kPanels = kRows * 256, kUnits = 16 * kFp4Unit, kUpThreads = 512;
+// Up: four warpgroups of products, of 64 outputs each half the rows, and one that fetches
+// two units of 64 columns at a time. Of a unit's rows the high parts of all come first,
+// then the low ones: one product has both, each in sums of its own.
+constexpr int kStages = 4, kPanels = kRows * 256, kUnits = 16 * kFp4Unit, kUpThreads = 512;
 struct UpShared {
-  char panels[kStages][kPanels];
-  char units[kStages][kUnits];  // 8 tiles of gate, 8 of up
+  char panels[kStages][2][kPanels];
+  char units[kStages][2][kUnits];  // 8 tiles of gate, 8 of up
   float sums[kRows / 2][kUpThreads];  // of the slices so far, each thread's
   u64 full[kStages], empty[kStages];
   int start[];  // [3 groups + 1] the first tile of each expert, by size
 };
-static_assert(sizeof(UpShared) + 1024 == kWgmmaUpShared && kUpThreads + 128 == kWgmmaUpThreads);
+static_assert(sizeof(UpShared) + 1024 <= kWgmmaUpShared && kUpThreads + 128 == kWgmmaUpThreads);
 
 // An item is 128 outputs of one tile. Large tiles come first: tiles of three, of two
 // and of one times 16 rows, each by expert.
@@ -122,56 +123,77 @@ __device__ __forceinline__ Item item_of(const MoeWgmmaP& p, const int* start, in
 template <int H>
 __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, int n, int work) {
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tile = (warp >> 3) * 4 + (warp & 3);
-  int end = n + p.k / 64, step = 0;
   int count = __shfl_sync(~0u, item_of(p, sh.start, work).count, 0);
-  float upper[kRows / 2] = {}, lower[kRows / 2] = {}, *sums = &sh.sums[0][threadIdx.x];  // of the slice, by the terms of x
-  bool first = true;
-  auto add_slice = [&]() {
-#pragma unroll
-    for (int i = 0; i < kRows / 2; i++) sums[i * kUpThreads] = (first ? 0 : sums[i * kUpThreads]) + (upper[i] + lower[i]);
-    first = false, step = 0;
-  };
-  // unpack waits for a unit and makes its fragments.
-  auto unpack = [&](uint32_t (&a)[4][4], int n) {
-    int s = n % kStages;
-    mbar_wait(shared_of(&sh.full[s]), n / kStages & 1);
-    written();  // the rows, by others
-    const char* gate = sh.units[s] + tile * kFp4Unit;
-    const char* up = gate + 8 * kFp4Unit;
-    uint4 q = *fp4_codes(gate, lane), r = *fp4_codes(up, lane);
-    uint32_t sg = reinterpret_cast<const uint32_t*>(gate + 512)[g * 2 + H], su = reinterpret_cast<const uint32_t*>(up + 512)[g * 2 + H];
-    uint32_t s0 = fp4_scale<0>(sg), t0 = fp4_scale<0>(su), s1 = fp4_scale<1>(sg), t1 = fp4_scale<1>(su);
-    unpack_half<H>(a[0], q.x, s0, r.x, t0);
-    unpack_half<H>(a[1], q.y, s0, r.y, t0);
-    unpack_half<H>(a[2], q.z, s1, r.z, t1);
-    unpack_half<H>(a[3], q.w, s1, r.w, t1);
-  };
+  float* sums = &sh.sums[0][threadIdx.x];
   with_tokens<kRows>(count, [&](auto tokens) {
-    constexpr int kSums = decltype(tokens)::value / 2;
-    float(&u)[kSums] = *reinterpret_cast<float(*)[kSums]>(&upper);
-    float(&l)[kSums] = *reinterpret_cast<float(*)[kSums]>(&lower);
-    uint32_t a[2][4][4];
-    unpack(a[0], n);
-    for (; n < end; n += 2)
+    constexpr int N = decltype(tokens)::value, kSums = N / 2;
+    float both[N] = {};  // of the slice, by the terms of x
+    uint32_t a[2][2][4];  // fragments of half a unit, and of the other half
+    bool fresh = true;
+    int step = 0, before = -1;
+    auto add_slice = [&]() {
 #pragma unroll
-      for (int b = 0; b < 2; b++)
-        if (n + b < end) {
-          int s = (n + b) % kStages;
-          Operand hi(shared_of(sh.panels[s])), lo = hi + (kRows * 128 >> 4);
-          wg_fence();
+      for (int i = 0; i < kSums; i++) sums[i * kUpThreads] = (fresh ? 0 : sums[i * kUpThreads]) + (both[i] + both[kSums + i]);
+      fresh = false, step = 0;
+    };
+    auto arrived = [&](int n) {
+      mbar_wait(shared_of(&sh.full[n % kStages]), n / kStages & 1);
+      written();  // the rows, by others
+    };
+    // load takes a unit, of which read makes half the fragments at a time.
+    uint4 q, r;
+    uint32_t sg, su;
+    auto load = [&](const char* unit) {
+      const char* gate = unit + tile * kFp4Unit;
+      const char* up = gate + 8 * kFp4Unit;
+      q = *fp4_codes(gate, lane), r = *fp4_codes(up, lane);
+      sg = reinterpret_cast<const uint32_t*>(gate + 512)[g * 2 + H], su = reinterpret_cast<const uint32_t*>(up + 512)[g * 2 + H];
+    };
+    auto read = [&](uint32_t (&a)[2][4], auto half) {
+      constexpr int P = decltype(half)::value;
+      uint32_t s = fp4_scale<P>(sg), t = fp4_scale<P>(su);
+      unpack_half<H>(a[0], P ? q.z : q.x, s, P ? r.z : r.x, t);
+      unpack_half<H>(a[1], P ? q.w : q.y, s, P ? r.w : r.y, t);
+    };
+    std::integral_constant<int, 0> first;
+    std::integral_constant<int, 1> second;
+    const int end = n + p.k / 128;
+    arrived(n);
+    load(sh.units[n % kStages][0]), read(a[0], first), read(a[1], second);
+#pragma unroll 1
+    for (int start = n; n < end; n++) {
+      const int s = n % kStages;
 #pragma unroll
-          for (int j = 0; j < 4; j++) {
-            wgmma(l, a[b][j], lo + j * 2, j ? 1 : step);
-            wgmma(u, a[b][j], hi + j * 2, j ? 1 : step);
-          }
-          wg_commit();
-          if (n + b + 1 < end) unpack(a[b ^ 1], n + b + 1);  // meanwhile
+      for (int i = 0; i < 4; i++) {  // halves of two units
+        const int u = i >> 1, h = i & 1;
+        Operand rows(shared_of(sh.panels[s][u]) + h * 64);
+        wg_fence();
+#pragma unroll
+        for (int j = 0; j < 2; j++) wgmma(both, a[h][j], rows + j * 2, j || h ? 1 : step);
+        wg_commit();
+        if (i == 2 && n + 1 < end) arrived(n + 1);
+        if (i == 1) load(sh.units[s][1]);
+        if (i == 3 && n + 1 < end) load(sh.units[(n + 1) % kStages][0]);
+        if (h == 1 && ++step == p.per) {
           wg_wait<0>();
-          if (lane == 0) mbar_arrive(shared_of(&sh.empty[s]));
-          if (++step == p.per) add_slice();
+          add_slice();
         }
+        wg_wait<1>();  // the half before is done, and its fragments free for the next one's
+        if (i == 0) {
+          if (before >= 0 && lane == 0) mbar_arrive(shared_of(&sh.empty[before]));
+          if (n > start) read(a[1], second);
+        } else if (i == 2) {
+          read(a[1], second);
+        } else if (i == 1 || n + 1 < end) {
+          read(a[0], first);
+        }
+      }
+      before = s;
+    }
+    wg_wait<0>();
+    if (lane == 0) mbar_arrive(shared_of(&sh.empty[before]));
+    if (step) add_slice();
   });
-  if (step) add_slice();
   Item item = item_of(p, sh.start, work);
   float2 global = p.global[item.expert];
   int r = (item.part * 8 + tile) * 16 + H * 8 + g;
@@ -188,7 +210,7 @@ __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, in
 __device__ __forceinline__ void up_fetch(const MoeWgmmaP& p, UpShared& sh, int items) {
   int id = threadIdx.x - kUpThreads, warp = id >> 5, lane = id & 31, c = id & 7, row0 = id >> 3, kt = p.k / 64, n = 0;
   const int apart = kt * kFp4Unit, rest = (lane >> 2) * apart + 512 - (lane >> 2) * 64;  // from a tile to the next; from the first chunk to the last
-  const uint32_t units = shared_of(sh.units[0]) + warp * 4 * kFp4Unit + lane * 16, panels = shared_of(sh.panels[0]) + panel_at(row0, c), full = shared_of(sh.full);
+  const uint32_t units = shared_of(sh.units) + warp * 4 * kFp4Unit + lane * 16, panels = shared_of(sh.panels) + panel_at(row0, c), full = shared_of(sh.full);
   for (int i = blockIdx.x; i < items; i += gridDim.x) {
     Item item = item_of(p, sh.start, i);
     const int count = item.count, rows = (count + 15) / 16 * 16;
@@ -200,22 +222,25 @@ __device__ __forceinline__ void up_fetch(const MoeWgmmaP& p, UpShared& sh, int i
       src[j] = p.rows + (size_t)(p.by_pair ? pair : pair / p.topk) * kt * 256 + c * 16;
     }
 #pragma unroll 1
-    for (int k = 0; k < kt; k++, n++) {
+    for (int k = 0; k < kt; k += 2, n++) {
       int s = n % kStages;
       if (n >= kStages) mbar_wait(full + (kStages + s) * 8, (n / kStages - 1) & 1);
-      uint32_t to = units + s * kUnits;
 #pragma unroll
-      for (int j = 0; j < 4; j++) copy16(to + j * kFp4Unit, w + j * apart, true);
-      if (lane < 16) copy16(to + (lane >> 2) * (kFp4Unit - 64) + 512, w + rest, true);
-      to = panels + s * kPanels;
+      for (int u = 0; u < 2; u++) {
+        uint32_t to = units + (s * 2 + u) * kUnits;
 #pragma unroll
-      for (int j = 0; j < kRows / 16; j++)
-        if (j * 16 < rows) {
-          copy16(to + j * 16 * 128, src[j], row0 + j * 16 < count);
-          copy16(to + (j * 16 + kRows) * 128, src[j] + 128, row0 + j * 16 < count);
-          src[j] += 256;
-        }
-      w += kFp4Unit;
+        for (int j = 0; j < 4; j++) copy16(to + j * kFp4Unit, w + j * apart, true);
+        if (lane < 16) copy16(to + (lane >> 2) * (kFp4Unit - 64) + 512, w + rest, true);
+        to = panels + (s * 2 + u) * kPanels;
+#pragma unroll
+        for (int j = 0; j < kRows / 16; j++)
+          if (j * 16 < rows) {
+            copy16(to + j * 16 * 128, src[j], row0 + j * 16 < count);
+            copy16(to + (j * 16 + rows) * 128, src[j] + 128, row0 + j * 16 < count);
+            src[j] += 256;
+          }
+        w += kFp4Unit;
+      }
       copies_arrive(full + s * 8);
     }
   }
@@ -260,7 +285,7 @@ __device__ __forceinline__ void moe_up_wgmma(const MoeWgmmaP& p) {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
     auto walk = [&](auto half) {
 #pragma unroll 1
-      for (int i = blockIdx.x, n = 0; i < items; i += gridDim.x, n += p.k / 64)
+      for (int i = blockIdx.x, n = 0; i < items; i += gridDim.x, n += p.k / 128)
         up_products<decltype(half)::value>(p, sh, n, i);
     };
     if (warp >> 2 & 1) walk(std::integral_constant<int, 1>());

@@ -104,7 +104,7 @@ once. --machine takes another: this, or
 	j := &f.job
 	s.StringVar(&j.text, "job", "", "run a whole job instead, of prompts and answers of so many tokens: `INPUT/OUTPUT`")
 	s.IntVar(&j.requests, "requests", 1000, "with --job: how many")
-	s.BoolVar(&j.guided, "guided", false, "with --job: answers follow a JSON schema, in a made-up vocabulary")
+	s.BoolVar(&j.guided, "guided", false, "with --job: run it twice, the second time with answers that follow a JSON schema, in a made-up vocabulary")
 	s.IntVar(&j.seqs, "seqs", 64, "with --job: sequences that run at once")
 	s.IntVar(&j.prefix, "prefix", 0, "with --job: tokens of the prompt that the requests of a group share")
 	s.IntVar(&j.groups, "groups", 1, "with --job: groups of requests, which take turns")

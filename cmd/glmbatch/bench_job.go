@@ -93,10 +93,24 @@ func runBenchJob(ctx context.Context, f *benchFlags, stdout, stderr io.Writer) (
 	if err != nil {
 		return err
 	}
-	r, err := b.playJob(ctx, seats, pages)
+	g, err := b.guides(ctx)
+	if err != nil {
+		return withCode(exitInput, err)
+	}
+	defer g.close()
+	var free float64 // seconds of the job without guides
+	if f.job.guided {
+		r, err := b.playJob(ctx, seats, pages, &jobGuides{})
+		if err != nil {
+			return err
+		}
+		free = r.Seconds
+	}
+	r, err := b.playJob(ctx, seats, pages, &g)
 	if err != nil {
 		return err
 	}
+	r.Free = free
 	if f.format == "json" {
 		e := json.NewEncoder(stdout)
 		e.SetIndent("", "  ")
@@ -160,13 +174,14 @@ type jobResult struct {
 	KVTokens int    `json:"kv_tokens"`
 	jobFigures
 	Links float64 `json:"links_seconds"` // that ranks which are not here would add; 0: all are here
+	Free  float64 `json:"free_seconds"`  // that the job took without guides, with --guided
 
 	rate    float64
 	latency time.Duration
 }
 
 // playJob runs the requests, of which the engine knows as many as in run.
-func (b *jobBench) playJob(ctx context.Context, seats, pages int) (*jobResult, error) {
+func (b *jobBench) playJob(ctx context.Context, seats, pages int, g *jobGuides) (*jobResult, error) {
 	f, j := b.flags, &b.flags.job
 	r := &jobResult{Schema: "glmbatch.bench.job/1", Model: b.name, Device: b.group.Info().Name, TP: f.TP, Ranks: f.Ranks, Job: j.text, Requests: j.requests, Seqs: seats,
 		KVTokens: pages * kernels.PageTokens, rate: j.rate, latency: j.latency}
@@ -179,11 +194,6 @@ func (b *jobBench) playJob(ctx context.Context, seats, pages int) (*jobResult, e
 	if err != nil {
 		return nil, withCode(exitInput, err)
 	}
-	g, err := b.guides(ctx)
-	if err != nil {
-		return nil, withCode(exitInput, err)
-	}
-	defer g.close()
 	prompts := newJobPrompts(j, b.model.Config.Vocab, f.Seed)
 	var output int64
 	begin := time.Now()
@@ -267,6 +277,9 @@ func (r *jobResult) print(w io.Writer) error {
 	line("%s, --job %s, %s requests, %s at once, caches of %s tokens, %d of %d ranks on %s", r.Model, r.Job, units.Digits(int64(r.Requests)), units.Digits(int64(r.Seqs)), units.Digits(int64(r.KVTokens)), r.Ranks, r.TP, r.Device)
 	s.WriteByte('\n')
 	line("%.1f s", r.Seconds)
+	if r.Free > 0 {
+		line("answers follow a schema: without, the job took %.1f s, %.3f of that time", r.Free, r.Free/r.Seconds)
+	}
 	for _, l := range r.lines() {
 		line("%s", l)
 	}

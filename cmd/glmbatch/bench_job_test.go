@@ -35,7 +35,7 @@ func TestBenchJob(t *testing.T) {
 	}
 	code, text, errs := glmbatch(append(args, "--guided", "--format", "json")...)
 	var guided jobResult
-	if err := json.Unmarshal([]byte(text), &guided); err != nil || code != exitOK || guided.Output != 24 {
+	if err := json.Unmarshal([]byte(text), &guided); err != nil || code != exitOK || guided.Output != 24 || guided.Free <= 0 {
 		t.Errorf("--guided: exit code %d: %v: %s%s", code, err, text, errs)
 	}
 	code, text, errs = glmbatch(args...)

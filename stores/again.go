@@ -16,6 +16,9 @@ const (
 	firstWait = 50 * time.Millisecond // twice as long each time
 	mostWait  = 30 * time.Second
 	stall     = 30 * time.Second // without a byte, after which a transfer is begun again
+	// Of an upload only what is read of the file is seen, a part at a time: on a slow line
+	// parts take their time.
+	stallOfParts = 5 * time.Minute
 )
 
 // errChanged: an object is another than when it was opened.
@@ -62,8 +65,8 @@ func permanent(err error) bool {
 	return false
 }
 
-// watch ends ctx when moved has not been called for long.
-func watch(ctx context.Context) (_ context.Context, moved func(), stop func()) {
+// watch ends ctx when moved has not been called for so long.
+func watch(ctx context.Context, stall time.Duration) (_ context.Context, moved func(), stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(stall, func() { cancel(fmt.Errorf("no byte for %v", stall)) })
 	return ctx, func() { timer.Reset(stall) }, func() {

@@ -109,7 +109,7 @@ func (o *Object) block(i int64) ([]byte, error) {
 
 // fetch fills p with what the object has at from.
 func (o *Object) fetch(ctx context.Context, p []byte, from int64) error {
-	ctx, moved, stop := watch(ctx)
+	ctx, moved, stop := watch(ctx, stall)
 	defer stop()
 	r, err := o.bucket.NewRangeReader(ctx, o.key, from, int64(len(p)), &blob.ReaderOptions{})
 	if err != nil {

@@ -33,12 +33,15 @@ func Upload(ctx context.Context, path, to string) error {
 		if err != nil {
 			return err
 		}
-		ctx, moved, stop := watch(ctx)
+		ctx, moved, stop := watch(ctx, stallOfParts)
 		defer stop()
 		body := io.LimitReader(f, info.Size())
 		err = p.bucket.Upload(ctx, p.key, moving{body, moved}, &blob.WriterOptions{
 			BufferSize: partBytes, MaxConcurrency: partsAhead, ContentType: "application/octet-stream", DisableContentTypeDetection: true})
 		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				err = fmt.Errorf("%w: %w", cause, err)
+			}
 			return err
 		}
 		a, err := p.bucket.Attributes(ctx, p.key)

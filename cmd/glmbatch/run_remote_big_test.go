@@ -26,6 +26,10 @@ type bigRow struct {
 	Data   []byte `parquet:"data"`
 }
 
+// mostOfBig is how many MiB the process may have, however many it takes through: rows in
+// flight and rows that wait for their turn have a quarter of a GiB each.
+const mostOfBig = 1000
+
 // TestBigObjects takes rows through an object store that refuses, cuts and is slow: in
 // and out in a memory that does not grow with them.
 func TestBigObjects(t *testing.T) {
@@ -100,6 +104,9 @@ func TestBigObjects(t *testing.T) {
 	})
 	if err != nil || rows != mib || have.Sum64() != want.Sum64() {
 		t.Errorf("%v: %d rows of %d", err, rows, mib)
+	}
+	if most>>10 > mostOfBig {
+		t.Errorf("the process had %d MiB, more than %d", most>>10, mostOfBig)
 	}
 	t.Logf("%d MiB in, %d MiB out in %.1f s, %d faults; the process had %d MiB at most", len(data)>>20, bytesOut>>20, time.Since(began).Seconds(), s.Injected(), most>>10)
 }

@@ -12,7 +12,8 @@
 
 constexpr int kLatent = 512, kRope = 64, kWidth = kLatent + kRope;
 constexpr int kSteps = kWidth / 16;               // of 16 columns
-constexpr int kEntry = kLatent + 16 + 2 * kRope;  // bytes of an FP8 entry; also what rows are apart in shared memory: 4 banks
+// bytes of an FP8 entry; also what rows are apart in shared memory: 4 banks
+constexpr int kEntry = kLatent + 16 + 2 * kRope;
 constexpr int kLeaf = 128, kLeaves = 16;
 
 // A GPU of sm_120 has less shared memory than a block needs: nothing is compiled for it.
@@ -30,13 +31,16 @@ __device__ __forceinline__ constexpr int group(int n) { return (n & 1) + 16 * (n
 
 // push writes v to where p is in block rank's shared memory, and counts it there.
 __device__ __forceinline__ void push(void* p, u64* bar, int rank, float4 v) {
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(remote_of(p, rank)), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(remote_of(bar, rank)) : "memory");
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1,%2,%3,%4}, [%5];"
+      ::"r"(remote_of(p, rank)), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w), "r"(remote_of(bar, rank)) : "memory");
 }
 __device__ __forceinline__ void push(void* p, u64* bar, int rank, float2 v) {
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1,%2}, [%3];" ::"r"(remote_of(p, rank)), "f"(v.x), "f"(v.y), "r"(remote_of(bar, rank)) : "memory");
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1,%2}, [%3];"
+      ::"r"(remote_of(p, rank)), "f"(v.x), "f"(v.y), "r"(remote_of(bar, rank)) : "memory");
 }
 __device__ __forceinline__ void push(void* p, u64* bar, int rank, float v) {
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(remote_of(p, rank)), "r"(__float_as_uint(v)), "r"(remote_of(bar, rank)) : "memory");
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
+      ::"r"(remote_of(p, rank)), "r"(__float_as_uint(v)), "r"(remote_of(bar, rank)) : "memory");
 }
 
 // Blocks of a row that are anywhere leave sums for each other in global memory. They
@@ -44,13 +48,17 @@ __device__ __forceinline__ void push(void* p, u64* bar, int rank, float v) {
 // leaves that in its place, for the next launch.
 constexpr uint32_t kAbsent = 0xffffffff;
 __device__ __forceinline__ void leave(float4* p, float4 v) {
-  asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(p), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+  asm volatile("st.relaxed.gpu.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(p), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+      : "memory");
 }
 __device__ __forceinline__ void clear(float4* p) {
   const float v = __uint_as_float(kAbsent);
   *p = make_float4(v, v, v, v);
 }
-__device__ __forceinline__ bool there(float4 v) { return __float_as_uint(v.x) != kAbsent && __float_as_uint(v.y) != kAbsent && __float_as_uint(v.z) != kAbsent && __float_as_uint(v.w) != kAbsent; }
+__device__ __forceinline__ bool there(float4 v) {
+  return __float_as_uint(v.x) != kAbsent && __float_as_uint(v.y) != kAbsent && __float_as_uint(v.z) != kAbsent &&
+      __float_as_uint(v.w) != kAbsent;
+}
 // await takes N values, stride apart, for each lane of a warp when all of them are
 // there. It gives up like mbar_wait.
 template <int N>
@@ -59,7 +67,8 @@ __device__ __forceinline__ void await(float4 (&v)[N], const float4* p, int strid
   for (int i = 0; i < 1 << 20; i++) {
     bool all = true;
 #pragma unroll
-    for (int j = 0; j < N; j++) asm volatile("ld.relaxed.gpu.global.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v[j].x), "=f"(v[j].y), "=f"(v[j].z), "=f"(v[j].w) : "l"(p + j * stride) : "memory");
+    for (int j = 0; j < N; j++) asm volatile("ld.relaxed.gpu.global.v4.f32 {%0,%1,%2,%3}, [%4];"
+        : "=f"(v[j].x), "=f"(v[j].y), "=f"(v[j].z), "=f"(v[j].w) : "l"(p + j * stride) : "memory");
 #pragma unroll
     for (int j = 0; j < N; j++) all = all && there(v[j]);
     if (__all_sync(~0u, all)) return;
@@ -81,7 +90,9 @@ __device__ __forceinline__ float exp2_of(float x) {
 }
 // share is 2^(high - of) of whole numbers, no less than 2^-126 but for 0: what of the
 // sums relative to 2^high is left relative to 2^of. Nothing has -INFINITY.
-__device__ __forceinline__ float share(float high, float of) { return __int_as_float(((int)fmaxf(high - of, -127.0f) + 127) << 23); }
+__device__ __forceinline__ float share(float high, float of) {
+  return __int_as_float(((int)fmaxf(high - of, -127.0f) + 127) << 23);
+}
 
 __device__ __forceinline__ void load_a(uint32_t (&a)[4], const uint4* q, int step, int lane) {
   uint4 v = q[step * 32 + lane];
@@ -92,9 +103,11 @@ __device__ __forceinline__ void load_a(uint32_t (&a)[4], const uint4* q, int ste
 // 2(lane%4)+i of group n. q: A fragments, latents in float16 scaled by 1/down. kAtOnce:
 // column blocks at once.
 template <int kAtOnce>
-__device__ __forceinline__ void scores(float (&w)[4][2], const uint4* q, const char* rows, int half, float down, int lane) {
+__device__ __forceinline__ void scores(float (&w)[4][2], const uint4* q, const char* rows, int half, float down,
+    int lane) {
   int g = lane >> 2, t = lane & 3;
-  const char *row = rows + place(g) * kEntry + t * 8, *scales[2] = {rows + place(2 * t) * kEntry + kLatent, rows + place(2 * t + 1) * kEntry + kLatent};
+  const char *row = rows + place(g) * kEntry + t * 8,
+      *scales[2] = {rows + place(2 * t) * kEntry + kLatent, rows + place(2 * t + 1) * kEntry + kLatent};
   float c[4][2][4];
   auto clear = [&]() {
 #pragma unroll
@@ -124,7 +137,8 @@ __device__ __forceinline__ void scores(float (&w)[4][2], const uint4* q, const c
 #pragma unroll
     for (int n = 0; n < 4; n++)
 #pragma unroll
-      for (int i = 0; i < 2; i++) w[n][i] = fmaf(reinterpret_cast<const float*>(scales[i] + group(n) * kEntry)[b] * down, sum(n, i), w[n][i]);
+      for (int i = 0; i < 2; i++) w[n][i] = fmaf(reinterpret_cast<const float*>(scales[i] +
+          group(n) * kEntry)[b] * down, sum(n, i), w[n][i]);
   }
   if (half == 0) return;
   clear();
@@ -145,8 +159,10 @@ __device__ __forceinline__ void scores(float (&w)[4][2], const uint4* q, const c
 }
 
 // latents is four latents of 16 positions as two A fragments.
-__device__ __forceinline__ void latents(uint32_t (&u)[4], uint32_t (&v)[4], uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3) {
-  uint32_t p0 = __byte_perm(x0, x1, 0x5140), p1 = __byte_perm(x2, x3, 0x5140), q0 = __byte_perm(x0, x1, 0x7362), q1 = __byte_perm(x2, x3, 0x7362);
+__device__ __forceinline__ void latents(uint32_t (&u)[4], uint32_t (&v)[4], uint32_t x0, uint32_t x1, uint32_t x2,
+    uint32_t x3) {
+  uint32_t p0 = __byte_perm(x0, x1, 0x5140), p1 = __byte_perm(x2, x3, 0x5140), q0 = __byte_perm(x0, x1, 0x7362),
+      q1 = __byte_perm(x2, x3, 0x7362);
   u[0] = half_of(p0), u[1] = half_high(p0), u[2] = half_of(p1), u[3] = half_high(p1);
   v[0] = half_of(q0), v[1] = half_high(q0), v[2] = half_of(q1), v[3] = half_high(q1);
 }

@@ -24,7 +24,8 @@ struct Received {                   // in place of q
   float2 of[kBlocks][8];            // maximum, weight
 };
 static_assert(sizeof(Received) <= sizeof(uint4) * kSteps * 32);
-static_assert((sizeof(AttendShared) + 127) / 128 * 128 + kPairs * kTile * kPitch <= kMlaBf16ClusterShared && kThreads == kMlaBf16ClusterThreads);
+static_assert((sizeof(AttendShared) + 127) / 128 * 128 + kPairs * kTile * kPitch <= kMlaBf16ClusterShared &&
+    kThreads == kMlaBf16ClusterThreads);
 
 // fetch starts copies of half the tile's entries; zeros where there are none. A row
 // is whole turns of the warp, then a rest that it copies of several rows at once.
@@ -33,7 +34,8 @@ __device__ __forceinline__ void fetch(char* tile, const void* cache, int slot, i
   auto copy = [&](int row, int chunk) {
     int at = __shfl_sync(~0u, slot, row & 31);
     const char* from = static_cast<const char*>(cache) + (size_t)at * kWide + chunk * 16;
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_of(tile + row * kPitch + chunk * 16)), "l"(from), "r"(row < rows ? 16 : 0) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+        ::"r"(shared_of(tile + row * kPitch + chunk * 16)), "l"(from), "r"(row < rows ? 16 : 0) : "memory");
   };
 #pragma unroll 4
   for (int r = half * 16; r < half * 16 + 16; r++)
@@ -42,7 +44,8 @@ __device__ __forceinline__ void fetch(char* tile, const void* cache, int slot, i
   int mine = lane / kRest, chunk = kChunks - kRest + lane % kRest;
 #pragma unroll 2
   for (int r = half * 16; r < half * 16 + 16; r += kAtOnce) {
-    int row = mine < kAtOnce && r + mine < half * 16 + 16 ? r + mine : half * 16;  // or once more the first: it does no harm
+    // or once more the first: it does no harm
+    int row = mine < kAtOnce && r + mine < half * 16 + 16 ? r + mine : half * 16;
     copy(row, chunk);
   }
 }
@@ -76,7 +79,8 @@ __device__ __forceinline__ void stage(const float4 (&v)[kEach], AttendShared& s,
 
 // Half the columns' part of the tile's scores: w[n][i] is head lane/4's of column
 // 2(lane%4)+i of group n.
-__device__ __forceinline__ void wide_scores(float (&w)[4][2], const AttendShared& s, const char* tile, int half, int lane) {
+__device__ __forceinline__ void wide_scores(float (&w)[4][2], const AttendShared& s, const char* tile, int half,
+    int lane) {
   const char* row = tile + place(lane >> 2) * kPitch + (lane & 3) * 8;
   float c[4][2][4] = {};
   const int from = half * (kSteps / 2);
@@ -101,7 +105,8 @@ __device__ __forceinline__ void wide_scores(float (&w)[4][2], const AttendShared
 
 // out[d] = out[d] * keep + Σ positions w · latent, by groups of 32 columns from group from on.
 // A lane has columns 16u+2g+i/2 of u = 0, 1; heads 2t+i%2.
-__device__ __forceinline__ void weigh(float (&out)[8][2][4], const float (&w)[4][2], const char* tile, int from, float keep0, float keep1, int lane) {
+__device__ __forceinline__ void weigh(float (&out)[8][2][4], const float (&w)[4][2], const char* tile, int from,
+    float keep0, float keep1, int lane) {
   int g = lane >> 2, t = lane & 3;
   const char* row[2];  // of the first group
 #pragma unroll
@@ -118,8 +123,10 @@ __device__ __forceinline__ void weigh(float (&out)[8][2][4], const float (&w)[4]
       for (int u = 0; u < 2; u++) {
         uint32_t x[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) x[i] = *reinterpret_cast<const uint32_t*>(row[i % 2] + group(2 * h + i / 2) * kPitch + d * 64 + u * 32);
-        uint32_t a[4] = {__byte_perm(x[0], x[1], 0x5410), __byte_perm(x[0], x[1], 0x7632), __byte_perm(x[2], x[3], 0x5410), __byte_perm(x[2], x[3], 0x7632)};
+        for (int i = 0; i < 4; i++) x[i] = *reinterpret_cast<const uint32_t*>(row[i % 2] +
+            group(2 * h + i / 2) * kPitch + d * 64 + u * 32);
+        uint32_t a[4] = {__byte_perm(x[0], x[1], 0x5410), __byte_perm(x[0], x[1], 0x7632),
+            __byte_perm(x[2], x[3], 0x5410), __byte_perm(x[2], x[3], 0x7632)};
         mma(l[u], a, b[2 * h].lo, b[2 * h + 1].lo);
         mma(c[u], a, b[2 * h].hi, b[2 * h + 1].hi);
       }
@@ -133,10 +140,13 @@ __device__ __forceinline__ void weigh(float (&out)[8][2][4], const float (&w)[4]
 // part is what of weights relative to high is left relative to of.
 __device__ __forceinline__ float part(float high, float of) { return high == -INFINITY ? 0 : __expf(high - of); }
 
-__device__ __forceinline__ float high_of(const AttendShared& s, int h) { return fmaxf(fmaxf(s.high[0][h], s.high[1][h]), fmaxf(s.high[2][h], s.high[3][h])); }
+__device__ __forceinline__ float high_of(const AttendShared& s, int h) {
+  return fmaxf(fmaxf(s.high[0][h], s.high[1][h]), fmaxf(s.high[2][h], s.high[3][h]));
+}
 
 // combine adds the pairs' sums, then the blocks', and writes the block's slice.
-__device__ __forceinline__ void combine(const AttendP& p, AttendShared& s, const char* tiles, int m, int h0, int block, int tid) {
+__device__ __forceinline__ void combine(const AttendP& p, AttendShared& s, const char* tiles, int m, int h0, int block,
+    int tid) {
   Received& r = *reinterpret_cast<Received*>(s.q);
   int column = tid % 128;
 #pragma unroll 1
@@ -173,7 +183,8 @@ __device__ __forceinline__ void attend_wide(const AttendP& p) {
   begin();
   AttendShared& s = *reinterpret_cast<AttendShared*>(smem);
   char* tiles = smem + (sizeof(AttendShared) + 127) / 128 * 128;
-  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, block = blockIdx.x, m = blockIdx.y, h0 = blockIdx.z * 8, g = lane >> 2, t = lane & 3;
+  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, block = blockIdx.x, m = blockIdx.y,
+      h0 = blockIdx.z * 8, g = lane >> 2, t = lane & 3;
   int pair = warp >> 1, half = warp & 1, first = (pair * kBlocks + block) * kTile;
   char* tile = tiles + pair * kTile * kPitch;
   if (tid == 0) {
@@ -201,7 +212,8 @@ __device__ __forceinline__ void attend_wide(const AttendP& p) {
   __syncthreads();
   asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");  // the others' mbarriers are there
   auto done = [&]() {  // with q
-    if (lane < kBlocks) asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remote_of(&s.free, lane)) : "memory");
+    if (lane < kBlocks) asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(remote_of(&s.free, lane))
+        : "memory");
   };
   float out[8][2][4], high = -INFINITY, weight = 0;
 #pragma unroll
@@ -214,12 +226,14 @@ __device__ __forceinline__ void attend_wide(const AttendP& p) {
     pair_sync(pair);
     wide_scores(w, s, tile, half, lane);
 #pragma unroll
-    for (int j = 0; j < 4; j++) *reinterpret_cast<float2*>(&s.score[pair][half][j][lane * 2]) = make_float2(w[j][0], w[j][1]);
+    for (int j = 0; j < 4; j++) *reinterpret_cast<float2*>(&s.score[pair][half][j][lane * 2]) =
+        make_float2(w[j][0], w[j][1]);
     pair_sync(pair);
     if (!more) done();
 #pragma unroll
     for (int j = 0; j < 4; j++) {
-      float2 x = *reinterpret_cast<const float2*>(&s.score[pair][0][j][lane * 2]), y = *reinterpret_cast<const float2*>(&s.score[pair][1][j][lane * 2]);
+      float2 x = *reinterpret_cast<const float2*>(&s.score[pair][0][j][lane * 2]),
+          y = *reinterpret_cast<const float2*>(&s.score[pair][1][j][lane * 2]);
       w[j][0] = first + group(j) + place(2 * t) < n ? (x.x + y.x) * p.scale : -INFINITY;
       w[j][1] = first + group(j) + place(2 * t + 1) < n ? (x.y + y.y) * p.scale : -INFINITY;
       top = fmaxf(top, fmaxf(w[j][0], w[j][1]));
@@ -258,7 +272,8 @@ __device__ __forceinline__ void attend_wide(const AttendP& p) {
       for (int h = 0; h < 2; h++) {
         float* o = reinterpret_cast<float*>(tile) + (2 * t + h) * kHead + (half * 8 + d) * 32;
 #pragma unroll
-        for (int u = 0; u < 2; u++) *reinterpret_cast<float2*>(o + u * 16 + g * 2) = make_float2(f[h] * out[d][u][h], f[h] * out[d][u][h + 2]);
+        for (int u = 0; u < 2; u++) *reinterpret_cast<float2*>(o + u * 16 + g * 2) =
+            make_float2(f[h] * out[d][u][h], f[h] * out[d][u][h + 2]);
       }
   }
   __syncthreads();
@@ -267,4 +282,7 @@ __device__ __forceinline__ void attend_wide(const AttendP& p) {
   finish(p.at);
 }
 
-extern "C" __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1) mla_attend_bf16_cluster_16(const __grid_constant__ AttendP p) { LATENT(attend_wide(p)); }
+extern "C" __global__ void __cluster_dims__(kBlocks, 1, 1) __launch_bounds__(kThreads, 1)
+    mla_attend_bf16_cluster_16(const __grid_constant__ AttendP p) {
+  LATENT(attend_wide(p));
+}

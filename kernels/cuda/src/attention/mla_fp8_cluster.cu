@@ -11,9 +11,11 @@ constexpr int kTeamWarps = 8, kTeamThreads = kTeamWarps * 32, kColumns = kLatent
 constexpr int kQuarters = 4, kScores = kLeaf + 16;  // of a head, padded
 
 struct Team {
-  float score[2][8][kScores];  // of both halves of the columns, a head's in the order of weights' lanes; then its weights in the first
+  // of both halves of the columns, a head's in the order of weights' lanes; then its weights in the first
+  float score[2][8][kScores];
   float scale[4][kLeaf];       // of the column blocks, in that order, times a power of two
-  float top[8], down[4];       // the leaf's references, by head; what its sums are to be multiplied with, by column block
+  // the leaf's references, by head; what its sums are to be multiplied with, by column block
+  float top[8], down[4];
   float of[8];                 // the leaf's references, of all its positions
   u64 full[kQuarters];         // mbarriers: the leaf's quarters are there
 };
@@ -38,7 +40,8 @@ struct AttendShared {
   u64 told, received;             // mbarriers: of the leaves' references and weights; of the blocks' sums
 };
 static_assert((sizeof(AttendShared<1>) + 127) / 128 * 128 + kLeaf * kEntry <= kMlaFp8Cluster16Shared);
-static_assert((sizeof(AttendShared<2>) + 127) / 128 * 128 + 2 * kLeaf * kEntry <= kMlaFp8Cluster8Shared && kTeamThreads == kMlaFp8ClusterThreads);
+static_assert((sizeof(AttendShared<2>) + 127) / 128 * 128 + 2 * kLeaf * kEntry <= kMlaFp8Cluster8Shared &&
+    kTeamThreads == kMlaFp8ClusterThreads);
 
 // A warp copies 16 rows of the teams' leaves, some of each quarter, the first leaf's
 // first: what lane r is to copy is entry slot, zeros where that is negative.
@@ -50,14 +53,19 @@ __device__ __forceinline__ void copy(AttendShared<T>& s, char* tiles, const void
   uint32_t mines = __ballot_sync(~0u, mine);
 #pragma unroll 1
   for (uint32_t absent = ~mines & 0xffff; absent; absent &= absent - 1)
-    for (int i = lane; i < kEntry / 16; i += 32) reinterpret_cast<uint4*>(row(__ffs(absent) - 1))[i] = make_uint4(0, 0, 0, 0);
+    for (int i = lane; i < kEntry / 16; i += 32) reinterpret_cast<uint4*>(row(__ffs(absent) - 1))[i] =
+        make_uint4(0, 0, 0, 0);
   __syncwarp();
-  if (lane < 16 && lane % (kRows<T> / kQuarters) == 0) mbar_expect(shared_of(full), __popc(mines >> lane & ((1 << kRows<T> / kQuarters) - 1)) * kEntry);
+  if (lane < 16 && lane % (kRows<T> / kQuarters) == 0) mbar_expect(shared_of(full),
+      __popc(mines >> lane & ((1 << kRows<T> / kQuarters) - 1)) * kEntry);
   __syncwarp();
-  if (mine) copy_bulk(shared_of(row(lane)), static_cast<const char*>(cache) + (size_t)slot * kEntry, kEntry, shared_of(full));
+  if (mine) copy_bulk(shared_of(row(lane)), static_cast<const char*>(cache) + (size_t)slot * kEntry, kEntry,
+      shared_of(full));
 }
 
-__device__ __forceinline__ void team_sync(int team) { asm volatile("barrier.sync %0, %1;" ::"r"(team + 1), "n"(kTeamThreads) : "memory"); }
+__device__ __forceinline__ void team_sync(int team) {
+  asm volatile("barrier.sync %0, %1;" ::"r"(team + 1), "n"(kTeamThreads) : "memory");
+}
 
 // A lane's part of row m's queries: four columns of head lane/4 for each of the
 // warp's steps, whose last not all have.
@@ -82,7 +90,8 @@ __device__ __forceinline__ float stage(const float4 (&v)[kEach<T>], uint4* q, fl
   int g = lane >> 2, t = lane & 3;
   float most = 0;
 #pragma unroll
-  for (int i = 0; i < kEach<T> - 1; i++) most = fmaxf(most, fmaxf(fmaxf(fabsf(v[i].x), fabsf(v[i].y)), fmaxf(fabsf(v[i].z), fabsf(v[i].w))));
+  for (int i = 0; i < kEach<T> - 1; i++) most = fmaxf(most, fmaxf(fmaxf(fabsf(v[i].x), fabsf(v[i].y)),
+      fmaxf(fabsf(v[i].z), fabsf(v[i].w))));
   most = fmaxf(most, __shfl_xor_sync(~0u, most, 1));
   most = fmaxf(most, __shfl_xor_sync(~0u, most, 2));
   if (t == 0) mosts[warp][g] = most;
@@ -108,11 +117,15 @@ __device__ __forceinline__ float warp_top(float v) {
   i = __reduce_max_sync(~0u, i ^ (i >> 31 & 0x7fffffff));
   return __int_as_float(i ^ (i >> 31 & 0x7fffffff));
 }
-__device__ __forceinline__ float warp_most(float v) { return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(v))); }  // of v >= 0
+// of v >= 0
+__device__ __forceinline__ float warp_most(float v) {
+  return __uint_as_float(__reduce_max_sync(~0u, __float_as_uint(v)));
+}
 
 // weights makes those of the warp's head: of rows positions of the tile; and a column
 // block's scales. The sum of weights is known to all lanes.
-__device__ __forceinline__ void weights(float (&w)[4], float& top, Team& s, const char* tile, int rows, float scale, int warp, int lane) {
+__device__ __forceinline__ void weights(float (&w)[4], float& top, Team& s, const char* tile, int rows, float scale,
+    int warp, int lane) {
   int t = lane & 3, row[4];
   float sc[4];
 #pragma unroll
@@ -120,7 +133,8 @@ __device__ __forceinline__ void weights(float (&w)[4], float& top, Team& s, cons
     row[i] = lane / 4 * 16 + place(2 * t + i % 2) + i / 2;
     sc[i] = reinterpret_cast<const float*>(tile + row[i] * kEntry + kLatent)[warp / 2];
   }
-  float4 x = *reinterpret_cast<const float4*>(&s.score[0][warp][lane * 4]), y = *reinterpret_cast<const float4*>(&s.score[1][warp][lane * 4]);
+  float4 x = *reinterpret_cast<const float4*>(&s.score[0][warp][lane * 4]),
+      y = *reinterpret_cast<const float4*>(&s.score[1][warp][lane * 4]);
   w[0] = (x.x + y.x) * scale, w[1] = (x.y + y.y) * scale, w[2] = (x.z + y.z) * scale, w[3] = (x.w + y.w) * scale;
 #pragma unroll
   for (int i = 0; i < 4; i++) w[i] = row[i] < rows ? w[i] : -INFINITY;
@@ -132,7 +146,8 @@ __device__ __forceinline__ void weights(float (&w)[4], float& top, Team& s, cons
   if (lane == 0) s.top[warp] = top;
   if (warp % 2) return;
   float up = power(267 - e);  // weights of at most 2^14
-  *reinterpret_cast<float4*>(&s.scale[warp / 2][lane * 4]) = make_float4(sc[0] * up, sc[1] * up, sc[2] * up, sc[3] * up);
+  *reinterpret_cast<float4*>(&s.scale[warp / 2][lane * 4]) =
+      make_float4(sc[0] * up, sc[1] * up, sc[2] * up, sc[3] * up);
   if (lane == 0) s.down[warp / 2] = power(e - 13);
 }
 
@@ -144,7 +159,8 @@ struct Operands {
 __device__ __forceinline__ Operands load(const Team& s, const char* tile, int step, int warp, int lane) {
   int g = lane >> 2, t = lane & 3;
   Operands o;
-  float4 w = *reinterpret_cast<const float4*>(&s.score[0][g][(4 * step + t) * 4]), sc = *reinterpret_cast<const float4*>(&s.scale[warp / 2][(4 * step + t) * 4]);
+  float4 w = *reinterpret_cast<const float4*>(&s.score[0][g][(4 * step + t) * 4]),
+      sc = *reinterpret_cast<const float4*>(&s.scale[warp / 2][(4 * step + t) * 4]);
   o.w[0] = split_f16(w.x * sc.x, w.y * sc.y), o.w[1] = split_f16(w.z * sc.z, w.w * sc.w);
   const char* row[2];
 #pragma unroll
@@ -176,9 +192,11 @@ __device__ __forceinline__ void mla_fp8_cluster(const AttendP& p) {
   begin();
   constexpr int C = kLeaves / T, kSlice = kLatent / C, kStride = kLeaves * kLeaf;
   AttendShared<T>& s = *reinterpret_cast<AttendShared<T>*>(smem);
-  int tid = threadIdx.x, all = __shfl_sync(~0u, tid >> 5, 0), warp = all % kTeamWarps, team = all / kTeamWarps, lane = tid & 31, g = lane >> 2, t = lane & 3;
+  int tid = threadIdx.x, all = __shfl_sync(~0u, tid >> 5, 0), warp = all % kTeamWarps, team = all / kTeamWarps,
+      lane = tid & 31, g = lane >> 2, t = lane & 3;
   int block = blockIdx.x, m = blockIdx.y, h0 = blockIdx.z * 8, leaf = block * T + team, from = block * T * kLeaf;
-  int mine = lane % 16 / kRows<T> * kLeaf + lane % kRows<T> * T * kTeamWarps + all;  // the position from there on that the lane copies
+  // the position from there on that the lane copies
+  int mine = lane % 16 / kRows<T> * kLeaf + lane % kRows<T> * T * kTeamWarps + all;
   Team& own = s.team[team];
   char *tiles = smem + (sizeof(AttendShared<T>) + 127) / 128 * 128, *tile = tiles + team * kLeaf * kEntry;
   if (tid < T * kQuarters) mbar_init(shared_of(&s.team[tid / kQuarters].full[tid % kQuarters]), T * kTeamWarps);
@@ -222,13 +240,18 @@ __device__ __forceinline__ void mla_fp8_cluster(const AttendP& p) {
     for (int i = 0; i < 16; i++) out[i / 8][i / 4 % 2][i % 4] = 0;
     float high = -INFINITY, weight = 0;  // of the warp's head
     int column = warp * kColumns + g * 8;
-    auto sums = [&](int half, int i) { return make_float4(out[half][0][i], out[half][0][i + 2], out[half][1][i], out[half][1][i + 2]); };  // of head 2t+i
-    auto give = [&](int half, int i, float4 v) { push(&s.in.sum[block][2 * t + i][column % kSlice + half * 4], &s.received, column / kSlice, v); };  // to who writes them
+    // of head 2t+i
+    auto sums = [&](int half, int i) { return make_float4(out[half][0][i], out[half][0][i + 2], out[half][1][i],
+        out[half][1][i + 2]); };
+    // to who writes them
+    auto give = [&](int half, int i, float4 v) { push(&s.in.sum[block][2 * t + i][column % kSlice + half * 4],
+        &s.received, column / kSlice, v); };
     auto tell = [&]() {
       if (lane < C) push(&s.in.of[leaf][warp], &s.told, lane, make_float2(high, weight));
     };
 #pragma unroll 1
-    for (int at = from, phase = 0; at < n; at += kStride, phase ^= 1) {  // once, but for more positions than 16 leaves have
+    // once, but for more positions than 16 leaves have
+    for (int at = from, phase = 0; at < n; at += kStride, phase ^= 1) {
       if (at > from) {
         __syncthreads();
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -239,7 +262,8 @@ __device__ __forceinline__ void mla_fp8_cluster(const AttendP& p) {
       float w[4][2];
       scores<T == 1 ? 2 : 1>(w, s.q, tile + quarter * (kLeaf / kQuarters) * kEntry, half, down, lane);
 #pragma unroll
-      for (int j = 0; j < 2; j++) *reinterpret_cast<float4*>(&own.score[half][g][(quarter * 2 + j) * 16 + t * 4]) = make_float4(w[2 * j][0], w[2 * j][1], w[2 * j + 1][0], w[2 * j + 1][1]);
+      for (int j = 0; j < 2; j++) *reinterpret_cast<float4*>(&own.score[half][g][(quarter * 2 + j) * 16 + t * 4]) =
+          make_float4(w[2 * j][0], w[2 * j][1], w[2 * j + 1][0], w[2 * j + 1][1]);
       team_sync(team);
       float k[4], now;
       weights(k, now, own, tile, n - at - team * kLeaf, scale, warp, lane);
@@ -260,7 +284,8 @@ __device__ __forceinline__ void mla_fp8_cluster(const AttendP& p) {
 #pragma unroll
         for (int f = 0; f < 2; f++)
 #pragma unroll
-          for (int i = 0; i < 4; i++) out[half][f][i] = fmaf(out[half][f][i], keep[i % 2], (c[half][0][f][i] + c[half][1][f][i]) * add[i % 2]);
+          for (int i = 0; i < 4; i++) out[half][f][i] =
+              fmaf(out[half][f][i], keep[i % 2], (c[half][0][f][i] + c[half][1][f][i]) * add[i % 2]);
       };
       if (T == 1) {  // half of them are on their way while the others are summed
         Operands o[kLeaf / 16];
@@ -296,12 +321,16 @@ __device__ __forceinline__ void mla_fp8_cluster(const AttendP& p) {
 #pragma unroll
       for (int i = 0; i < 2; i++) theirs[i][tid % kTeamThreads] = team ? sums(0, i) : sums(1, i);
       __syncthreads();
-      const float4(*take)[kTeamThreads] = reinterpret_cast<const float4(*)[kTeamThreads]>(tile + (1 - 2 * team) * kLeaf * kEntry);
+      const float4(*take)[kTeamThreads] = reinterpret_cast<const float4(*)[kTeamThreads]>(tile +
+          (1 - 2 * team) * kLeaf * kEntry);
 #pragma unroll
       for (int i = 0; i < 2; i++) {
-        float4 x = take[i][tid % kTeamThreads], own = team ? sums(1, i) : sums(0, i), a = team ? x : own, b = team ? own : x;
-        float ta = s.team[0].of[2 * t + i], tb = s.team[1].of[2 * t + i], top = fmaxf(ta, tb), fa = share(ta, top), fb = share(tb, top);
-        give(team, i, make_float4(fmaf(a.x, fa, b.x * fb), fmaf(a.y, fa, b.y * fb), fmaf(a.z, fa, b.z * fb), fmaf(a.w, fa, b.w * fb)));
+        float4 x = take[i][tid % kTeamThreads], own = team ? sums(1, i) : sums(0, i), a = team ? x : own,
+            b = team ? own : x;
+        float ta = s.team[0].of[2 * t + i], tb = s.team[1].of[2 * t + i], top = fmaxf(ta, tb), fa = share(ta, top),
+            fb = share(tb, top);
+        give(team, i, make_float4(fmaf(a.x, fa, b.x * fb), fmaf(a.y, fa, b.y * fb), fmaf(a.z, fa, b.z * fb),
+            fmaf(a.w, fa, b.w * fb)));
       }
     }
     int h = all / T, c = all % T * 32 + lane;  // a thread has one value
@@ -321,5 +350,11 @@ __device__ __forceinline__ void mla_fp8_cluster(const AttendP& p) {
   finish(p.at);
 }
 
-extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kTeamThreads, 1) mla_attend_fp8_cluster_16(const __grid_constant__ AttendP p) { LATENT(mla_fp8_cluster<1>(p)); }
-extern "C" __global__ void __cluster_dims__(8, 1, 1) __launch_bounds__(2 * kTeamThreads, 1) mla_attend_fp8_cluster_8(const __grid_constant__ AttendP p) { LATENT(mla_fp8_cluster<2>(p)); }
+extern "C" __global__ void __cluster_dims__(16, 1, 1) __launch_bounds__(kTeamThreads, 1)
+    mla_attend_fp8_cluster_16(const __grid_constant__ AttendP p) {
+  LATENT(mla_fp8_cluster<1>(p));
+}
+extern "C" __global__ void __cluster_dims__(8, 1, 1) __launch_bounds__(2 * kTeamThreads, 1)
+    mla_attend_fp8_cluster_8(const __grid_constant__ AttendP p) {
+  LATENT(mla_fp8_cluster<2>(p));
+}

@@ -34,8 +34,10 @@ struct Shared {
 };
 // Barriers, in bytes from the first: of tiles that are there or free, of weights that are there or free,
 // of queries that are there or free, and of what the second of two blocks sends.
-constexpr int kFullAt = 0, kEmpty = kRing * 8, kWeighed = kEmpty + kRing * 8, kSummed = kWeighed + kSlots * 8, kStaged = kSummed + kSlots * 8, kScored = kStaged + 16, kReceived = kScored + 16;
-static_assert(sizeof(Shared) == kMlaPersistentShared && kThreads == kMlaPersistentThreads && kLeaf * kLeaves == kMlaPersistentReach);
+constexpr int kFullAt = 0, kEmpty = kRing * 8, kWeighed = kEmpty + kRing * 8, kSummed = kWeighed + kSlots * 8,
+    kStaged = kSummed + kSlots * 8, kScored = kStaged + 16, kReceived = kScored + 16;
+static_assert(sizeof(Shared) == kMlaPersistentShared && kThreads == kMlaPersistentThreads &&
+    kLeaf * kLeaves == kMlaPersistentReach);
 struct Half {
   float sum[16][32 * kSumWarps];
   float high[8], weight[8];
@@ -56,7 +58,8 @@ struct Part {
 };
 template <int C>
 __device__ __forceinline__ Part part_of(const AttendP& p, int item, int groups) {
-  int m = item / groups, n = positions(p, m), lo = blockIdx.x % C * (kLeaves / C * kLeaf), hi = min(n, lo + kLeaves / C * kLeaf);
+  int m = item / groups, n = positions(p, m), lo = blockIdx.x % C * (kLeaves / C * kLeaf),
+      hi = min(n, lo + kLeaves / C * kLeaf);
   return {m, item % groups * 8, n, lo, max(0, hi - lo + kLeaf - 1) / kLeaf};
 }
 
@@ -142,7 +145,8 @@ __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int item
         int count = __popc(__ballot_sync(~0u, mine && slot >= 0));
         if (count < 8) {
           if (mine && slot < 0)
-            for (int c = 0; c < kEntry / 16; c++) *reinterpret_cast<uint4*>(row + (lane & 7) * kEntry + c * 16) = make_uint4(0, 0, 0, 0);
+            for (int c = 0; c < kEntry / 16; c++) *reinterpret_cast<uint4*>(row + (lane & 7) * kEntry + c * 16) =
+                make_uint4(0, 0, 0, 0);
           asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
           __syncwarp();
         }
@@ -152,7 +156,8 @@ __device__ __forceinline__ void fetch_rows(const AttendP& p, Shared& s, int item
         for (int x = 0; x < 8; x++) from[x] = __shfl_sync(~0u, slot, j * 8 + x);
 #pragma unroll
         for (int x = 0; x < 8; x++)
-          if (from[x] >= 0) copy_one(shared_of(row) + x * kEntry, static_cast<const char*>(p.cache) + (size_t)from[x] * kEntry, kEntry, bars + kFullAt + at * 8);
+          if (from[x] >= 0) copy_one(shared_of(row) + x * kEntry,
+              static_cast<const char*>(p.cache) + (size_t)from[x] * kEntry, kEntry, bars + kFullAt + at * 8);
       }
       slot = then;
       // Queries: of the first row while its first leaf is on its way, of the next row
@@ -173,7 +178,8 @@ __device__ __forceinline__ int scaled_at(int i) {
 
 // score_part is 32 positions' scores by the latents of block m, for eight heads, without
 // the latents' scales.
-__device__ __forceinline__ void score_part(float4 (&parts)[2][4][32], const uint4* q, const char* tile, int m, int lane) {
+__device__ __forceinline__ void score_part(float4 (&parts)[2][4][32], const uint4* q, const char* tile, int m,
+    int lane) {
   int g = lane >> 2, t = lane & 3;
   const char* row = tile + place(g) * kEntry + t * 8 + m * 128;
   q += m * 8 * 32;
@@ -196,14 +202,16 @@ __device__ __forceinline__ void score_part(float4 (&parts)[2][4][32], const uint
   }
   auto sum = [&](int n, int i) { return (c[n][0][i] + c[n][1][i]) + (c[n][0][i + 2] + c[n][1][i + 2]); };
 #pragma unroll
-  for (int h = 0; h < 2; h++) parts[h][m][lane] = make_float4(sum(2 * h, 0), sum(2 * h, 1), sum(2 * h + 1, 0), sum(2 * h + 1, 1));
+  for (int h = 0; h < 2; h++) parts[h][m][lane] = make_float4(sum(2 * h, 0), sum(2 * h, 1), sum(2 * h + 1, 0),
+      sum(2 * h + 1, 1));
 }
 
 // A team has two tiles of a leaf, one after the other, a warp of it a block of latents.
 // Then each warp makes the weights of 16 positions.
 template <int C>
 __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int items, int groups) {
-  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, team = warp >> 2, m = warp & 3, half = m & 1, k = 0, turn = 0;
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3,
+      team = warp >> 2, m = warp & 3, half = m & 1, k = 0, turn = 0;
   const int mine = m / 2 * 2 + team, first = half * 16 + place(2 * t), next = place(2 * t + 1) - place(2 * t);
   const float scale = p.scale * 1.44269504f;
   const int scaled0 = scaled_at(g), scaled1 = scaled_at(g + 8);
@@ -242,7 +250,8 @@ __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int item
         load_a(a, q, kLatent / 16 + j, lane);
 #pragma unroll
         for (int u = 0; u < 2; u++) {
-          uint2 v = *reinterpret_cast<const uint2*>(tile + (half * 16 + place(g) + u) * kEntry + kLatent + 16 + j * 32 + t * 8);
+          uint2 v = *reinterpret_cast<const uint2*>(tile + (half * 16 + place(g) + u) * kEntry + kLatent + 16 + j * 32 +
+              t * 8);
           mma(c[u][j & 1], a, v.x, v.y);
         }
       }
@@ -256,7 +265,8 @@ __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int item
         for (int i = 0; i < 2; i++) {
           float4 f = *reinterpret_cast<const float4*>(tile + (first + i * next + u) * kEntry + kLatent);
           auto of = [&](int j) { return u ? i ? x[j].w : x[j].z : i ? x[j].y : x[j].x; };
-          float lower = fmaf(f.y * down, of(1), fmaf(f.x * down, of(0), 0)), upper = fmaf(f.w * down, of(3), fmaf(f.z * down, of(2), 0));
+          float lower = fmaf(f.y * down, of(1), fmaf(f.x * down, of(0), 0)),
+              upper = fmaf(f.w * down, of(3), fmaf(f.z * down, of(2), 0));
           upper += (c[u][0][i] + c[u][1][i]) + (c[u][0][i + 2] + c[u][1][i + 2]);
           w[u][i] = (lower + upper) * scale;
         }
@@ -303,7 +313,8 @@ __device__ __forceinline__ void score_rows(const AttendP& p, Shared& s, int item
 // join leaves a block's sums for the others of a row, v as below, and writes the
 // columns that are this block's.
 template <int C>
-__device__ __forceinline__ void join(const AttendP& p, const Part& r, int item, int warp, int lane, const float (&high)[2], const float (&v)[18]) {
+__device__ __forceinline__ void join(const AttendP& p, const Part& r, int item, int warp, int lane,
+    const float (&high)[2], const float (&v)[18]) {
   constexpr int kSumsOf = kSumWarps / C;  // warps whose columns a block writes
   int g = lane >> 2, t = lane & 3, block = blockIdx.x % C;
   Left<C>* left = reinterpret_cast<Left<C>*>(p.part) + item * C;
@@ -311,7 +322,8 @@ __device__ __forceinline__ void join(const AttendP& p, const Part& r, int item, 
 #pragma unroll
   for (int d = 0; d < 2; d++)
 #pragma unroll
-    for (int h = 0; h < 2; h++) leave(&to.sum[warp % kSumsOf * 4 + d * 2 + h][block][lane], make_float4(v[d * 8 + h], v[d * 8 + 2 + h], v[d * 8 + 4 + h], v[d * 8 + 6 + h]));
+    for (int h = 0; h < 2; h++) leave(&to.sum[warp % kSumsOf * 4 + d * 2 + h][block][lane],
+        make_float4(v[d * 8 + h], v[d * 8 + 2 + h], v[d * 8 + 4 + h], v[d * 8 + 6 + h]));
   if (g < 4) leave(&to.of[warp % kSumsOf * 4 + g][block][t], make_float4(high[0], v[16], high[1], v[17]));
   if (warp >= Left<C>::kWarps) return;
   float4 x[C], of[C];
@@ -329,7 +341,8 @@ __device__ __forceinline__ void join(const AttendP& p, const Part& r, int item, 
   }
   float all = tree<C>(l);
   if (r.h0 + 2 * t + h < p.heads)
-    *reinterpret_cast<float4*>(p.y + (size_t)r.m * p.ldy + (size_t)(r.h0 + 2 * t + h) * kLatent + (block * kSumsOf + warp / 4) * 64 + g * 8 + d * 4) =
+    *reinterpret_cast<float4*>(p.y + (size_t)r.m * p.ldy + (size_t)(r.h0 + 2 * t + h) * kLatent +
+        (block * kSumsOf + warp / 4) * 64 + g * 8 + d * 4) =
         make_float4(tree<C>(y[0]) / all, tree<C>(y[1]) / all, tree<C>(y[2]) / all, tree<C>(y[3]) / all);
 #pragma unroll
   for (int b = 0; b < C; b++) {
@@ -340,9 +353,12 @@ __device__ __forceinline__ void join(const AttendP& p, const Part& r, int item, 
 
 template <int C>
 __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items, int groups) {
-  int warp = __shfl_sync(~0u, (threadIdx.x >> 5) - kScoreWarps, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, k = 0;
+  int warp = __shfl_sync(~0u, (threadIdx.x >> 5) - kScoreWarps, 0), lane = threadIdx.x & 31, g = lane >> 2,
+      t = lane & 3, k = 0;
   const int next = (place(2 * t + 1) - place(2 * t)) * kEntry;
-  const char *rows = s.tile[0] + place(2 * t) * kEntry + warp * 64 + g * 8, *parts = reinterpret_cast<const char*>(s.weights[0].w[0] + lane), *scaled = reinterpret_cast<const char*>(s.weights[0].scaled[0][warp >> 1] + t * 4);
+  const char *rows = s.tile[0] + place(2 * t) * kEntry + warp * 64 + g * 8,
+      *parts = reinterpret_cast<const char*>(s.weights[0].w[0] + lane),
+      *scaled = reinterpret_cast<const char*>(s.weights[0].scaled[0][warp >> 1] + t * 4);
   const uint32_t bars = shared_of(&s.bars);
   for (int item = blockIdx.x / C; item < items; item += gridDim.x / C) {
     Part r = part_of<C>(p, item, groups);
@@ -361,11 +377,13 @@ __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items,
         mbar_wait(bars + kWeighed + j * 8, k & 1);
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-          float4 w = *reinterpret_cast<const float4*>(parts + j * sizeof(Weights) + h * 512), f = *reinterpret_cast<const float4*>(scaled + j * sizeof(Weights) + h * 256);
+          float4 w = *reinterpret_cast<const float4*>(parts + j * sizeof(Weights) + h * 512),
+              f = *reinterpret_cast<const float4*>(scaled + j * sizeof(Weights) + h * 256);
           Split u = split_f16(w.x * f.x, w.y * f.y), v = split_f16(w.z * f.z, w.w * f.w);
           uint2 y[4];
 #pragma unroll
-          for (int i = 0; i < 4; i++) y[i] = *reinterpret_cast<const uint2*>(leaf + j * kBytes + i % 2 * next + group(2 * h + i / 2) * kEntry);
+          for (int i = 0; i < 4; i++) y[i] = *reinterpret_cast<const uint2*>(leaf + j * kBytes + i % 2 * next +
+              group(2 * h + i / 2) * kEntry);
 #pragma unroll
           for (int e = 0; e < 2; e++) {
             uint32_t m[4], n[4];
@@ -432,7 +450,8 @@ __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items,
       if (blockIdx.x & 1) {
 #pragma unroll
         for (int j = 0; j < 16; j++) push(&o->sum[j][tid], received, 0, v[j]);
-        if (warp == 0 && g < 2) push(&o->high[2 * t + g], received, 0, g ? high[1] : high[0]), push(&o->weight[2 * t + g], received, 0, g ? v[17] : v[16]);
+        if (warp == 0 && g < 2) push(&o->high[2 * t + g], received, 0, g ? high[1] : high[0]),
+            push(&o->weight[2 * t + g], received, 0, g ? v[17] : v[16]);
         continue;
       }
       mbar_wait(bars + kReceived, 0);
@@ -449,9 +468,11 @@ __device__ __forceinline__ void sum_rows(const AttendP& p, Shared& s, int items,
 #pragma unroll
     for (int h = 0; h < 2; h++)
       if (r.h0 + 2 * t + h < p.heads) {
-        float4* y = reinterpret_cast<float4*>(p.y + (size_t)r.m * p.ldy + (size_t)(r.h0 + 2 * t + h) * kLatent + warp * 64 + g * 8);
+        float4* y = reinterpret_cast<float4*>(p.y + (size_t)r.m * p.ldy + (size_t)(r.h0 + 2 * t + h) * kLatent +
+            warp * 64 + g * 8);
 #pragma unroll
-        for (int d = 0; d < 2; d++) y[d] = make_float4(v[d * 8 + h] / v[16 + h], v[d * 8 + 2 + h] / v[16 + h], v[d * 8 + 4 + h] / v[16 + h], v[d * 8 + 6 + h] / v[16 + h]);
+        for (int d = 0; d < 2; d++) y[d] = make_float4(v[d * 8 + h] / v[16 + h], v[d * 8 + 2 + h] / v[16 + h],
+            v[d * 8 + 4 + h] / v[16 + h], v[d * 8 + 6 + h] / v[16 + h]);
       }
   }
 }
@@ -464,9 +485,12 @@ __device__ __forceinline__ void mla_fp8_persistent(const AttendP& p) {
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), groups = (p.heads + 7) / 8, items = p.m * groups;
   const uint32_t bars = shared_of(&s.bars);
   if (threadIdx.x == 0) {
-    for (int i = 0; i < kRing; i++) mbar_init(bars + kFullAt + i * 8, kFetchWarps), mbar_init(bars + kEmpty + i * 8, kSumWarps);
-    for (int i = 0; i < kSlots; i++) mbar_init(bars + kWeighed + i * 8, 2), mbar_init(bars + kSummed + i * 8, kSumWarps);
-    for (int i = 0; i < 2; i++) mbar_init(bars + kStaged + i * 8, kFetchWarps), mbar_init(bars + kScored + i * 8, kScoreWarps);
+    for (int i = 0; i < kRing; i++) mbar_init(bars + kFullAt + i * 8, kFetchWarps),
+        mbar_init(bars + kEmpty + i * 8, kSumWarps);
+    for (int i = 0; i < kSlots; i++) mbar_init(bars + kWeighed + i * 8, 2),
+        mbar_init(bars + kSummed + i * 8, kSumWarps);
+    for (int i = 0; i < 2; i++) mbar_init(bars + kStaged + i * 8, kFetchWarps),
+        mbar_init(bars + kScored + i * 8, kScoreWarps);
     mbar_init(bars + kReceived, 1);
     mbar_ready();
     if (C == 2) mbar_expect(bars + kReceived, sizeof(Half));
@@ -489,6 +513,15 @@ __device__ __forceinline__ void mla_fp8_persistent(const AttendP& p) {
 }  // namespace rows
 
 // grid (any): a block a row; (2 m): a cluster of two; (4 m): four, which all run at once
-extern "C" __global__ void __launch_bounds__(rows::kThreads, 1) mla_attend_fp8_persistent_1(const __grid_constant__ AttendP p) { LATENT(rows::mla_fp8_persistent<1>(p)); }
-extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(rows::kThreads, 1) mla_attend_fp8_persistent_2(const __grid_constant__ AttendP p) { LATENT(rows::mla_fp8_persistent<2>(p)); }
-extern "C" __global__ void __launch_bounds__(rows::kThreads, 1) mla_attend_fp8_persistent_4(const __grid_constant__ AttendP p) { LATENT(rows::mla_fp8_persistent<4>(p)); }
+extern "C" __global__ void __launch_bounds__(rows::kThreads, 1)
+    mla_attend_fp8_persistent_1(const __grid_constant__ AttendP p) {
+  LATENT(rows::mla_fp8_persistent<1>(p));
+}
+extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(rows::kThreads, 1)
+    mla_attend_fp8_persistent_2(const __grid_constant__ AttendP p) {
+  LATENT(rows::mla_fp8_persistent<2>(p));
+}
+extern "C" __global__ void __launch_bounds__(rows::kThreads, 1)
+    mla_attend_fp8_persistent_4(const __grid_constant__ AttendP p) {
+  LATENT(rows::mla_fp8_persistent<4>(p));
+}

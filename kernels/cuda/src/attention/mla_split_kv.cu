@@ -8,11 +8,13 @@ constexpr int kTile = kMlaTile;
 
 __device__ __forceinline__ void ldmatrix(uint32_t (&a)[4], const void* row) {
   uint32_t s = __cvta_generic_to_shared(row);
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(s));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+      : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(s));
 }
 __device__ __forceinline__ void ldmatrix_trans(uint32_t (&a)[4], const void* row) {
   uint32_t s = __cvta_generic_to_shared(row);
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(s));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+      : "=r"(a[0]), "=r"(a[1]), "=r"(a[2]), "=r"(a[3]) : "r"(s));
 }
 __device__ __forceinline__ void cp16(void* dst, const void* src) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"((uint32_t)__cvta_generic_to_shared(dst)), "l"(src));
@@ -72,7 +74,8 @@ __device__ __forceinline__ void mla_attend(const AttendP& p) {
         for (int j = 0; j < kFlight; j++) {
           int i = base + j * 256 + tid, r = i / per;
           v[j] = make_uint4(0, 0, 0, 0);
-          if (i < all && slot[r] >= 0) v[j] = *reinterpret_cast<const uint4*>(static_cast<const uint8_t*>(p.cache) + (size_t)slot[r] * entry + (i - r * per) * 16);
+          if (i < all && slot[r] >= 0) v[j] = *reinterpret_cast<const uint4*>(static_cast<const uint8_t*>(p.cache) +
+              (size_t)slot[r] * entry + (i - r * per) * 16);
         }
 #pragma unroll
         for (int j = 0; j < kFlight; j++) {
@@ -108,7 +111,8 @@ __device__ __forceinline__ void mla_attend(const AttendP& p) {
         *reinterpret_cast<uint4*>(tile + r * pitch + c * 8) = v;
       } else if (c < chunks + rest) {
         int j = c - chunks;
-        reinterpret_cast<uint32_t*>(tile + r * pitch + p.k)[j] = ok ? reinterpret_cast<const uint32_t*>(e + p.k + 4 * blocks)[j] : 0;
+        reinterpret_cast<uint32_t*>(tile + r * pitch + p.k)[j] = ok ?
+            reinterpret_cast<const uint32_t*>(e + p.k + 4 * blocks)[j] : 0;
       } else {
         int j = c - chunks - rest;
         sc[r * blocks + j] = ok ? reinterpret_cast<const float*>(e + p.k)[j] : 0;
@@ -118,7 +122,8 @@ __device__ __forceinline__ void mla_attend(const AttendP& p) {
   __syncthreads();
   // Scores: a warp has 16 positions and a quarter of the columns.
   {
-    int mt = warp & 1, quarter = warp >> 1, steps = width / 16, lo = steps * quarter / 4, hi = steps * (quarter + 1) / 4;
+    int mt = warp & 1, quarter = warp >> 1, steps = width / 16, lo = steps * quarter / 4,
+        hi = steps * (quarter + 1) / 4;
     const float* q = h0 + g < p.heads ? p.q + (size_t)m * p.ldq + (size_t)(h0 + g) * width : nullptr;
     float total[4] = {}, acc[4] = {};
     auto flush = [&](int block) {
@@ -178,7 +183,8 @@ __device__ __forceinline__ void mla_attend(const AttendP& p) {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
       int h = h0 + t * 2 + (i & 1);
-      if (h < p.heads) p.part[(((size_t)m * p.splits + part_no) * p.heads + h) * (p.k + 2) + mt * 16 + g + (i >> 1) * 8] = acc[i];
+      if (h < p.heads) p.part[(((size_t)m * p.splits + part_no) * p.heads + h) * (p.k + 2) + mt * 16 + g +
+          (i >> 1) * 8] = acc[i];
     }
   }
   finish(p.at);
@@ -201,7 +207,8 @@ extern "C" __global__ void __launch_bounds__(256) mla_attend_f32(const __grid_co
     slot[tid] = p.pages[(size_t)p.seq[m] * p.pages_ld + pos / kPage] * kPage + pos % kPage;
   }
   __syncthreads();
-  for (int i = tid; i < kTile * width; i += blockDim.x) tile[i / width * pitch + i % width] = static_cast<const float*>(p.cache)[(size_t)slot[i / width] * width + i % width];
+  for (int i = tid; i < kTile * width; i += blockDim.x) tile[i / width * pitch + i % width] =
+      static_cast<const float*>(p.cache)[(size_t)slot[i / width] * width + i % width];
   __syncthreads();
   if (h0 + warp < p.heads) {
     const float* q = p.q + (size_t)m * p.ldq + (size_t)(h0 + warp) * width;
@@ -223,8 +230,12 @@ extern "C" __global__ void __launch_bounds__(256) mla_attend_f32(const __grid_co
   }
   finish(p.at);
 }
-extern "C" __global__ void __launch_bounds__(256) mla_attend_bf16(const __grid_constant__ AttendP p) { mla_attend<1>(p); }
-extern "C" __global__ void __launch_bounds__(256) mla_attend_fp8(const __grid_constant__ AttendP p) { mla_attend<2>(p); }
+extern "C" __global__ void __launch_bounds__(256) mla_attend_bf16(const __grid_constant__ AttendP p) {
+  mla_attend<1>(p);
+}
+extern "C" __global__ void __launch_bounds__(256) mla_attend_fp8(const __grid_constant__ AttendP p) {
+  mla_attend<2>(p);
+}
 
 // The splits of a row, in order: four runs of them, each in order, then the runs.
 // A block has 64 of the k values. grid (heads, k/64, m)
@@ -257,7 +268,8 @@ extern "C" __global__ void __launch_bounds__(256) mla_combine(const __grid_const
   }
   sum[run][threadIdx.x & 63] = v;
   __syncthreads();
-  if (run == 0 && d < p.k) p.y[(size_t)m * p.ldy + (size_t)h * p.k + d] = (sum[0][threadIdx.x] + sum[1][threadIdx.x] + sum[2][threadIdx.x] + sum[3][threadIdx.x]) / l;
+  if (run == 0 && d < p.k) p.y[(size_t)m * p.ldy + (size_t)h * p.k + d] =
+      (sum[0][threadIdx.x] + sum[1][threadIdx.x] + sum[2][threadIdx.x] + sum[3][threadIdx.x]) / l;
   finish(p.at);
 }
 
@@ -275,7 +287,8 @@ extern "C" __global__ void __launch_bounds__(256) kv_cast(const __grid_constant_
       uint2 q = load8(e + c * 8, entry % 8 == 0);
       float sc = reinterpret_cast<const float*>(e + p.k)[c / 16];
       float2 a = e4m3x2(q.x & 0xffff), b = e4m3x2(q.x >> 16), d = e4m3x2(q.y & 0xffff), f = e4m3x2(q.y >> 16);
-      v = make_uint4(bf16x2(a.x * sc, a.y * sc), bf16x2(b.x * sc, b.y * sc), bf16x2(d.x * sc, d.y * sc), bf16x2(f.x * sc, f.y * sc));
+      v = make_uint4(bf16x2(a.x * sc, a.y * sc), bf16x2(b.x * sc, b.y * sc), bf16x2(d.x * sc, d.y * sc),
+          bf16x2(f.x * sc, f.y * sc));
     } else {
       const uint32_t* r = reinterpret_cast<const uint32_t*>(e + p.k + 4 * blocks + (c * 8 - p.k) * 2);
       v = make_uint4(r[0], r[1], r[2], r[3]);

@@ -23,7 +23,8 @@ typedef struct AttendP {
   const int* seq;
   const int* pos;
   const int* sel;      // [m, topk] ascending, -1 past the end; null: 0..pos
-  float* part;         // [m, splits, heads, k+2]: sums, then max and weight; or what blocks of a row leave for each other
+  // [m, splits, heads, k+2]: sums, then max and weight; or what blocks of a row leave for each other
+  float* part;
   float* y;            // [m, heads, k]
   u64* at;
   int m, k, nrope, heads, topk, splits, pages_ld, ldq, ldy;

@@ -22,18 +22,25 @@ constexpr uint32_t kEmpty = 0xFFFFFFFFu;
 constexpr int kSend = kSendPhase, kSum = kSumPhase, kReceive = kReceivePhase;
 
 __device__ __forceinline__ void put(float* p, float4 v) {
-  asm volatile("st.relaxed.sys.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(p), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w) : "memory");
+  asm volatile("st.relaxed.sys.global.v4.f32 [%0], {%1,%2,%3,%4};" ::"l"(p), "f"(v.x), "f"(v.y), "f"(v.z), "f"(v.w)
+      : "memory");
 }
 __device__ __forceinline__ float4 look(const float* p) {
   float4 v;
-  asm volatile("ld.relaxed.sys.global.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p) : "memory");
+  asm volatile("ld.relaxed.sys.global.v4.f32 {%0,%1,%2,%3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "l"(p)
+      : "memory");
   return v;
 }
 __device__ __forceinline__ bool there(const float4& v) {
-  return __float_as_uint(v.x) != kEmpty && __float_as_uint(v.y) != kEmpty && __float_as_uint(v.z) != kEmpty && __float_as_uint(v.w) != kEmpty;
+  return __float_as_uint(v.x) != kEmpty && __float_as_uint(v.y) != kEmpty && __float_as_uint(v.z) != kEmpty &&
+      __float_as_uint(v.w) != kEmpty;
 }
-__device__ __forceinline__ float sendable(float v) { return __float_as_uint(v) == kEmpty ? __uint_as_float(0x7FFFFFFFu) : v; }
-__device__ __forceinline__ float4 sendable(float4 v) { return {sendable(v.x), sendable(v.y), sendable(v.z), sendable(v.w)}; }
+__device__ __forceinline__ float sendable(float v) {
+  return __float_as_uint(v) == kEmpty ? __uint_as_float(0x7FFFFFFFu) : v;
+}
+__device__ __forceinline__ float4 sendable(float4 v) {
+  return {sendable(v.x), sendable(v.y), sendable(v.z), sendable(v.w)};
+}
 __device__ __forceinline__ void empty(float* p) {
   float e = __uint_as_float(kEmpty);
   put(p, {e, e, e, e});
@@ -139,12 +146,15 @@ __device__ __forceinline__ void ended(const CommP& p, unsigned blocks) {
 struct Half {
   size_t at;    // of the inbox's half for this collective
   size_t sums;  // two-shot: behind the parts
-  __device__ Half(const CommP& p) : at((*(volatile unsigned*)p.epoch & 1) * p.half), sums(at + (size_t)p.m * mates(p) * p.ranks * p.cols) {}
+  __device__ Half(const CommP& p) : at((*(volatile unsigned*)p.epoch & 1) * p.half),
+      sums(at + (size_t)p.m * mates(p) * p.ranks * p.cols) {}
   // mates is how many parts of a row a rank sums at most.
   static __device__ __forceinline__ int mates(const CommP& p) { return (kParts + p.ranks - 1) / p.ranks; }
 };
 __device__ __forceinline__ float square(float4 v) { return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, v.x * v.x))); }
-__device__ __forceinline__ float4 normed(float4 v, float r, float4 w) { return {v.x * r * w.x, v.y * r * w.y, v.z * r * w.z, v.w * r * w.w}; }
+__device__ __forceinline__ float4 normed(float4 v, float r, float4 w) {
+  return {v.x * r * w.x, v.y * r * w.y, v.z * r * w.z, v.w * r * w.w};
+}
 
 // come waits for the values of a row that the cluster's blocks send each other, and
 // makes the inbox ready for those of the next row; parity is that of the row. No
@@ -156,7 +166,8 @@ __device__ __forceinline__ void come(u64* inbox, int parity) {
 }
 
 // One-shot, for few rows: a cluster a row, each of its blocks a part.
-extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(256, 2) reduce_norm(const __grid_constant__ CommP p) {
+extern "C" __global__ void __cluster_dims__(kParts, 1, 1) __launch_bounds__(256, 2)
+    reduce_norm(const __grid_constant__ CommP p) {
   __shared__ float s[32];
   __shared__ float squares[2][kParts];  // of a row's parts, in turn
   __shared__ u64 inbox;                 // for them
@@ -233,7 +244,8 @@ extern "C" __global__ void __launch_bounds__(768, 1) reduce_rows(const __grid_co
   Patience patience(p, eye);
   auto owner = [&](int row, int k) { return (row + 2 * pair + k) % p.ranks; };
   // Places in every inbox: of a rank's values for the owner, and of a sum.
-  auto place = [&](int row, int k, int rank) { return half.at + ((size_t)(row * mates + (2 * pair + k) / p.ranks) * p.ranks + rank) * p.cols + own; };
+  auto place = [&](int row, int k, int rank) { return half.at +
+      ((size_t)(row * mates + (2 * pair + k) / p.ranks) * p.ranks + rank) * p.cols + own; };
   auto sum_place = [&](int row, int k) { return half.sums + ((size_t)row * kParts + 2 * pair + k) * p.cols + own; };
 
   if (p.phases & kSend) {
@@ -328,7 +340,8 @@ extern "C" __global__ void __launch_bounds__(256, 2) gather_columns(const __grid
     for (int u = from; u < units; u += step) {
       int row = u / quads, i = 4 * (u % quads);
       float4 v = sendable(read(p.x + (size_t)row * p.ldx, i, each, p.wide));
-      for (int d = 0; d < p.ranks; d++) put(p.inbox[after(p, d)] + half + ((size_t)row * p.ranks + p.rank) * p.cols + i, v);
+      for (int d = 0; d < p.ranks; d++) put(p.inbox[after(p, d)] + half + ((size_t)row * p.ranks + p.rank) * p.cols + i,
+          v);
     }
   }
   if (p.phases & kReceive) {
@@ -381,7 +394,8 @@ extern "C" __global__ void barrier(const __grid_constant__ BarrierP p) {
       if (!(spins & 255)) {
         int failed = *(volatile int*)p.failed;
         bool late = globaltimer() - start > p.limit;
-        if (!failed && (late || *(volatile const int*)p.stop)) *(volatile int*)p.failed = failed = late ? kMaxRanks + 1 : -1;
+        if (!failed && (late || *(volatile const int*)p.stop)) *(volatile int*)p.failed = failed = late ?
+            kMaxRanks + 1 : -1;
         if (failed) break;
       }
       __nanosleep(64);

@@ -78,7 +78,8 @@ __device__ __forceinline__ void gemm(const GemmP& p) {
 #pragma unroll
       for (int f = 0; f < F; f++)
 #pragma unroll
-        for (int nt = 0; nt < NT; nt++) mma_split(acc[nt], a[f], load_x(xr[nt], ((lo + i + u) * F + f) * 16 + t * 2, p.k));
+        for (int nt = 0; nt < NT; nt++) mma_split(acc[nt], a[f],
+            load_x(xr[nt], ((lo + i + u) * F + f) * 16 + t * 2, p.k));
     }
   reduce<NT, C>(acc, smem, [&](int row, int tok, float v) {
     int r = tile * 16 + row, m = m0 + tok;
@@ -88,7 +89,10 @@ __device__ __forceinline__ void gemm(const GemmP& p) {
 }
 
 #define ENTRY(f, step, nt, c) \
-  extern "C" __global__ void __cluster_dims__(c) __launch_bounds__(256) gemm_##f##_##nt##_##c(const __grid_constant__ GemmP p) { gemm<step, nt, c>(p); }
+  extern "C" __global__ void __cluster_dims__(c) __launch_bounds__(256) \
+      gemm_##f##_##nt##_##c(const __grid_constant__ GemmP p) { \
+    gemm<step, nt, c>(p); \
+  }
 #define ENTRIES(f, step, nt) ENTRY(f, step, nt, 1) ENTRY(f, step, nt, 2) ENTRY(f, step, nt, 4) ENTRY(f, step, nt, 8)
 ENTRIES(bf16, Bf16Step, 2)
 ENTRIES(bf16, Bf16Step, 4)
@@ -116,7 +120,8 @@ __device__ __forceinline__ void gemm_fp4(const GemmP& p) {
     uint32_t q[4] = {u.q.x, u.q.y, u.q.z, u.q.w};
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-      uint32_t s = half ? fp4_scale<1>(u.s.x) : fp4_scale<0>(u.s.x), sh = half ? fp4_scale<1>(u.s.y) : fp4_scale<0>(u.s.y), a[2][4];
+      uint32_t s = half ? fp4_scale<1>(u.s.x) : fp4_scale<0>(u.s.x),
+          sh = half ? fp4_scale<1>(u.s.y) : fp4_scale<0>(u.s.y), a[2][4];
       unpack_fp4(a[0], q[2 * half], s, sh);
       unpack_fp4(a[1], q[2 * half + 1], s, sh);
 #pragma unroll
@@ -129,7 +134,8 @@ __device__ __forceinline__ void gemm_fp4(const GemmP& p) {
   }
   reduce<NT, 1>(acc, smem, [&](int row, int tok, float v) {
     int r = blockIdx.x * 16 + row, m = m0 + tok;
-    if (r < p.n && m < p.m) p.y[(size_t)m * p.ldy + r] = v * (p.global_up != 0 && r >= p.n / 2 ? p.global_up : p.global);
+    if (r < p.n && m < p.m) p.y[(size_t)m * p.ldy + r] =
+        v * (p.global_up != 0 && r >= p.n / 2 ? p.global_up : p.global);
   });
   finish_beside(p.at);
 }
@@ -141,7 +147,8 @@ extern "C" __global__ void __launch_bounds__(256) gemm_fp4_64(const __grid_const
 // stride k; the lanes' sums are added in a fixed tree.
 extern "C" __global__ void __launch_bounds__(256) gemm_f32(const __grid_constant__ GemmP p) {
   begin();
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, r = blockIdx.x * 8 + warp, m0 = blockIdx.y * 8, head = blockIdx.z;
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, r = blockIdx.x * 8 + warp, m0 = blockIdx.y * 8,
+      head = blockIdx.z;
   ready(p.at);
   if (p.rope && blockIdx.x == gridDim.x - 1) {
     rotate(p, m0, 8);

@@ -11,7 +11,8 @@ constexpr int kTokens = 8;  // at a time
 struct Bf16Steps {
   static constexpr int kStep = 16, kCols = 4;
   const uint4* w;
-  __device__ Bf16Steps(const char* w, int tile, int k, int lane) : w(reinterpret_cast<const uint4*>(w) + (size_t)tile * ((k + 15) / 16) * 32 + lane) {}
+  __device__ Bf16Steps(const char* w, int tile, int k, int lane) :
+      w(reinterpret_cast<const uint4*>(w) + (size_t)tile * ((k + 15) / 16) * 32 + lane) {}
   __device__ __forceinline__ void weights(float (&v)[2][kCols], int step) const {
     uint4 q = w[(size_t)step * 32];
     v[0][0] = lowf(q.x), v[0][1] = highf(q.x), v[1][0] = lowf(q.y), v[1][1] = highf(q.y);
@@ -28,7 +29,8 @@ struct Bf16Steps {
 struct BlockSteps : Bf16Steps {
   const char* codes;
   int tile, kt, lane;
-  __device__ BlockSteps(const char* w, int tile, int k, int lane) : Bf16Steps(w, tile, k, lane), codes(w), tile(tile), kt((k + 15) / 16), lane(lane) {}
+  __device__ BlockSteps(const char* w, int tile, int k, int lane) : Bf16Steps(w, tile, k, lane), codes(w), tile(tile),
+      kt((k + 15) / 16), lane(lane) {}
   __device__ __forceinline__ void weights(float (&v)[2][kCols], int step) const {
     Fp8Block b;
     uint32_t a[4];
@@ -41,14 +43,16 @@ struct BlockSteps : Bf16Steps {
 struct Fp8Steps {
   static constexpr int kStep = 32, kCols = 8;
   const uint4* w;
-  __device__ Fp8Steps(const char* w, int tile, int k, int lane) : w(reinterpret_cast<const uint4*>(w) + (size_t)tile * ((k + 31) / 32) * 32 + lane) {}
+  __device__ Fp8Steps(const char* w, int tile, int k, int lane) :
+      w(reinterpret_cast<const uint4*>(w) + (size_t)tile * ((k + 31) / 32) * 32 + lane) {}
   __device__ __forceinline__ void weights(float (&v)[2][kCols], int step) const {
     uint32_t a[2][4];
     Fp8Step::frags(a, w[(size_t)step * 32]);
 #pragma unroll
     for (int i = 0; i < 2; i++)
 #pragma unroll
-      for (int j = 0; j < 4; j++) v[j & 1][4 * i + (j & 2)] = lowf(a[i][j]), v[j & 1][4 * i + (j & 2) + 1] = highf(a[i][j]);
+      for (int j = 0; j < 4; j++) v[j & 1][4 * i + (j & 2)] = lowf(a[i][j]),
+          v[j & 1][4 * i + (j & 2) + 1] = highf(a[i][j]);
   }
   static __device__ __forceinline__ void inputs(float (&v)[kCols], const float* x, int c, int t, int k) {
 #pragma unroll
@@ -64,7 +68,8 @@ struct Fp4Steps {
   static constexpr int kStep = 32, kCols = 8;
   const char* w;
   int lane;
-  __device__ Fp4Steps(const char* w, int tile, int k, int lane) : w(w + (size_t)tile * ((k + 63) / 64) * kFp4Unit), lane(lane) {}
+  __device__ Fp4Steps(const char* w, int tile, int k, int lane) : w(w + (size_t)tile * ((k + 63) / 64) * kFp4Unit),
+      lane(lane) {}
   __device__ __forceinline__ void weights(float (&v)[2][kCols], int step) const {
     const char* unit = w + (size_t)(step >> 1) * kFp4Unit;
     uint4 q = *fp4_codes(unit, lane);
@@ -89,7 +94,8 @@ struct Fp4Steps {
 
 // product: sums[r][i] of rows g and g+8 for rows i < n of x.
 template <typename W, int N>
-__device__ __forceinline__ void product(float (&sums)[2][N], const ExactP& p, int matrix, int tile, const float* x, int n, int lane) {
+__device__ __forceinline__ void product(float (&sums)[2][N], const ExactP& p, int matrix, int tile, const float* x,
+    int n, int lane) {
   int steps = (p.k + W::kStep - 1) / W::kStep;
   W w(p.w + matrix * p.wnext, tile, p.k, lane);
 #pragma unroll
@@ -103,7 +109,8 @@ __device__ __forceinline__ void product(float (&sums)[2][N], const ExactP& p, in
       float u[W::kCols];
       W::inputs(u, x + (size_t)i * p.ldx, step * W::kStep, lane & 3, p.k);
 #pragma unroll
-      for (int c = 0; c < W::kCols; c++) sums[0][i] = fmaf(v[0][c], u[c], sums[0][i]), sums[1][i] = fmaf(v[1][c], u[c], sums[1][i]);
+      for (int c = 0; c < W::kCols; c++) sums[0][i] = fmaf(v[0][c], u[c], sums[0][i]),
+          sums[1][i] = fmaf(v[1][c], u[c], sums[1][i]);
     }
   }
 #pragma unroll
@@ -128,7 +135,8 @@ template <typename W>
 __device__ __forceinline__ void exact_gemm(const ExactP& p) {
   begin();
   ready(p.at);
-  int lane = threadIdx.x & 31, tile = blockIdx.x * kWarps + (threadIdx.x >> 5), m0 = blockIdx.y * kTokens, head = blockIdx.z, n = min(kTokens, p.m - m0);
+  int lane = threadIdx.x & 31, tile = blockIdx.x * kWarps + (threadIdx.x >> 5), m0 = blockIdx.y * kTokens,
+      head = blockIdx.z, n = min(kTokens, p.m - m0);
   const float* x = p.x + (size_t)m0 * p.ldx + (size_t)head * p.xhead;
   float* y = p.y + (size_t)m0 * p.ldy + (size_t)head * p.yhead;
   if (p.rope && blockIdx.x == gridDim.x - 1) {
@@ -179,7 +187,8 @@ __device__ __forceinline__ void exact_up(const ExactP& p) {
     product<W, 1>(gate, p, e, tile, x, 1, lane);
     product<W, 1>(up, p, e, tile + p.n / 16, x, 1, lane);
     int r = lane & 3, o = tile * 16 + (lane >> 2) + 8 * r;
-    if (r < 2 && o < p.n) p.y[(size_t)pair * p.n + o] = silu(gate[r & 1][0] * scale_of(p, e, o, 2 * p.n)) * (up[r & 1][0] * scale_of(p, e, o + p.n, 2 * p.n));
+    if (r < 2 && o < p.n) p.y[(size_t)pair * p.n + o] =
+        silu(gate[r & 1][0] * scale_of(p, e, o, 2 * p.n)) * (up[r & 1][0] * scale_of(p, e, o + p.n, 2 * p.n));
   }
   touched(p);
   finish(p.at);
@@ -207,7 +216,9 @@ __device__ __forceinline__ void exact_down(const ExactP& p) {
   finish(p.at);
 }
 
-#define ENTRY(name, call) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ ExactP p) { call(p); }
+#define ENTRY(name, call) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ ExactP p) { \
+  call(p); \
+}
 ENTRY(exact_gemm_bf16, exact_gemm<Bf16Steps>)
 ENTRY(exact_gemm_fp8, exact_gemm<Fp8Steps>)
 ENTRY(exact_gemm_fp8b, exact_gemm<BlockSteps>)

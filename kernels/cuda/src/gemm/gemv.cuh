@@ -30,7 +30,8 @@ __device__ __forceinline__ void bring(float4 (&v)[V], const float* x, int rows, 
 #pragma unroll
   for (int i = 0; i < V; i++) {
     v[i] = {0, 0, 0, 0};
-    if (left > 0 && (R == 1 || i < rows)) v[i] = kShared ? *reinterpret_cast<const float4*>(x) : __ldcg(reinterpret_cast<const float4*>(x));
+    if (left > 0 && (R == 1 || i < rows)) v[i] = kShared ? *reinterpret_cast<const float4*>(x) :
+        __ldcg(reinterpret_cast<const float4*>(x));
     x += hop;
     if (R == 1) left -= hop;
   }
@@ -102,7 +103,8 @@ __device__ __forceinline__ void gemv(const GemvP& p, int block, char* smem) {
   int cells = R == 1 ? kCells : p.m, hop = R == 1 ? 128 : p.ldx;
   char* behind = smem + kWarps * p.ring;  // x, then sums of the cluster's blocks
   char* xs = behind + warp * cells * L::kPitch;
-  const char* mine = xs + (R == 1 ? 0 : min(g, p.m - 1) * L::kPitch) + t * 16;  // columns of fragments without a row are not used
+  // columns of fragments without a row are not used
+  const char* mine = xs + (R == 1 ? 0 : min(g, p.m - 1) * L::kPitch) + t * 16;
   float* gated = p.act ? reinterpret_cast<float*>(behind + kWarps * cells * L::kPitch + p.share * p.m * 64) : nullptr;
   if (gated) {
     gate_rows(p, gated, block == 0);

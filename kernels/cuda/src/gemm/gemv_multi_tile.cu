@@ -18,7 +18,8 @@ constexpr int kInbox = kMultiTileInbox;
 struct Columns {
   const char* at;  // the first pair
   int left;        // columns from there on that count
-  __device__ __forceinline__ float2 pair(int column) const { return column < left ? *reinterpret_cast<const float2*>(at + column * 4) : float2{0, 0}; }
+  __device__ __forceinline__ float2 pair(int column) const { return column < left ?
+      *reinterpret_cast<const float2*>(at + column * 4) : float2{0, 0}; }
 };
 
 // add_piece adds a piece of T tiles: a, the lane's weights, times the columns from c on.
@@ -131,7 +132,8 @@ __device__ __forceinline__ void gemv_multi_tile(const MultiTileP& p) {
   for (int j = 0; j < kWidth; j++)
 #pragma unroll
     for (int i = 0; i < 4; i++)
-      if (j < width && t * 2 + (i & 1) < p.m) sums[j * 144 + (g + (i >> 1) * 8) * 9 + t * 2 + (i & 1)] = acc[j / kSide][j % kSide][i];
+      if (j < width && t * 2 + (i & 1) < p.m) sums[j * 144 + (g + (i >> 1) * 8) * 9 + t * 2 + (i & 1)] =
+          acc[j / kSide][j % kSide][i];
   __syncthreads();
   auto outside = [&](auto f) {
     for (int o = threadIdx.x; o < outputs; o += kWarps * 32) {
@@ -144,7 +146,8 @@ __device__ __forceinline__ void gemv_multi_tile(const MultiTileP& p) {
   };
   if (p.share > 1) {
     inboxes_open();
-    if (part) return outside([&](int o, float sum, int, int) { send(&parts[part * outputs + o], &inbox, cluster_rank() - part, sum); });
+    if (part) return outside([&](int o, float sum, int,
+        int) { send(&parts[part * outputs + o], &inbox, cluster_rank() - part, sum); });
     receive(&inbox);
   }
   outside([&](int o, float sum, int r, int m) {
@@ -154,5 +157,9 @@ __device__ __forceinline__ void gemv_multi_tile(const MultiTileP& p) {
   finish_beside(p.at);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 1) gemv_multi_tile_bf16(const __grid_constant__ MultiTileP p) { gemv_multi_tile<Bf16Step>(p); }
-extern "C" __global__ void __launch_bounds__(256, 1) gemv_multi_tile_fp8(const __grid_constant__ MultiTileP p) { gemv_multi_tile<Fp8Step>(p); }
+extern "C" __global__ void __launch_bounds__(256, 1) gemv_multi_tile_bf16(const __grid_constant__ MultiTileP p) {
+  gemv_multi_tile<Bf16Step>(p);
+}
+extern "C" __global__ void __launch_bounds__(256, 1) gemv_multi_tile_fp8(const __grid_constant__ MultiTileP p) {
+  gemv_multi_tile<Fp8Step>(p);
+}

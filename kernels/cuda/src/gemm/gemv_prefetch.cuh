@@ -8,7 +8,8 @@
 static_assert(kPrefetchThreads == (kWarps + 1) * 32);
 constexpr int kPrefetchFrags = kPrefetchColumns / 16;  // fragments of x that a lane has, and its slice of k at most
 constexpr int kPrefetchTurn = 4;      // that it works on at a time
-constexpr int kPrefetchAhead = 1;     // quarters of k on their way at a time: the kernels in front still need the memory system
+// quarters of k on their way at a time: the kernels in front still need the memory system
+constexpr int kPrefetchAhead = 1;
 
 // A lane has four values of each 16 of its row of x, from 4 place_of(t) on. fragment
 // makes them the pairs t and t + 4, of which lane^1 has one.
@@ -43,8 +44,10 @@ template <typename W>
 __device__ __forceinline__ void gemv_prefetch(const GemvP& p, int block, char* smem) {
   constexpr int F = W::kFrags, kSteps = kPrefetchTurn / F;
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  int blocks = (p.tiles + kPrefetchTiles - 1) / kPrefetchTiles, tile = block % blocks * kPrefetchTiles, head = block / blocks, tiles = head < p.heads ? min(kPrefetchTiles, p.tiles - tile) : 0;
-  int steps = (p.k + 16 * F - 1) / (16 * F), per = (steps + kWarps - 1) / kWarps, hop = kWarps * per * 512;  // from tile to tile
+  int blocks = (p.tiles + kPrefetchTiles - 1) / kPrefetchTiles, tile = block % blocks * kPrefetchTiles,
+      head = block / blocks, tiles = head < p.heads ? min(kPrefetchTiles, p.tiles - tile) : 0;
+  // from tile to tile
+  int steps = (p.k + 16 * F - 1) / (16 * F), per = (steps + kWarps - 1) / kWarps, hop = kWarps * per * 512;
   uint32_t bars = shared_of(smem);  // of quarters of k, which two warps have
   char* weights = smem + kPrefetchBars;
   if (threadIdx.x < kWarps / 2) mbar_init(bars + threadIdx.x * 8, 1), mbar_ready();
@@ -58,14 +61,16 @@ __device__ __forceinline__ void gemv_prefetch(const GemvP& p, int block, char* s
       if (q >= kPrefetchAhead) mbar_wait(bars + (q - kPrefetchAhead) * 8, 0);
       mbar_expect(bars + q * 8, tiles * bytes);
 #pragma unroll 1
-      for (int j = 0; j < tiles; j++) copy_once(shared_of(weights) + j * hop + first * 512, w + ((size_t)j * steps + first) * 512, bytes, bars + q * 8);
+      for (int j = 0; j < tiles; j++) copy_once(shared_of(weights) + j * hop + first * 512,
+          w + ((size_t)j * steps + first) * 512, bytes, bars + q * 8);
     }
     return;
   }
   int lo = min(steps, warp * per), n = min(per, steps - lo);
   char* mine = weights + warp * per * 512;  // of the first tile
   int k = lo * F * 16 + place_of(t) * 4, left = min(p.k, (lo + n) * F * 16) - k;
-  const float* x = p.x + (size_t)head * p.xhead + (size_t)min(g, p.m - 1) * p.ldx + k;  // columns of fragments without a row are not used
+  // columns of fragments without a row are not used
+  const float* x = p.x + (size_t)head * p.xhead + (size_t)min(g, p.m - 1) * p.ldx + k;
   // The first turn is for the instructions to come while the kernels before end.
 #pragma unroll 1
   for (int turn = 0; turn < 2; turn++) {
@@ -86,7 +91,8 @@ __device__ __forceinline__ void gemv_prefetch(const GemvP& p, int block, char* s
 #pragma unroll
       for (int u = 0; u < kSteps; u++) {
         if (i + u >= most) break;
-        uint32_t q[kPrefetchTiles][F][4];  // tiles that the block lacks have what was there before: such sums are not used
+        // tiles that the block lacks have what was there before: such sums are not used
+        uint32_t q[kPrefetchTiles][F][4];
 #pragma unroll
         for (int j = 0; j < kPrefetchTiles; j++) W::frags(q[j], *reinterpret_cast<const uint4*>(a + j * hop + u * 512));
 #pragma unroll
@@ -110,7 +116,8 @@ __device__ __forceinline__ void gemv_prefetch(const GemvP& p, int block, char* s
     for (int j = threadIdx.x >> 7; j < kPrefetchTiles; j += 2) {
       float sum = 0;
 #pragma unroll
-      for (int i = 0; i < kWarps; i++) sum += reinterpret_cast<const float*>(weights + (turn ? i : warp) * per * 512 + j * hop)[m * kSumPitch + line];
+      for (int i = 0; i < kWarps; i++) sum += reinterpret_cast<const float*>(weights + (turn ? i : warp) * per * 512 +
+          j * hop)[m * kSumPitch + line];
       int r = (tile + j) * 16 + line;
       if (turn && m < p.m && j < tiles && r < p.n) p.y[(size_t)m * p.ldy + (size_t)head * p.yhead + r] = sum * p.global;
     }

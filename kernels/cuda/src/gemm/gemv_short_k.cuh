@@ -11,7 +11,8 @@ __device__ __forceinline__ void gemv_short_k(const GemvP& p, int block, char* sm
   constexpr int F = W::kFrags;
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   int tile = block % p.tiles, head = block / p.tiles;
-  int steps = (p.k + 16 * F - 1) / (16 * F), per = (steps + kWarps - 1) / kWarps, lo = min(steps, warp * per), n = min(per, steps - lo);
+  int steps = (p.k + 16 * F - 1) / (16 * F), per = (steps + kWarps - 1) / kWarps, lo = min(steps, warp * per),
+      n = min(per, steps - lo);
   char *mine = smem + warp * p.ring, *own = mine + lane * 16;
   const char* w = static_cast<const char*>(p.w) + head * p.whead + ((size_t)tile * steps + lo) * 512 + lane * 16;
 #pragma unroll 1
@@ -19,7 +20,8 @@ __device__ __forceinline__ void gemv_short_k(const GemvP& p, int block, char* sm
   commit();
   landed<0>();
   int k = lo * F * 16 + place_of(t) * 4, left = min(p.k, (lo + n) * F * 16) - k;
-  const float* x = p.x + (size_t)head * p.xhead + (size_t)min(g, p.m - 1) * p.ldx + k;  // columns of fragments without a row are not used
+  // columns of fragments without a row are not used
+  const float* x = p.x + (size_t)head * p.xhead + (size_t)min(g, p.m - 1) * p.ldx + k;
   // The first turn is for the instructions to come while the kernels before end.
 #pragma unroll 1
   for (int turn = 0; turn < 2; turn++) {
@@ -45,9 +47,11 @@ __device__ __forceinline__ void gemv_short_k(const GemvP& p, int block, char* sm
     int line = threadIdx.x & 15, m = threadIdx.x >> 4;
     float sum = 0;
 #pragma unroll
-    for (int i = 0; i < kWarps; i++) sum += reinterpret_cast<const float*>(smem + (turn ? i : warp) * p.ring)[(m & 7) * kSumPitch + line];
+    for (int i = 0; i < kWarps; i++) sum += reinterpret_cast<const float*>(smem +
+        (turn ? i : warp) * p.ring)[(m & 7) * kSumPitch + line];
     int r = tile * 16 + line;
-    if (turn && m < p.m && r < p.n && head < p.heads) p.y[(size_t)m * p.ldy + (size_t)head * p.yhead + r] = sum * p.global;
+    if (turn && m < p.m && r < p.n && head < p.heads) p.y[(size_t)m * p.ldy + (size_t)head * p.yhead + r] =
+        sum * p.global;
   }
   finish_beside(p.at);
 }

@@ -46,7 +46,8 @@ __device__ __forceinline__ uint8_t fp4_scale_byte(uint32_t scale) {
 extern "C" __global__ void pack_fp4(const PackP p) {
   size_t units = (size_t)p.tiles * p.kt;
   char* out = static_cast<char*>(p.out);
-  auto scale = [&](int r, int c) -> uint32_t { return r < p.rows && c < p.cols ? p.scales[(size_t)r * (p.cols / 16) + c / 16] : 0; };
+  auto scale = [&](int r, int c) -> uint32_t { return r < p.rows &&
+      c < p.cols ? p.scales[(size_t)r * (p.cols / 16) + c / 16] : 0; };
   for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < units * 128; i += (size_t)gridDim.x * blockDim.x) {
     int j = i & 3, lane = (i >> 2) & 31;
     size_t unit = i >> 7, kt = unit % p.kt, tile = unit / p.kt;

@@ -23,7 +23,8 @@ __device__ __forceinline__ void absorb(const AbsorbP& p, int block, int blocks, 
   int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3;
   int steps = (p.k + 15) / 16, per = (steps + 7) / 8, lo = (warp & 7) * per, hi = min(steps, lo + per);
   int item = block * kTiles + (warp >> 3), head = min(item / p.tiles, p.heads - 1), tile = item % p.tiles;
-  const uint4* w = reinterpret_cast<const uint4*>(static_cast<const char*>(p.w) + head * p.whead) + ((size_t)tile * steps + lo) * 32 + lane;
+  const uint4* w = reinterpret_cast<const uint4*>(static_cast<const char*>(p.w) + head * p.whead) +
+      ((size_t)tile * steps + lo) * 32 + lane;
   uint4 q[2] = {};
 #pragma unroll
   for (int s = 0; s < 2; s++)

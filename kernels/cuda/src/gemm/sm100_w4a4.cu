@@ -15,7 +15,8 @@ constexpr int kStages = 6, kThreads = 128;
 extern "C" __global__ void pack_fp4a4_tcgen05(const Pack4 p) {
   size_t units = (size_t)p.tiles * p.kt;
   constexpr int kWords = kUnit / 4;
-  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < units * kWords; i += (size_t)gridDim.x * blockDim.x) {
+  for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < units * kWords;
+      i += (size_t)gridDim.x * blockDim.x) {
     size_t unit = i / kWords, kt = unit % p.kt, tile = unit / p.kt;
     int at = i % kWords, r;
     uint32_t word;
@@ -58,7 +59,8 @@ struct Tensor {
   u64* done;  // a barrier a stage
   __device__ __forceinline__ Tensor(u64* barriers, uint32_t* slot) : done(barriers) {
     if (threadIdx.x < 32) {
-      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(shared_of(slot)), "n"(kColumns) : "memory");
+      asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;"
+          ::"r"(shared_of(slot)), "n"(kColumns) : "memory");
       asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;");
     }
     if (threadIdx.x == 0) {
@@ -72,21 +74,26 @@ struct Tensor {
   }
   __device__ __forceinline__ void close() {
     __syncthreads();
-    if (threadIdx.x < 32) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(at), "n"(kColumns));
+    if (threadIdx.x < 32) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;"
+        ::"r"(at), "n"(kColumns));
   }
   // staged makes this thread's writes to shared memory visible to the tensor unit.
   __device__ __forceinline__ void staged() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
   // add issues the products of a stage; first: the sums begin with them.
   __device__ __forceinline__ void add(const Stage<N>& s, int stage, bool first) {
     if (threadIdx.x) return;
-    asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(at + N), "l"(describe(s.a + 4096, 128, 128)) : "memory");
-    asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(at + N + 4), "l"(describe(s.sb, 128, 128)) : "memory");
+    asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(at + N), "l"(describe(s.a + 4096, 128, 128))
+        : "memory");
+    asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(at + N + 4), "l"(describe(s.sb, 128, 128))
+        : "memory");
     asm volatile(
         "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %4, 0;\n\t"
         "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%0], %1, %2, %3, [%5], [%6], p;\n\t}"
-        ::"r"(at), "l"(describe(s.a, 2048, 128)), "l"(describe(s.b, N * 16, 128)), "r"(kWhat), "r"((uint32_t)!first), "r"(at + N), "r"(at + N + 4)
+        ::"r"(at), "l"(describe(s.a, 2048, 128)), "l"(describe(s.b, N * 16, 128)), "r"(kWhat), "r"((uint32_t)!first),
+            "r"(at + N), "r"(at + N + 4)
         : "memory");
-    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(shared_of(done + stage)) : "memory");
+    asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];"
+        ::"r"(shared_of(done + stage)) : "memory");
   }
   // wait until the stage's products number use (0, 1, …) have ended.
   __device__ __forceinline__ void wait(int stage, int use) { mbar_wait(shared_of(done + stage), use & 1); }
@@ -117,7 +124,8 @@ struct Tensor {
       for (int block = 0; block < 4; block++) {
         uint8_t x = s.a[4096 + r % 32 * 16 + r / 32 * 4 + block], y = s.sb[n % 32 * 16 + n / 32 * 4 + block];
         int dot = 0;
-        for (int w = 0; w < 2; w++) dot += dot8(code(s.a, kRows, r, block / 2, block % 2 * 2 + w), code(s.b, N, n, block / 2, block % 2 * 2 + w));
+        for (int w = 0; w < 2; w++) dot += dot8(code(s.a, kRows, r, block / 2, block % 2 * 2 + w),
+            code(s.b, N, n, block / 2, block % 2 * 2 + w));
         v = fmaf(0.25f * dot, e4m3x2(x).x * e4m3x2(y).x, v);
       }
       sums[n] = v;
@@ -149,7 +157,8 @@ __device__ __forceinline__ void fp4_tensor(const Fp4P& p) {
   ready(p.at);
   Group group(p);
   int tid = threadIdx.x, used = 0;  // stages filled so far
-  for (int i = tid; i < kStages * kLine / 4; i += kThreads) reinterpret_cast<uint32_t*>(stages[i / (kLine / 4)].sb)[i % (kLine / 4)] = 0;
+  for (int i = tid; i < kStages * kLine / 4;
+      i += kThreads) reinterpret_cast<uint32_t*>(stages[i / (kLine / 4)].sb)[i % (kLine / 4)] = 0;
   Tensor<N> tensor(barriers, &slot);
   const char* w = p.w + group.e * p.wexpert + (size_t)blockIdx.x * p.kt * kUnit;
   float2 global = p.globals[group.e];
@@ -200,5 +209,9 @@ __device__ __forceinline__ void fp4_tensor(const Fp4P& p) {
   finish(p.at);
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads) fp4a4_tcgen05_16(const __grid_constant__ Fp4P p) { fp4_tensor<16>(p); }
-extern "C" __global__ void __launch_bounds__(kThreads) fp4a4_tcgen05_32(const __grid_constant__ Fp4P p) { fp4_tensor<32>(p); }
+extern "C" __global__ void __launch_bounds__(kThreads) fp4a4_tcgen05_16(const __grid_constant__ Fp4P p) {
+  fp4_tensor<16>(p);
+}
+extern "C" __global__ void __launch_bounds__(kThreads) fp4a4_tcgen05_32(const __grid_constant__ Fp4P p) {
+  fp4_tensor<32>(p);
+}

@@ -18,7 +18,8 @@ extern "C" __global__ void pack_fp4a4_mma(const Pack4 p) {
     int at = i % 144;
     uint32_t word = 0;
     if (at < 128) {
-      int lane = at >> 2, j = at & 3, r = tile * 16 + (lane >> 2) + (j & 1) * 8, c = kt * 64 + (lane & 3) * 8 + (j >> 1) * 32;
+      int lane = at >> 2, j = at & 3, r = tile * 16 + (lane >> 2) + (j & 1) * 8,
+          c = kt * 64 + (lane & 3) * 8 + (j >> 1) * 32;
       word = p.codes(r, c);
     } else {
       word = p.scales4(tile * 16 + at - 128, kt * 64);
@@ -43,7 +44,8 @@ extern "C" __global__ void __launch_bounds__(256) quant_fp4(const __grid_constan
       float den = e4m3x2(sf).x * in;
       for (int j = 0; j < 16; j++) {
         float v = den == 0 ? 0 : fabsf(x[j] / den);
-        uint32_t code = v <= 0.25f ? 0 : v < 0.75f ? 1 : v <= 1.25f ? 2 : v < 1.75f ? 3 : v <= 2.5f ? 4 : v < 3.5f ? 5 : v <= 5 ? 6 : 7;
+        uint32_t code = v <= 0.25f ? 0 : v < 0.75f ? 1 : v <= 1.25f ? 2 : v < 1.75f ? 3 : v <= 2.5f ? 4 : v < 3.5f ? 5 :
+            v <= 5 ? 6 : 7;
         q[j >> 3] |= (code | (x[j] < 0 ? 8 : 0)) << (4 * (j & 7));
       }
     }
@@ -70,12 +72,14 @@ void mma4(float (&c)[4], const uint4& a, uint32_t sa, uint32_t b0, uint32_t b1, 
 #else
   int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   uint32_t rows[2], columns[2];
-  for (int i = 0; i < 2; i++) rows[i] = __shfl_sync(~0u, sa, g * 4 + i), columns[i] = __shfl_sync(~0u, sb, (2 * t + i) * 4);
+  for (int i = 0; i < 2; i++) rows[i] = __shfl_sync(~0u, sa, g * 4 + i),
+      columns[i] = __shfl_sync(~0u, sb, (2 * t + i) * 4);
   for (int q = 0; q < 4; q++) {  // the lane of a quad whose columns these are
     uint32_t x[2][2], y[2][2];   // by row or column, and half of k
     x[0][0] = __shfl_sync(~0u, a.x, g * 4 + q), x[1][0] = __shfl_sync(~0u, a.y, g * 4 + q);
     x[0][1] = __shfl_sync(~0u, a.z, g * 4 + q), x[1][1] = __shfl_sync(~0u, a.w, g * 4 + q);
-    for (int j = 0; j < 2; j++) y[j][0] = __shfl_sync(~0u, b0, (2 * t + j) * 4 + q), y[j][1] = __shfl_sync(~0u, b1, (2 * t + j) * 4 + q);
+    for (int j = 0; j < 2; j++) y[j][0] = __shfl_sync(~0u, b0, (2 * t + j) * 4 + q),
+        y[j][1] = __shfl_sync(~0u, b1, (2 * t + j) * 4 + q);
     for (int h = 0; h < 2; h++) {
       int shift = 8 * (2 * h + (q >> 1));  // of the block's scales
       for (int i = 0; i < 2; i++)
@@ -90,7 +94,8 @@ void mma4(float (&c)[4], const uint4& a, uint32_t sa, uint32_t b0, uint32_t b1, 
 
 // product adds units [lo, hi) of T tiles, for 8 NT rows of activations (-1: none).
 template <int T, int NT>
-__device__ __forceinline__ void product(float (&acc)[T][NT][4], const Fp4P& p, const char* w, const int (&tile)[T], const int (&row)[NT], int lo, int hi, int lane) {
+__device__ __forceinline__ void product(float (&acc)[T][NT][4], const Fp4P& p, const char* w, const int (&tile)[T],
+    const int (&row)[NT], int lo, int hi, int lane) {
   int g = lane >> 2, t = lane & 3;
 #pragma unroll 2
   for (int i = lo; i < hi; i++) {
@@ -118,7 +123,8 @@ __device__ __forceinline__ void product(float (&acc)[T][NT][4], const Fp4P& p, c
 // A block has 16 outputs (of gate and of up alike where T is 2); its warps share k,
 // in slices that follow from k alone, and are added in order.
 template <int T, int NT, typename F>
-__device__ __forceinline__ void shared_k(const Fp4P& p, const char* w, const int (&tile)[T], const int (&row)[NT], F store) {
+__device__ __forceinline__ void shared_k(const Fp4P& p, const char* w, const int (&tile)[T], const int (&row)[NT],
+    F store) {
   __shared__ float sums[T][kWarps][16][NT * 8 + 1];
   int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   int per = (p.kt + kWarps - 1) / kWarps, lo = min(p.kt, warp * per), hi = min(p.kt, lo + per);
@@ -189,7 +195,8 @@ __device__ __forceinline__ void fp4a4_down(const Fp4P& p) {
   begin();
   ready(p.at);
   Group group(p);
-  int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tile[1] = {(int)blockIdx.x * kWarps + (int)(threadIdx.x >> 5)};
+  int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3,
+      tile[1] = {(int)blockIdx.x * kWarps + (int)(threadIdx.x >> 5)};
   float2 global = p.globals[group.e];
   if (tile[0] * 16 < p.n)
     for (int base = 0; base < group.count; base += 8 * NT) {
@@ -218,13 +225,16 @@ extern "C" __global__ void __launch_bounds__(256) combine_fp4a4(const __grid_con
   if (r < p.n) {
     float* y = p.y + (size_t)m * p.ldy + r;
     float v = *y;
-    for (int j = 0; j < p.topk; j++) v = fmaf(p.weights[(size_t)m * p.ldw + j], p.rows[(size_t)(m * p.topk + j) * p.n + r], v);
+    for (int j = 0; j < p.topk; j++) v = fmaf(p.weights[(size_t)m * p.ldw + j], p.rows[(size_t)(m * p.topk + j) * p.n +
+        r], v);
     *y = v;
   }
   finish(p.at);
 }
 
-#define ENTRY(name, call) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ Fp4P p) { call(p); }
+#define ENTRY(name, call) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ Fp4P p) { \
+  call(p); \
+}
 ENTRY(gemm_fp4a4_8, fp4a4_gemm<1>)
 ENTRY(gemm_fp4a4_32, fp4a4_gemm<4>)
 ENTRY(moe_up_fp4a4_8, fp4a4_up<1>)

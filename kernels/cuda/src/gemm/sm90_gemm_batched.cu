@@ -120,7 +120,8 @@ __device__ __forceinline__ void batched_gemm(const BatchedGemmP& p) {
 #pragma unroll
     for (int j = 0; j < 2; j++)
 #pragma unroll
-      for (int i = 0; i < 4; i++) out[(j * 8 + t * 2 + (i & 1)) * kHeadPitch + warp * 16 + g + (i >> 1) * 8] = sum[j * 4 + i] * p.global;
+      for (int i = 0; i < 4; i++) out[(j * 8 + t * 2 + (i & 1)) * kHeadPitch + warp * 16 + g + (i >> 1) * 8] =
+          sum[j * 4 + i] * p.global;
   }
   __syncthreads();
   int row = tid >> 3, c = tid & 7, m = m0 + row;
@@ -140,5 +141,9 @@ __device__ __forceinline__ void batched_gemm(const BatchedGemmP& p) {
   finish(p.at);
 }
 
-extern "C" __global__ void __launch_bounds__(256) gemm_batched_bf16(const __grid_constant__ BatchedGemmP p) { HOPPER((batched_gemm<false>(p));) }
-extern "C" __global__ void __launch_bounds__(256, 3) gemm_batched_silu_bf16(const __grid_constant__ BatchedGemmP p) { HOPPER((batched_gemm<true>(p));) }
+extern "C" __global__ void __launch_bounds__(256) gemm_batched_bf16(const __grid_constant__ BatchedGemmP p) {
+  HOPPER((batched_gemm<false>(p));)
+}
+extern "C" __global__ void __launch_bounds__(256, 3) gemm_batched_silu_bf16(const __grid_constant__ BatchedGemmP p) {
+  HOPPER((batched_gemm<true>(p));)
+}

@@ -8,11 +8,15 @@
 // send4 writes four values at a place of block rank's shared memory, whose barrier bar counts the bytes.
 __device__ __forceinline__ void send4(uint32_t to, uint32_t bar, int rank, const float* v) {
   asm volatile("{\n\t.reg .b32 a, b;\n\tmapa.shared::cluster.u32 a, %0, %2;\n\tmapa.shared::cluster.u32 b, %1, %2;\n\t"
-               "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [a], {%3, %4, %5, %6}, [b];\n\t}" ::"r"(to), "r"(bar), "r"(rank),
-               "r"(__float_as_uint(v[0])), "r"(__float_as_uint(v[1])), "r"(__float_as_uint(v[2])), "r"(__float_as_uint(v[3])) : "memory");
+               "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [a], {%3, %4, %5, %6}, [b];\n\t"
+                   "}" ::"r"(to), "r"(bar), "r"(rank),
+               "r"(__float_as_uint(v[0])), "r"(__float_as_uint(v[1])), "r"(__float_as_uint(v[2])),
+                   "r"(__float_as_uint(v[3])) : "memory");
 }
 // All blocks of the cluster have come here; what they have read may be written over.
-__device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
+__device__ __forceinline__ void cluster_arrive() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 template <typename W>
@@ -79,7 +83,8 @@ __device__ __forceinline__ void cluster_gemm(const ClusterGemmsP& ps) {
     auto load = [&](uint32_t (&a)[2][4], int at) {
       constexpr int F = W::kFrags;
 #pragma unroll
-      for (int j = 0; j < 2; j += F) W::frags(*reinterpret_cast<uint32_t(*)[F][4]>(&a[j]), *reinterpret_cast<const uint4*>(mine + at + j / F * 512));
+      for (int j = 0; j < 2; j += F) W::frags(*reinterpret_cast<uint32_t(*)[F][4]>(&a[j]),
+          *reinterpret_cast<const uint4*>(mine + at + j / F * 512));
     };
     // half does two steps of a panel, and brings the weights of the next two.
     auto half = [&](auto b, float (&acc)[32], int more) {
@@ -189,5 +194,9 @@ __device__ __forceinline__ void cluster_gemm(const ClusterGemmsP& ps) {
   }
   finish(p.at);
 }
-extern "C" __global__ void __launch_bounds__(384, 1) gemm_cluster_bf16(const __grid_constant__ ClusterGemmsP p) { HOPPER((cluster_gemm<Bf16Step>(p));) }
-extern "C" __global__ void __launch_bounds__(384, 1) gemm_cluster_fp8(const __grid_constant__ ClusterGemmsP p) { HOPPER((cluster_gemm<Fp8Step>(p));) }
+extern "C" __global__ void __launch_bounds__(384, 1) gemm_cluster_bf16(const __grid_constant__ ClusterGemmsP p) {
+  HOPPER((cluster_gemm<Bf16Step>(p));)
+}
+extern "C" __global__ void __launch_bounds__(384, 1) gemm_cluster_fp8(const __grid_constant__ ClusterGemmsP p) {
+  HOPPER((cluster_gemm<Fp8Step>(p));)
+}

@@ -8,7 +8,8 @@
 
 __device__ __forceinline__ float4 of_block4(const float* p, int rank) {
   float4 v;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(remote_of(p, rank)) : "memory");
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w)
+      : "r"(remote_of(p, rank)) : "memory");
   return v;
 }
 __device__ __forceinline__ void add4(float4& sum, float4 v) { sum.x += v.x, sum.y += v.y, sum.z += v.z, sum.w += v.w; }
@@ -19,7 +20,8 @@ __device__ __forceinline__ void add4(float4& sum, float4 v) { sum.x += v.x, sum.
 template <typename W, int WG, int NT, bool SHARE>
 __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
   extern __shared__ __align__(1024) char smem[];
-  constexpr int F = W::kFrags, kUnit = 2048 / F, kUnits = WG * 4 * kUnit;  // bytes of 64 columns of 16 outputs, and of the block's
+  // bytes of 64 columns of 16 outputs, and of the block's
+  constexpr int F = W::kFrags, kUnit = 2048 / F, kUnits = WG * 4 * kUnit;
   constexpr int T = NT / 64, kPiece = 64 * 128, kPanels = NT * 256, kOutputs = WG * 64;
   constexpr int kTokens = kPersistentTokens, kPitch = kPersistentPitch;  // of staged sums
   constexpr bool kWait = !SHARE && WG * NT > 256;  // sums of blocks of slices have no room in registers
@@ -27,7 +29,8 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
   char* ring = smem + (-(int)shared_of(smem) & 1023);
   char* units = ring + PS * kPanels;
   char* staged = units + US * kUnits;
-  const uint32_t pfull = shared_of(staged) + WG * kTokens * kPitch * 4, pempty = pfull + PS * 8, ufull = pempty + PS * 8, uempty = ufull + US * 8;
+  const uint32_t pfull = shared_of(staged) + WG * kTokens * kPitch * 4, pempty = pfull + PS * 8,
+      ufull = pempty + PS * 8, uempty = ufull + US * 8;
   begin();
   const int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3;
   if (tid == 0) {
@@ -36,8 +39,10 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
     mbar_ready();
   }
   __syncthreads();
-  const int rows = p.one.m, kt = p.one.k / 64, columns = p.two.w ? p.two.until : p.one.until, tiles = columns * ((rows + NT - 1) / NT);
-  const int share = SHARE ? p.blocks : 1, part = SHARE ? blockIdx.x % share : 0, from = blockIdx.x / share, by = gridDim.x / share;
+  const int rows = p.one.m, kt = p.one.k / 64, columns = p.two.w ? p.two.until : p.one.until,
+      tiles = columns * ((rows + NT - 1) / NT);
+  const int share = SHARE ? p.blocks : 1, part = SHARE ? blockIdx.x % share : 0, from = blockIdx.x / share,
+      by = gridDim.x / share;
   const int lo = SHARE ? part * 2 * p.per : 0, hi = SHARE ? lo + 2 * p.per : kt;  // units
   // of is the tile's product, and column its first output there.
   auto of = [&](int tile, int& column) -> const PersistentOneP& {
@@ -80,7 +85,8 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
           mbar_wait(uempty + s * 8, phase);
           expect_one(bar, kUnits);
 #pragma unroll
-          for (int j = 0; j < WG * 4; j++) copy_one(to + j * kUnit, w + ((size_t)min(first + j, last) * kt + i) * kUnit, kUnit, bar);
+          for (int j = 0; j < WG * 4; j++) copy_one(to + j * kUnit, w + ((size_t)min(first + j, last) * kt + i) * kUnit,
+              kUnit, bar);
           if (++s == US) s = 0, phase ^= 1;
         }
       }
@@ -99,12 +105,15 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
     auto read = [&](uint32_t (&a)[2][4], int half) {
       const char* from = mine + us * kUnits + half * (kUnit / 2);
 #pragma unroll
-      for (int j = 0; j < 2; j += F) W::frags(*reinterpret_cast<uint32_t(*)[F][4]>(&a[j]), *reinterpret_cast<const uint4*>(from + j / F * 512));
+      for (int j = 0; j < 2; j += F) W::frags(*reinterpret_cast<uint32_t(*)[F][4]>(&a[j]),
+          *reinterpret_cast<const uint4*>(from + j / F * 512));
     };
-    float4* waiting = reinterpret_cast<float4*>(p.waiting) + ((size_t)blockIdx.x * WG + (warp >> 2)) * (NT / 8) * 128 + (tid & 127);
+    float4* waiting = reinterpret_cast<float4*>(p.waiting) + ((size_t)blockIdx.x * WG + (warp >> 2)) * (NT / 8) * 128 +
+        (tid & 127);
 #pragma unroll 1
     for (int tile = from; tile < tiles; tile += by) {
-      float acc[NT / 2], sum[NT / 2] = {}, total[kWait ? 1 : NT / 2] = {};  // of a slice, of a block of slices, of blocks
+      // of a slice, of a block of slices, of blocks
+      float acc[NT / 2], sum[NT / 2] = {}, total[kWait ? 1 : NT / 2] = {};
       int step = 0, slice = 0, before = 0;
       bool several = false;
       // add_block adds the sums of a block of slices to those of the blocks in front.
@@ -112,12 +121,14 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
 #pragma unroll
         for (int j = 0; j < NT / 8; j++) {
           float4 v = {0, 0, 0, 0};
-          if (!kWait) v = {total[kWait ? 0 : j * 4], total[kWait ? 0 : j * 4 + 1], total[kWait ? 0 : j * 4 + 2], total[kWait ? 0 : j * 4 + 3]};
+          if (!kWait) v = {total[kWait ? 0 : j * 4], total[kWait ? 0 : j * 4 + 1], total[kWait ? 0 : j * 4 + 2],
+              total[kWait ? 0 : j * 4 + 3]};
           else if (several) v = __ldcg(waiting + j * 128);
           add4(v, {sum[j * 4], sum[j * 4 + 1], sum[j * 4 + 2], sum[j * 4 + 3]});
           if (!more) sum[j * 4] = v.x, sum[j * 4 + 1] = v.y, sum[j * 4 + 2] = v.z, sum[j * 4 + 3] = v.w;
           else if (kWait) __stcg(waiting + j * 128, v);
-          else total[kWait ? 0 : j * 4] = v.x, total[kWait ? 0 : j * 4 + 1] = v.y, total[kWait ? 0 : j * 4 + 2] = v.z, total[kWait ? 0 : j * 4 + 3] = v.w;
+          else total[kWait ? 0 : j * 4] = v.x, total[kWait ? 0 : j * 4 + 1] = v.y, total[kWait ? 0 : j * 4 + 2] = v.z,
+              total[kWait ? 0 : j * 4 + 3] = v.w;
         }
         slice = 0, several = true;
         if (more)
@@ -174,14 +185,16 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
         float* sums = reinterpret_cast<float*>(ring);  // [NT][kRow], where the rings were
         cluster_sync();
 #pragma unroll
-        for (int j = 0; j < NT / 2; j++) sums[(j / 4 * 8 + t * 2 + (j & 1)) * kRow + warp * 16 + g + (j >> 1 & 1) * 8] = sum[j];
+        for (int j = 0; j < NT / 2; j++) sums[(j / 4 * 8 + t * 2 + (j & 1)) * kRow + warp * 16 + g + (j >> 1 & 1) * 8] =
+            sum[j];
         cluster_sync();
         const int tokens = NT / share;
         for (int i = tid; i < tokens * kQuads; i += WG * 128) {
           int row = part * tokens + i / kQuads, r = column + i % kQuads * 4, m = m0 + row;
           float4 v = {0, 0, 0, 0};
           for (int b = 0; b < share; b++) add4(v, of_block4(sums + row * kRow + i % kQuads * 4, b));
-          if (m < rows && r < o.n) *reinterpret_cast<float4*>(o.y + (size_t)m * o.ldy + r) = make_float4(v.x * o.global, v.y * o.global, v.z * o.global, v.w * o.global);
+          if (m < rows && r < o.n) *reinterpret_cast<float4*>(o.y + (size_t)m * o.ldy + r) =
+              make_float4(v.x * o.global, v.y * o.global, v.z * o.global, v.w * o.global);
         }
         cluster_sync();
       } else {
@@ -193,12 +206,14 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
         for (int q = 0; q < NT / kTokens; q++) {
           meet(1 + wg, 128);
 #pragma unroll
-          for (int j = 0; j < kTokens / 2; j++) sums[(j / 4 * 8 + t * 2 + (j & 1)) * kPitch + (warp & 3) * 16 + g + (j >> 1 & 1) * 8] = sum[q * (kTokens / 2) + j] * o.global;
+          for (int j = 0; j < kTokens / 2; j++) sums[(j / 4 * 8 + t * 2 + (j & 1)) * kPitch + (warp & 3) * 16 + g +
+              (j >> 1 & 1) * 8] = sum[q * (kTokens / 2) + j] * o.global;
           meet(1 + wg, 128);
 #pragma unroll
           for (int j = 0; j < kTokens; j += 8) {
             int m = m0 + q * kTokens + j + row;
-            if (m < rows && r < o.n) *reinterpret_cast<float4*>(o.y + (size_t)m * o.ldy + r) = *reinterpret_cast<const float4*>(sums + (j + row) * kPitch + (tid & 15) * 4);
+            if (m < rows && r < o.n) *reinterpret_cast<float4*>(o.y + (size_t)m * o.ldy + r) =
+                *reinterpret_cast<const float4*>(sums + (j + row) * kPitch + (tid & 15) * 4);
           }
         }
       }
@@ -209,7 +224,9 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
 }
 
 #define KERNEL(name, w, wg, nt, share, each) \
-  extern "C" __global__ void __launch_bounds__(wg * 128 + 128, each) name(const __grid_constant__ PersistentGemmP p) { HOPPER((persistent_gemm<w, wg, nt, share>(p));) }
+  extern "C" __global__ void __launch_bounds__(wg * 128 + 128, each) name(const __grid_constant__ PersistentGemmP p) { \
+    HOPPER((persistent_gemm<w, wg, nt, share>(p));) \
+  }
 #define ALL(f, w)                               \
   KERNEL(gemm_persistent_##f##_64x64, w, 1, 64, false, 2)   \
   KERNEL(gemm_persistent_##f##_128x64, w, 2, 64, false, 1)  \

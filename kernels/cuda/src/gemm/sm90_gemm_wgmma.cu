@@ -30,7 +30,9 @@ struct W4 {
   }
 };
 
-__device__ __forceinline__ float scale_of(const WgmmaP& p, int row) { return p.global_up != 0 && row >= p.n / 2 ? p.global_up : p.global; }
+__device__ __forceinline__ float scale_of(const WgmmaP& p, int row) {
+  return p.global_up != 0 && row >= p.n / 2 ? p.global_up : p.global;
+}
 
 // x[m, k] as panels: [heads][tiles of 64][k/64][hi, lo]. A thread 8 columns of a row;
 // rows past m are zeros. grid (any, heads)
@@ -72,12 +74,15 @@ __device__ __forceinline__ void pack_panels(const WgmmaP& p) {
 template <typename W, int NT, int WG>
 __device__ __forceinline__ void gemm_wgmma(const WgmmaP& p) {
   extern __shared__ __align__(1024) char smem[];
-  constexpr int kPanels = NT * 256, kUnit = W::kUnit, kWeights = WG * 4 * kUnit, kStage = (kPanels + kWeights + 1023) / 1024 * 1024;  // hi and lo
+  // hi and lo
+  constexpr int kPanels = NT * 256, kUnit = W::kUnit, kWeights = WG * 4 * kUnit,
+      kStage = (kPanels + kWeights + 1023) / 1024 * 1024;
   const int S = p.stages;
   char* ring = smem + (-(int)shared_of(smem) & 1023);
   uint32_t full = shared_of(ring + S * kStage), empty = full + S * 8;
   begin();
-  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3, kt = p.k / 64;
+  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3,
+      kt = p.k / 64;
   if (p.rope && blockIdx.x == gridDim.x - 1) {
     ready(p.at);
     rotate(p, blockIdx.y * NT, NT);
@@ -88,8 +93,10 @@ __device__ __forceinline__ void gemm_wgmma(const WgmmaP& p) {
     mbar_ready();
   }
   __syncthreads();
-  const int parts = (p.n + WG * 64 - 1) / (WG * 64) + (p.rope ? 1 : 0), rows = (p.m + NT - 1) / NT, tiles = parts * rows * p.heads;
-  const int from = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), step = gridDim.x * gridDim.y * gridDim.z;
+  const int parts = (p.n + WG * 64 - 1) / (WG * 64) + (p.rope ? 1 : 0), rows = (p.m + NT - 1) / NT,
+      tiles = parts * rows * p.heads;
+  const int from = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z),
+      step = gridDim.x * gridDim.y * gridDim.z;
   if (warp >= WG * 4) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
     if (warp == WG * 4) {
@@ -100,11 +107,13 @@ __device__ __forceinline__ void gemm_wgmma(const WgmmaP& p) {
 #pragma unroll 1
       for (int tile = from; tile < tiles; tile += step) {
         int head = tile / (parts * rows), part = tile % parts;
-        const char *w = static_cast<const char*>(p.w) + head * p.whead, *x = p.panels + head * p.panel_head + (size_t)(tile / parts % rows) * kt * kPanels;
+        const char *w = static_cast<const char*>(p.w) + head * p.whead,
+            *x = p.panels + head * p.panel_head + (size_t)(tile / parts % rows) * kt * kPanels;
         auto weights = [&](int i, uint32_t to, uint32_t bar) {
           expect_one(bar, kPanels + kWeights);
 #pragma unroll
-          for (int j = 0; j < WG * 4; j++) copy_one(to + kPanels + j * kUnit, w + ((size_t)min(part * WG * 4 + j, last) * kt + i) * kUnit, kUnit, bar);
+          for (int j = 0; j < WG * 4; j++) copy_one(to + kPanels + j * kUnit, w +
+              ((size_t)min(part * WG * 4 + j, last) * kt + i) * kUnit, kUnit, bar);
         };
         auto panels = [&](int i, uint32_t to, uint32_t bar) {  // the high parts of all tokens, then the low ones
 #pragma unroll
@@ -229,7 +238,8 @@ struct R4 {
     if (lane < 4) copy16(stage + 512 + lane * 16, w + 512 + lane * 16, true);
   }
   static __device__ __forceinline__ void fragments(uint32_t (&a)[kSteps][4], const char* stage, int lane) {
-    W4::read(reinterpret_cast<uint32_t(&)[2][4]>(a[0]), stage, 0, lane), W4::read(reinterpret_cast<uint32_t(&)[2][4]>(a[2]), stage, 1, lane);
+    W4::read(reinterpret_cast<uint32_t(&)[2][4]>(a[0]), stage, 0, lane),
+        W4::read(reinterpret_cast<uint32_t(&)[2][4]>(a[2]), stage, 1, lane);
   }
 };
 
@@ -246,8 +256,10 @@ __device__ __forceinline__ void gemm_split_k(const WgmmaP& p) {
   extern __shared__ __align__(1024) char smem[];
   constexpr int kPanels = NT * 256, T = WG * 128, R = ONE ? 4 : 6, S = split_k_stages(WG);
   begin();
-  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3, wg = warp >> 2, head = blockIdx.z, m0 = blockIdx.y * NT;
-  int all = p.blocks * p.parts, part = blockIdx.x % all, block = part / p.parts, at = part % p.parts, slices = kWarps / p.parts;
+  int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3,
+      wg = warp >> 2, head = blockIdx.z, m0 = blockIdx.y * NT;
+  int all = p.blocks * p.parts, part = blockIdx.x % all, block = part / p.parts, at = part % p.parts,
+      slices = kWarps / p.parts;
   int group0 = blockIdx.x / all * p.groups, kt = p.k / 16, tiles = (p.n + 15) / 16;
   if (p.rope && group0 * 4 >= tiles) {
     ready(p.at);
@@ -259,7 +271,8 @@ __device__ __forceinline__ void gemm_split_k(const WgmmaP& p) {
   char* ring = panels + (slices * p.per + 3) / 4 * kPanels + warp * S * W::kBytes;
   bool mine = wg < p.groups && (group0 + wg) * 4 < tiles;
   int tile = (group0 + wg) * 4 + (warp & 3), loads = mine ? n / W::kSteps : 0;
-  const char* w = static_cast<const char*>(p.w) + head * p.whead + ((size_t)min(tile, tiles - 1) * kt + lo) * (W::kBytes / W::kSteps);
+  const char* w = static_cast<const char*>(p.w) + head * p.whead +
+      ((size_t)min(tile, tiles - 1) * kt + lo) * (W::kBytes / W::kSteps);
   auto fetch = [&](int i) {
     if (i < loads) W::fetch(shared_of(ring) + i % S * W::kBytes, w + (size_t)i * W::kBytes, lane);
     copies_commit();
@@ -372,7 +385,8 @@ __device__ __forceinline__ void gemm_split_k(const WgmmaP& p) {
 extern "C" __global__ void __launch_bounds__(256) gemm_split_k_sum(const __grid_constant__ WgmmaP p) {
   begin();
   ready(p.at);
-  int quads = p.n / 4, each = 1 + (p.parts - 1) * (kWarps / p.parts), next = p.heads * p.m * quads;  // sums of a block of slices; from one to the next
+  // sums of a block of slices; from one to the next
+  int quads = p.n / 4, each = 1 + (p.parts - 1) * (kWarps / p.parts), next = p.heads * p.m * quads;
   const float4* sums = reinterpret_cast<const float4*>(p.sums);
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < next; i += gridDim.x * blockDim.x) {
     int r = i % quads * 4, m = i / quads % p.m, head = i / quads / p.m;
@@ -395,18 +409,27 @@ extern "C" __global__ void __launch_bounds__(256) gemm_split_k_sum(const __grid_
       add(f[0], b), add(f[1], b + 1);
     }
     float* y = p.y + (size_t)m * p.ldy + (size_t)head * p.yhead + r;
-    y[0] = v.x * scale_of(p, r), y[1] = v.y * scale_of(p, r + 1), y[2] = v.z * scale_of(p, r + 2), y[3] = v.w * scale_of(p, r + 3);
+    y[0] = v.x * scale_of(p, r), y[1] = v.y * scale_of(p, r + 1), y[2] = v.z * scale_of(p, r + 2),
+        y[3] = v.w * scale_of(p, r + 3);
   }
   finish(p.at);
 }
 
 #define PACK_PANELS(name, fp4) \
-  extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ WgmmaP p) { HOPPER(pack_panels<fp4>(p);) }
+  extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ WgmmaP p) { \
+    HOPPER(pack_panels<fp4>(p);) \
+  }
 #define GEMM_WGMMA(name, w, nt) \
-  extern "C" __global__ void __launch_bounds__(384, 1) name(const __grid_constant__ WgmmaP p) { HOPPER((gemm_wgmma<w, nt, 2>(p));) }
-#define GEMM_SPLIT_K(name, w, nt)                                                                                                        \
-  extern "C" __global__ void __launch_bounds__(768, 1) name##_6(const __grid_constant__ WgmmaP p) { HOPPER((gemm_split_k<w, nt, 6, true>(p));) } \
-  extern "C" __global__ void __launch_bounds__(512, 1) name##_4(const __grid_constant__ WgmmaP p) { HOPPER((gemm_split_k<w, nt, 4, false>(p));) }
+  extern "C" __global__ void __launch_bounds__(384, 1) name(const __grid_constant__ WgmmaP p) { \
+    HOPPER((gemm_wgmma<w, nt, 2>(p));) \
+  }
+#define GEMM_SPLIT_K(name, w, nt) \
+  extern "C" __global__ void __launch_bounds__(768, 1) name##_6(const __grid_constant__ WgmmaP p) { \
+    HOPPER((gemm_split_k<w, nt, 6, true>(p));) \
+  } \
+  extern "C" __global__ void __launch_bounds__(512, 1) name##_4(const __grid_constant__ WgmmaP p) { \
+    HOPPER((gemm_split_k<w, nt, 4, false>(p));) \
+  }
 PACK_PANELS(pack_panels_bf16, false)
 PACK_PANELS(pack_panels_fp4, true)
 GEMM_WGMMA(gemm_wgmma_bf16_64, W16, 64)

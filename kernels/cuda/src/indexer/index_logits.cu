@@ -4,7 +4,8 @@
 // score leaves a lane's sums over heads of its positions, lane/4 and that + 8 of
 // each of T tiles; N tiles of heads at a time, which changes no sum.
 template <int F, int T, int N>
-__device__ __forceinline__ void score(float (&sum)[T][2], const Keys<F> (&keys)[T], const uint4* q, const float* w, int tiles, int kb, int lane) {
+__device__ __forceinline__ void score(float (&sum)[T][2], const Keys<F> (&keys)[T], const uint4* q, const float* w,
+    int tiles, int kb, int lane) {
 #pragma unroll
   for (int j = 0; j < T; j++) sum[j][0] = sum[j][1] = 0;
   for (int i = 0; i < tiles; i += N) {
@@ -71,7 +72,8 @@ __device__ __forceinline__ void index_logits(const IndexP& p) {
   begin();
   int kb = p.k / 32, tiles = (p.heads + 31) / 32 * 4, warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
   const int room = tiles * kb * 64, step = 16 * T * W;
-  uint4* qs = reinterpret_cast<uint4*>(smem);                      // [tiles][kb][lane] of high, then low; twice if kMany
+  // [tiles][kb][lane] of high, then low; twice if kMany
+  uint4* qs = reinterpret_cast<uint4*>(smem);
   float* hw = reinterpret_cast<float*>(qs + (kMany ? 2 : 1) * room);  // [tiles*8]
   int m = blockIdx.y * (kMany ? p.span : 1), end = kMany ? min(p.m, m + p.span) : m + 1;
   int base = blockIdx.x * (kMany ? 1 : p.span) * step, p0 = base + warp * 16 * T;
@@ -136,7 +138,8 @@ __device__ __forceinline__ void index_logits(const IndexP& p) {
       if (p.seq[m] != seq) {
         seq = p.seq[m];
 #pragma unroll
-        for (int i = 0; i < T; i++) loaded[i].load(p, p.pages + (size_t)seq * p.pages_ld, p0 + 16 * i, lane), keys[i].from(loaded[i]);
+        for (int i = 0; i < T; i++) loaded[i].load(p, p.pages + (size_t)seq * p.pages_ld, p0 + 16 * i, lane),
+            keys[i].from(loaded[i]);
       }
       stage(qs + turn * room, hw + turn * tiles * 8);
       if (kEarly && next < end && warp < tiles) mine.load(p, next, warp, lane);
@@ -150,7 +153,10 @@ __device__ __forceinline__ void index_logits(const IndexP& p) {
 
 // A block's shape is in the name: tiles of a warp, warps, whether it has many rows.
 #define INDEX_LOGITS(NAME, F, T, N, W, MANY, MIN) \
-  extern "C" __global__ void __launch_bounds__(32 * W, MIN) index_logits_##NAME##_##T##_##W##_##MANY(const __grid_constant__ IndexP p) { index_logits<F, T, N, W, MANY>(p); }
+  extern "C" __global__ void __launch_bounds__(32 * W, MIN) \
+      index_logits_##NAME##_##T##_##W##_##MANY(const __grid_constant__ IndexP p) { \
+    index_logits<F, T, N, W, MANY>(p); \
+  }
 INDEX_LOGITS(f32, 0, 1, 2, 4, 0, 1)
 INDEX_LOGITS(bf16, 1, 2, 2, 4, 0, 1)
 INDEX_LOGITS(bf16, 1, 4, 1, 4, 1, 2)

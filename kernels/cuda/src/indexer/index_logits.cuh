@@ -43,7 +43,8 @@ struct Loaded {
         } else if (F == 1) {
           v[b][r][0] = *reinterpret_cast<const uint4*>(c + at * 2);
         } else {
-          v[b][r][0] = *reinterpret_cast<const uint4*>(c + at * 4), v[b][r][F == 0] = *reinterpret_cast<const uint4*>(c + at * 4 + 16);
+          v[b][r][0] = *reinterpret_cast<const uint4*>(c + at * 4),
+              v[b][r][F == 0] = *reinterpret_cast<const uint4*>(c + at * 4 + 16);
         }
       }
     }
@@ -70,8 +71,10 @@ struct Keys {
           h[0] = x.x, h[1] = x.y, h[2] = x.z, h[3] = x.w;
         } else {
           uint4 y = l.v[b][r][F == 0];
-          Split s[4] = {split(__uint_as_float(x.x), __uint_as_float(x.y)), split(__uint_as_float(x.z), __uint_as_float(x.w)),
-                        split(__uint_as_float(y.x), __uint_as_float(y.y)), split(__uint_as_float(y.z), __uint_as_float(y.w))};
+          Split s[4] = {split(__uint_as_float(x.x), __uint_as_float(x.y)),
+              split(__uint_as_float(x.z), __uint_as_float(x.w)),
+                        split(__uint_as_float(y.x), __uint_as_float(y.y)),
+                            split(__uint_as_float(y.z), __uint_as_float(y.w))};
 #pragma unroll
           for (int i = 0; i < 4; i++) h[i] = s[i].hi, low[F == 0 ? b : 0][r][i] = s[i].lo;
         }
@@ -96,9 +99,13 @@ __device__ __forceinline__ void times(float (&c)[4], const uint32_t (&a)[4], uin
 }
 
 // turn rotates two pairs by (cos, sin) pairs.
-__device__ __forceinline__ float4 turn(float4 v, float4 cs) { return {v.x * cs.x - v.y * cs.y, v.y * cs.x + v.x * cs.y, v.z * cs.z - v.w * cs.w, v.w * cs.z + v.z * cs.w}; }
+__device__ __forceinline__ float4 turn(float4 v, float4 cs) {
+  return {v.x * cs.x - v.y * cs.y, v.y * cs.x + v.x * cs.y, v.z * cs.z - v.w * cs.w, v.w * cs.z + v.z * cs.w};
+}
 
-__device__ __forceinline__ float most_of(float m, float4 v) { return fmaxf(fmaxf(m, fmaxf(fabsf(v.x), fabsf(v.y))), fmaxf(fabsf(v.z), fabsf(v.w))); }
+__device__ __forceinline__ float most_of(float m, float4 v) {
+  return fmaxf(fmaxf(m, fmaxf(fabsf(v.x), fabsf(v.y))), fmaxf(fabsf(v.z), fabsf(v.w)));
+}
 
 // A warp's eight queries of a row: read, rotated, and written as B fragments of
 // high parts, then low ones. For FP8 keys they are float16, scaled by a power of
@@ -109,7 +116,8 @@ struct Queries {
   const float* angles;
   float w;
 
-  __device__ __forceinline__ float4 cosines(int at, int nrope) const { return at < nrope ? *reinterpret_cast<const float4*>(angles + at) : make_float4(1, 0, 1, 0); }
+  __device__ __forceinline__ float4 cosines(int at, int nrope) const { return at < nrope ?
+      *reinterpret_cast<const float4*>(angles + at) : make_float4(1, 0, 1, 0); }
   __device__ __forceinline__ void load(const IndexP& p, int m, int tile, int lane) {
     int h = tile * 8 + (lane >> 2), t = lane & 3;
     const float* q = p.q + (size_t)m * p.ldq + (size_t)h * p.k;
@@ -128,7 +136,8 @@ struct Queries {
 #pragma unroll
     for (int b = 0; b < kBlocks; b++)
 #pragma unroll
-      for (int i = 0; i < 2; i++) v[b][i] = turn(v[b][i], kLate ? cosines(b * 32 + (lane & 3) * 8 + i * 4, p.nrope) : cs[b][i]);
+      for (int i = 0; i < 2; i++) v[b][i] = turn(v[b][i], kLate ? cosines(b * 32 + (lane & 3) * 8 + i * 4, p.nrope) :
+          cs[b][i]);
   }
   // power is what the values are multiplied by, and what undoes it.
   __device__ __forceinline__ void power(float& up, float& down) const {
@@ -150,7 +159,8 @@ struct Queries {
       if (b >= kb) break;
       float4 x = v[b][0], y = v[b][1];
       Split s[4];
-      if (F == 2) s[0] = split_f16(x.x * up, x.y * up), s[1] = split_f16(x.z * up, x.w * up), s[2] = split_f16(y.x * up, y.y * up), s[3] = split_f16(y.z * up, y.w * up);
+      if (F == 2) s[0] = split_f16(x.x * up, x.y * up), s[1] = split_f16(x.z * up, x.w * up),
+          s[2] = split_f16(y.x * up, y.y * up), s[3] = split_f16(y.z * up, y.w * up);
       else s[0] = split(x.x, x.y), s[1] = split(x.z, x.w), s[2] = split(y.x, y.y), s[3] = split(y.z, y.w);
       uint4* o = qs + ((tile * kb + b) * 32 + lane) * 2;
       o[0] = make_uint4(s[0].hi, s[1].hi, s[2].hi, s[3].hi);

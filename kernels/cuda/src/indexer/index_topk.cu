@@ -88,7 +88,8 @@ __device__ __forceinline__ void top(const TopP& p) {
   if constexpr (kBeside)
     if (blockIdx.y >= p.m) return absorb<T>(p.absorb, blockIdx.y - p.m, gridDim.y - p.m, shared.parts);
   RowShared<T>& s = shared.row;
-  int tid = threadIdx.x, lane = tid & 31, warp = tid >> 5, m = blockIdx.y, first = warp * 32 * V, lo = first + lane * 4, n = 0;
+  int tid = threadIdx.x, lane = tid & 31, warp = tid >> 5, m = blockIdx.y, first = warp * 32 * V, lo = first + lane * 4,
+      n = 0;
   auto position = [&](int i) { return lo + (i >> 2) * 128 + (i & 3); };  // of this thread's scores
 #pragma unroll
   for (int i = 0; i < kBins / T; i++) s.bins[tid + i * T] = 0;
@@ -180,7 +181,8 @@ __device__ __forceinline__ void top(const TopP& p) {
 #pragma unroll
     for (int i = 0; i < kBins / T; i++) s.bins[tid + i * T] = 0;
     __syncthreads();
-    l = __reduce_min_sync(~0u, lane < T / 32 ? s.least[lane] : ~0u), h = __reduce_max_sync(~0u, lane < T / 32 ? s.most[lane] : 0);
+    l = __reduce_min_sync(~0u, lane < T / 32 ? s.least[lane] : ~0u),
+        h = __reduce_max_sync(~0u, lane < T / 32 ? s.most[lane] : 0);
     equal = l == h;
     int shift = max(0, 21 - __clz(h - l));
 #pragma unroll 1
@@ -246,7 +248,8 @@ __device__ __forceinline__ void top(const TopP& p) {
 #pragma unroll
     for (int i = 0; i < V; i++) {
       uint32_t at = shared_of(s.bins) + place[i >> 2] * 4;
-      asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p st.shared.u32 [%0], %1;\n\t}" ::"r"(at), "r"(position(i)), "r"(above & 1u << i) : "memory");
+      asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.u32 p, %2, 0;\n\t@p st.shared.u32 [%0], %1;\n\t}"
+          ::"r"(at), "r"(position(i)), "r"(above & 1u << i) : "memory");
       place[i >> 2] += above >> i & 1;
     }
     __syncthreads();
@@ -264,7 +267,9 @@ __device__ __forceinline__ void top(const TopP& p) {
 // The name has blocks a row, threads a block, scores a thread; BESIDE: whether there may be
 // blocks for another call.
 #define INDEX_TOPK(T, V, BESIDE) \
-  extern "C" __global__ void __launch_bounds__(T) index_topk_1_##T##_##V(const __grid_constant__ TopP p) { top<T, V, BESIDE>(p); }
+  extern "C" __global__ void __launch_bounds__(T) index_topk_1_##T##_##V(const __grid_constant__ TopP p) { \
+    top<T, V, BESIDE>(p); \
+  }
 INDEX_TOPK(1024, 8, true)
 INDEX_TOPK(512, 16, false)
 INDEX_TOPK(1024, 16, true)

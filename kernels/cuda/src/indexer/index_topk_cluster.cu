@@ -5,7 +5,9 @@
 #include "indexer/index_topk.cuh"
 
 // value undoes order.
-__device__ __forceinline__ float value(uint32_t key) { return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key); }
+__device__ __forceinline__ float value(uint32_t key) {
+  return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+}
 
 template <int C, int T, int V, bool kStaged>
 struct TopShared {
@@ -18,15 +20,19 @@ struct TopShared {
   int above[C], sums[32], found[3];
   u64 loaded, gate[3];                            // mbarriers: of x; of ranges, all, joint
 };
-static_assert(sizeof(TopShared<8, 512, 32, true>) == kTopStagedShared && sizeof(TopShared<8, 1024, 32, false>) == kTopShared);
+static_assert(sizeof(TopShared<8, 512, 32, true>) == kTopStagedShared &&
+    sizeof(TopShared<8, 1024, 32, false>) == kTopShared);
 
 // post sends words to where p, an address in this block's shared memory, is in block rank's.
 template <int N>
 __device__ __forceinline__ void post(const void* p, const u64* gate, int rank, const uint32_t (&v)[N]) {
   uint32_t a = remote_of(p, rank), b = remote_of(gate, rank);
-  if constexpr (N == 1) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(a), "r"(v[0]), "r"(b) : "memory");
-  if constexpr (N == 2) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1,%2}, [%3];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(b) : "memory");
-  if constexpr (N == 4) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1,%2,%3,%4}, [%5];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]), "r"(b) : "memory");
+  if constexpr (N == 1) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
+      ::"r"(a), "r"(v[0]), "r"(b) : "memory");
+  if constexpr (N == 2) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1,%2}, "
+      "[%3];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(b) : "memory");
+  if constexpr (N == 4) asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], "
+      "{%1,%2,%3,%4}, [%5];" ::"r"(a), "r"(v[0]), "r"(v[1]), "r"(v[2]), "r"(v[3]), "r"(b) : "memory");
 }
 
 // prefix is the exclusive sum of v over the block's threads; total in all of them.
@@ -52,7 +58,8 @@ __device__ __forceinline__ void range(S& s, uint32_t& lo, uint32_t& hi, int rank
   lo = __reduce_min_sync(~0u, lo), hi = __reduce_max_sync(~0u, hi);
   if (lane == 0) s.least[warp] = lo, s.most[warp] = hi;
   __syncthreads();
-  if (warp == 0) lo = __reduce_min_sync(~0u, lane < T / 32 ? s.least[lane] : ~0u), hi = __reduce_max_sync(~0u, lane < T / 32 ? s.most[lane] : 0);
+  if (warp == 0) lo = __reduce_min_sync(~0u, lane < T / 32 ? s.least[lane] : ~0u),
+      hi = __reduce_max_sync(~0u, lane < T / 32 ? s.most[lane] : 0);
   if (threadIdx.x < C) post(&s.ranges[rank], &s.gate[0], threadIdx.x, {lo, hi});
   mbar_wait(shared_of(&s.gate[0]), parity);
   uint2 of = s.ranges[lane % C];
@@ -68,7 +75,9 @@ __device__ __forceinline__ int find(S& s, int& need, int& size, int rank, int pa
   __syncthreads();
   for (int i = threadIdx.x; i < C * kBins / 8; i += T) {
     const int4 *b = reinterpret_cast<const int4*>(s.bins) + i % (kBins / 8) * 2, u = b[0], v = b[1];
-    post(&s.all[rank][i % (kBins / 8) * 4], &s.gate[1], i / (kBins / 8), {(uint32_t)(u.x | u.y << 16), (uint32_t)(u.z | u.w << 16), (uint32_t)(v.x | v.y << 16), (uint32_t)(v.z | v.w << 16)});
+    post(&s.all[rank][i % (kBins / 8) * 4], &s.gate[1], i / (kBins / 8),
+        {(uint32_t)(u.x | u.y << 16), (uint32_t)(u.z | u.w << 16), (uint32_t)(v.x | v.y << 16),
+        (uint32_t)(v.z | v.w << 16)});
   }
   mbar_wait(shared_of(&s.gate[1]), parity);
 #pragma unroll
@@ -110,7 +119,8 @@ __device__ __forceinline__ void top(const TopP& p) {
   extern __shared__ __align__(128) char smem[];
   TopShared<C, T, V, kStaged>& s = *reinterpret_cast<TopShared<C, T, V, kStaged>*>(smem);
   begin();
-  if (blockIdx.y >= p.m) return absorb<T>(p.absorb, (blockIdx.y - p.m) * C + blockIdx.x, (gridDim.y - p.m) * C, reinterpret_cast<float (*)[kAbsorbPart]>(smem));
+  if (blockIdx.y >= p.m) return absorb<T>(p.absorb, (blockIdx.y - p.m) * C + blockIdx.x, (gridDim.y - p.m) * C,
+      reinterpret_cast<float (*)[kAbsorbPart]>(smem));
   int tid = threadIdx.x, lane = tid & 31, rank = blockIdx.x, m = blockIdx.y;
   if (tid == 0) {
     mbar_init(shared_of(&s.loaded), 1);
@@ -127,14 +137,16 @@ __device__ __forceinline__ void top(const TopP& p) {
   if (kStaged) __syncthreads();
   wait(p, rank == 0 && m == 0);
   // This thread's scores; those past the row's end are whatever they are.
-  const int turn = kStaged ? (lane * (V / 4) / 8) & (V / 4 - 1) : 0;  // in what order it has its fours, for the banks' sake
+  // in what order it has its fours, for the banks' sake
+  const int turn = kStaged ? (lane * (V / 4) / 8) & (V / 4 - 1) : 0;
   float v[V];
   bool aligned = reinterpret_cast<uintptr_t>(x) % 16 == 0 && wide % 4 == 0;
   if (kStaged) {
     if (aligned) {
       if (tid == 0) {
         mbar_expect(shared_of(&s.loaded), wide * 4);
-        for (int i = 0; i < wide; i += 2048) copy_bulk(shared_of(s.x + i), x + i, min(2048, wide - i) * 4, shared_of(&s.loaded));
+        for (int i = 0; i < wide; i += 2048) copy_bulk(shared_of(s.x + i), x + i, min(2048, wide - i) * 4,
+            shared_of(&s.loaded));
       }
       mbar_wait(shared_of(&s.loaded), 0);
     } else {
@@ -279,6 +291,9 @@ __device__ __forceinline__ void top(const TopP& p) {
 
 // The name has blocks a row, threads a block, scores a thread.
 #define INDEX_TOPK(C, T, V, STAGED) \
-  extern "C" __global__ void __cluster_dims__(C, 1, 1) __launch_bounds__(T) index_topk_##C##_##T##_##V(const __grid_constant__ TopP p) { top<C, T, V, STAGED>(p); }
+  extern "C" __global__ void __cluster_dims__(C, 1, 1) __launch_bounds__(T) \
+      index_topk_##C##_##T##_##V(const __grid_constant__ TopP p) { \
+    top<C, T, V, STAGED>(p); \
+  }
 INDEX_TOPK(8, 512, 32, true)
 INDEX_TOPK(8, 1024, 32, false)

@@ -27,7 +27,8 @@ struct Rows {
   alignas(128) float hw[kRooms][32];
   u64 full[kRooms], free[kRooms];
 };
-static_assert(sizeof(Pages<1>) == kIndexPagesSharedBf16 && sizeof(Pages<2>) == kIndexPagesSharedFp8 && sizeof(Rows) == kIndexRowsShared);
+static_assert(sizeof(Pages<1>) == kIndexPagesSharedBf16 && sizeof(Pages<2>) == kIndexPagesSharedFp8 &&
+    sizeof(Rows) == kIndexRowsShared);
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 constexpr int kQueries = kRoom + 128;  // bytes of a row's queries and weights
@@ -37,7 +38,8 @@ static_assert(kQueries == kIndexQueries);
 #define S16(d, i) S4(d, i), S4(d, i + 4), S4(d, i + 8), S4(d, i + 12)
 __device__ __forceinline__ void wgmma_f16(float (&d)[32], const uint32_t (&a)[4], uint64_t x, int more) {
   asm volatile(
-      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %37, 0;\n\twgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %37, 0;\n\t"
+          "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,"
       "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}, {%32,%33,%34,%35}, %36, p, 1, 1, 0;\n\t}"
       : S16(d, 0), S16(d, 16)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(more));
@@ -49,11 +51,14 @@ __device__ __forceinline__ void wgmma_f16(float (&d)[32], const uint32_t (&a)[4]
 // fragments' columns have them.
 template <int F>
 __device__ __forceinline__ void put(char* room, int head, int b, int i, int t, float4 v, float up) {
-  Split x = F == 2 ? split_f16(v.x * up, v.y * up) : split(v.x, v.y), y = F == 2 ? split_f16(v.z * up, v.w * up) : split(v.z, v.w);
+  Split x = F == 2 ? split_f16(v.x * up, v.y * up) : split(v.x, v.y),
+      y = F == 2 ? split_f16(v.z * up, v.w * up) : split(v.z, v.w);
   char* panel = room + b / 2 * kPanel + t * 4;
   int chunk = (b * 2 + i) * 2 % 8;
-  *reinterpret_cast<uint32_t*>(panel + panel_at(head, chunk)) = x.hi, *reinterpret_cast<uint32_t*>(panel + panel_at(head, chunk + 1)) = y.hi;
-  *reinterpret_cast<uint32_t*>(panel + panel_at(head + 32, chunk)) = x.lo, *reinterpret_cast<uint32_t*>(panel + panel_at(head + 32, chunk + 1)) = y.lo;
+  *reinterpret_cast<uint32_t*>(panel + panel_at(head, chunk)) = x.hi,
+      *reinterpret_cast<uint32_t*>(panel + panel_at(head, chunk + 1)) = y.hi;
+  *reinterpret_cast<uint32_t*>(panel + panel_at(head + 32, chunk)) = x.lo,
+      *reinterpret_cast<uint32_t*>(panel + panel_at(head + 32, chunk + 1)) = y.lo;
 }
 
 // product is 64 positions' products with all heads, high parts then low ones.
@@ -86,7 +91,8 @@ __device__ __forceinline__ void across(float (&sum)[N][2]) {
 #pragma unroll
   for (int o = 1; o < 4; o *= 2)
 #pragma unroll
-    for (int i = 0; i < N; i++) sum[i][0] += __shfl_xor_sync(~0u, sum[i][0], o), sum[i][1] += __shfl_xor_sync(~0u, sum[i][1], o);
+    for (int i = 0; i < N; i++) sum[i][0] += __shfl_xor_sync(~0u, sum[i][0], o),
+        sum[i][1] += __shfl_xor_sync(~0u, sum[i][1], o);
 }
 
 // Heads of a row, 4·W threads a head: read, then rotated and put into a room.
@@ -101,7 +107,8 @@ struct Heads {
 #pragma unroll
     for (int b = 0; b < 4 / W; b++)
 #pragma unroll
-      for (int i = 0; i < 2; i++) cs[b][i] = column(b, i) < p.nrope ? *reinterpret_cast<const float4*>(p.rope + (size_t)pos * p.nrope + column(b, i)) : make_float4(1, 0, 1, 0);
+      for (int i = 0; i < 2; i++) cs[b][i] = column(b, i) < p.nrope ?
+          *reinterpret_cast<const float4*>(p.rope + (size_t)pos * p.nrope + column(b, i)) : make_float4(1, 0, 1, 0);
   }
   __device__ __forceinline__ void load(const IndexP& p, int m) {
     head = threadIdx.x / (4 * W), t = threadIdx.x & 3, part = threadIdx.x % (4 * W) >> 2;
@@ -110,7 +117,8 @@ struct Heads {
 #pragma unroll
     for (int b = 0; b < 4 / W; b++)
 #pragma unroll
-      for (int i = 0; i < 2; i++) v[b][i] = head < p.heads ? *reinterpret_cast<const float4*>(q + column(b, i)) : make_float4(0, 0, 0, 0);
+      for (int i = 0; i < 2; i++) v[b][i] = head < p.heads ? *reinterpret_cast<const float4*>(q + column(b, i)) :
+          make_float4(0, 0, 0, 0);
   }
   __device__ __forceinline__ void store(char* room, float* weights, float scale) {
     float most = 0, up = 1, down = 1;
@@ -184,7 +192,8 @@ __device__ __forceinline__ void index_logits_pages(const IndexP& p) {
   constexpr int W = kGroups, S = kStages;
   extern __shared__ __align__(1024) char smem[];
   Pages<F>& s = *reinterpret_cast<Pages<F>*>(smem);
-  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, group = warp >> 2, m = blockIdx.y, first = blockIdx.x * p.span;
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, group = warp >> 2, m = blockIdx.y,
+      first = blockIdx.x * p.span;
   const int* pages = p.pages + (size_t)p.seq[m] * p.pages_ld;
   bool leads = (threadIdx.x & 127) == 0;
   int id[S];  // of the pages after those on their way
@@ -192,7 +201,8 @@ __device__ __forceinline__ void index_logits_pages(const IndexP& p) {
   auto fetch = [&](int i, int id) {
     uint32_t bar = shared_of(&s.full[group][i]);
     mbar_expect(bar, kPageBytes<F>);
-    copy_bulk(shared_of(s.page[group][i]), static_cast<const char*>(p.cache) + (size_t)id * kPageBytes<F>, kPageBytes<F>, bar);
+    copy_bulk(shared_of(s.page[group][i]), static_cast<const char*>(p.cache) + (size_t)id * kPageBytes<F>,
+        kPageBytes<F>, bar);
   };
   if (leads) {
 #pragma unroll
@@ -234,7 +244,8 @@ __device__ __forceinline__ void index_logits_pages(const IndexP& p) {
       uint32_t keys[8][4];
       float scale[2] = {1, 1}, d[32], sum[1][2];
       fragments<F>(keys, page + own * kRow<F>, g, t);
-      if (F == 2) scale[0] = reinterpret_cast<const float*>(page + kPage * kRow<F>)[own + g], scale[1] = reinterpret_cast<const float*>(page + kPage * kRow<F>)[own + g + 8];
+      if (F == 2) scale[0] = reinterpret_cast<const float*>(page + kPage * kRow<F>)[own + g],
+          scale[1] = reinterpret_cast<const float*>(page + kPage * kRow<F>)[own + g + 8];
       asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
       product<F>(d, keys, room);
       if (leads) {
@@ -259,7 +270,8 @@ __device__ __forceinline__ void index_pack(const IndexP& p) {
   ready(p.at);
   Heads<F, 2> heads;
   char* room = p.split + (size_t)blockIdx.x * kQueries;
-  heads.load(p, blockIdx.x), heads.angles(p, p.pos[blockIdx.x]), heads.store(room, reinterpret_cast<float*>(room + kRoom), p.scale);
+  heads.load(p, blockIdx.x), heads.angles(p, p.pos[blockIdx.x]),
+      heads.store(room, reinterpret_cast<float*>(room + kRoom), p.scale);
 }
 // A block has 512 positions of p.span rows: two warpgroups keep the keys of 256 each
 // while rows are of one sequence; a thread of its own copies the queries. A product
@@ -269,8 +281,10 @@ __device__ __forceinline__ void index_logits_rows(const IndexP& p) {
   constexpr int T = 4, W = 2;
   extern __shared__ __align__(1024) char smem[];
   Rows& s = *reinterpret_cast<Rows*>(smem);
-  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, base = blockIdx.x * 64 * T * W, m = blockIdx.y * p.span, end = min(p.m, m + p.span);
-  if (threadIdx.x < kRooms) mbar_init(shared_of(&s.full[threadIdx.x]), 1), mbar_init(shared_of(&s.free[threadIdx.x]), 4 * W);
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, base = blockIdx.x * 64 * T * W,
+      m = blockIdx.y * p.span, end = min(p.m, m + p.span);
+  if (threadIdx.x < kRooms) mbar_init(shared_of(&s.full[threadIdx.x]), 1),
+      mbar_init(shared_of(&s.free[threadIdx.x]), 4 * W);
   mbar_ready();
   __syncthreads();
   ready(p.at);
@@ -323,7 +337,8 @@ __device__ __forceinline__ void index_logits_rows(const IndexP& p) {
           product<F>(d[(j + 1) & 1], keys[(j + 1) % T], j + 1 < T ? room : shared_of(s.q[more ? then : slot]));
           float2 u[4];  // read again each time: there are not enough registers
 #pragma unroll
-          for (int h = 0; h < 4; h++) asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(u[h].x), "=f"(u[h].y) : "r"(weights + h * 32));
+          for (int h = 0; h < 4; h++) asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(u[h].x), "=f"(u[h].y)
+              : "r"(weights + h * 32));
           wg_wait<1>();
           if (j == T - 1) {
             __syncwarp();
@@ -347,9 +362,16 @@ __device__ __forceinline__ void index_logits_rows(const IndexP& p) {
   finish(p.at);
 }
 #endif
-#define INDEX_GLM(NAME, F)                                                                                                                             \
-  extern "C" __global__ void __launch_bounds__(128 * kGroups, 1) index_logits_pages_##NAME(const __grid_constant__ IndexP p) { HOPPER((index_logits_pages<F>(p));) } \
-  extern "C" __global__ void __launch_bounds__(256) index_pack_##NAME(const __grid_constant__ IndexP p) { HOPPER((index_pack<F>(p));) }              \
-  extern "C" __global__ void __launch_bounds__(384, 1) index_logits_rows_##NAME(const __grid_constant__ IndexP p) { HOPPER((index_logits_rows<F>(p));) }
+#define INDEX_GLM(NAME, F) \
+  extern "C" __global__ void __launch_bounds__(128 * kGroups, 1) \
+      index_logits_pages_##NAME(const __grid_constant__ IndexP p) { \
+    HOPPER((index_logits_pages<F>(p));) \
+  } \
+  extern "C" __global__ void __launch_bounds__(256) index_pack_##NAME(const __grid_constant__ IndexP p) { \
+    HOPPER((index_pack<F>(p));) \
+  } \
+  extern "C" __global__ void __launch_bounds__(384, 1) index_logits_rows_##NAME(const __grid_constant__ IndexP p) { \
+    HOPPER((index_logits_rows<F>(p));) \
+  }
 INDEX_GLM(bf16, 1)
 INDEX_GLM(fp8, 2)

@@ -7,12 +7,14 @@
 // Groups pairs by expert. A cluster, whose blocks have a part of the pairs each; the
 // order inside a group does not matter. grid (kGroupBlocks)
 constexpr int kGroupBlocks = 8;
-extern "C" __global__ void __cluster_dims__(kGroupBlocks, 1, 1) __launch_bounds__(1024) moe_group(const __grid_constant__ GroupP p) {
+extern "C" __global__ void __cluster_dims__(kGroupBlocks, 1, 1) __launch_bounds__(1024)
+    moe_group(const __grid_constant__ GroupP p) {
   extern __shared__ int count[];                     // of the block's pairs, by expert
   int *start = count + p.groups, *total = start + p.groups;  // where the block's next pair goes; of all pairs
   begin();
   ready(p.at);
-  int rank = blockIdx.x, from = (int64_t)p.pairs * rank / kGroupBlocks, to = (int64_t)p.pairs * (rank + 1) / kGroupBlocks;
+  int rank = blockIdx.x, from = (int64_t)p.pairs * rank / kGroupBlocks,
+      to = (int64_t)p.pairs * (rank + 1) / kGroupBlocks;
   for (int e = threadIdx.x; e < p.groups; e += blockDim.x) count[e] = 0;
   __syncthreads();
   // all calls f with each of the block's pairs and its expert.
@@ -40,7 +42,8 @@ extern "C" __global__ void __cluster_dims__(kGroupBlocks, 1, 1) __launch_bounds_
   asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
   __syncthreads();
   if (threadIdx.x < 32) {  // a lane has a run of experts
-    int each = (p.groups + 31) / 32, lo = min(p.groups, (int)threadIdx.x * each), hi = min(p.groups, lo + each), n = 0, touched = 0;
+    int each = (p.groups + 31) / 32, lo = min(p.groups, (int)threadIdx.x * each), hi = min(p.groups, lo + each), n = 0,
+        touched = 0;
     for (int e = lo; e < hi; e++) n += total[e], touched += total[e] > 0;
     int upto = n;
 #pragma unroll
@@ -74,7 +77,8 @@ struct BF16 {
 
 // add: the step's products of one or two tiles of the same columns.
 template <int T, int NT, typename W>
-__device__ __forceinline__ void add(float (&acc)[T][NT][4], const W (&f)[T], const float* const (&xr)[NT], int i, int t, int kmax) {
+__device__ __forceinline__ void add(float (&acc)[T][NT][4], const W (&f)[T], const float* const (&xr)[NT], int i, int t,
+    int kmax) {
   uint32_t frag[T][4];
 #pragma unroll
   for (int a = 0; a < T; a++) f[a].frag(frag[a]);
@@ -88,7 +92,8 @@ __device__ __forceinline__ void add(float (&acc)[T][NT][4], const W (&f)[T], con
 
 // walk adds the steps [lo, hi) with D of them in flight.
 template <typename W, int T, int NT, int D>
-__device__ __forceinline__ void walk(float (&acc)[T][NT][4], const char* w, const int (&tile)[T], int kt, int lo, int hi,
+__device__ __forceinline__ void walk(float (&acc)[T][NT][4], const char* w, const int (&tile)[T], int kt, int lo,
+    int hi,
                                      const float* const (&xr)[NT], int lane, int kmax) {
   W buf[D][T];
 #pragma unroll
@@ -126,7 +131,8 @@ __device__ __forceinline__ void moe_up(const MoeP& p) {
   } else {
     first = blockIdx.y, count = 1, e = p.experts[first];
   }
-  int kt = (p.k + W::kStep - 1) / W::kStep, per = (kt + kUpSlices - 1) / kUpSlices, lo = min(kt, warp * per), hi = min(kt, lo + per);
+  int kt = (p.k + W::kStep - 1) / W::kStep, per = (kt + kUpSlices - 1) / kUpSlices, lo = min(kt, warp * per),
+      hi = min(kt, lo + per);
   const char* w = p.w + (size_t)e * p.wexpert;
   int tile[2] = {at, at + (p.n + 15) / 16};
   float2 global = p.global ? p.global[e] : make_float2(1, 1);
@@ -230,7 +236,8 @@ __device__ __forceinline__ void moe_down_grouped(const MoeP& p) {
     for (int base = blockIdx.z * 8 * NT; base < count; base += gridDim.z * 8 * NT) {
       const float* xr[NT];
 #pragma unroll
-      for (int nt = 0; nt < NT; nt++) xr[nt] = base + nt * 8 + g < count ? p.x + (size_t)p.list[first + base + nt * 8 + g] * p.ldx : nullptr;
+      for (int nt = 0; nt < NT; nt++) xr[nt] = base + nt * 8 + g < count ?
+          p.x + (size_t)p.list[first + base + nt * 8 + g] * p.ldx : nullptr;
       float acc[1][NT][4] = {};
       walk<W, 1, NT, NT == 1 ? 4 : 2>(acc, p.w + (size_t)e * p.wexpert, tile, kt, 0, kt, xr, lane, p.k);
 #pragma unroll
@@ -238,7 +245,8 @@ __device__ __forceinline__ void moe_down_grouped(const MoeP& p) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
           int tok = base + nt * 8 + t * 2 + (i & 1), r = tile[0] * 16 + g + (i >> 1) * 8;
-          if (tok < count && r < p.n) p.scratch[(size_t)p.list[first + tok] * p.n + r] = acc[0][nt][i] * scale_of(p, e, r);
+          if (tok < count && r < p.n) p.scratch[(size_t)p.list[first + tok] * p.n + r] =
+              acc[0][nt][i] * scale_of(p, e, r);
         }
     }
   finish(p.at);
@@ -250,19 +258,25 @@ extern "C" __global__ void __launch_bounds__(256) moe_combine(const __grid_const
   if (r < p.n) {
     float* y = p.y + (size_t)m * p.ldy + r;
     float v = *y;
-    for (int j = 0; j < p.topk; j++) v = fmaf(p.weights[(size_t)m * p.ldw + j], p.scratch[(size_t)(m * p.topk + j) * p.n + r], v);
+    for (int j = 0; j < p.topk; j++) v = fmaf(p.weights[(size_t)m * p.ldw + j], p.scratch[(size_t)(m * p.topk +
+        j) * p.n + r], v);
     *y = v;
   }
   finish(p.at);
 }
 
-#define UP(name, ...) extern "C" __global__ void __launch_bounds__(32 * kUpSlices, 1) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
+#define UP(name, ...) extern "C" __global__ void __launch_bounds__(32 * kUpSlices, \
+    1) name(const __grid_constant__ MoeP p) { \
+  __VA_ARGS__(p); \
+}
 UP(moe_up_bf16_8, moe_up<BF16, 1>)
 UP(moe_up_bf16_32, moe_up<BF16, 4>)
 UP(moe_up_fp8b_8, moe_up<Fp8Block, 1>)
 UP(moe_up_fp8b_32, moe_up<Fp8Block, 4>)
 
-#define ENTRY(name, ...) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ MoeP p) { __VA_ARGS__(p); }
+#define ENTRY(name, ...) extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ MoeP p) { \
+  __VA_ARGS__(p); \
+}
 ENTRY(moe_down_bf16, moe_down<BF16>)
 ENTRY(moe_down_bf16_8, moe_down_grouped<BF16, 1>)
 ENTRY(moe_down_bf16_32, moe_down_grouped<BF16, 4>)

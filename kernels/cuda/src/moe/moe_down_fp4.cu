@@ -9,9 +9,11 @@
 template <int W, int T, int F, int KT>
 __device__ __forceinline__ void moe_down(const MoeP& p) {
   extern __shared__ __align__(128) char smem[];
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tokens = p.tokens, pairs = p.m * p.topk;
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tokens = p.tokens,
+      pairs = p.m * p.topk;
   int kt = KT ? KT : (p.k + 63) / 64, xrow = staged_row(kt), tiles = (p.n + 15) / 16;
-  int per = (tiles + gridDim.x - 1) / gridDim.x, tile0 = blockIdx.x * per, nt = max(0, min(per, tiles - tile0)), rows = per * 16;
+  int per = (tiles + gridDim.x - 1) / gridDim.x, tile0 = blockIdx.x * per, nt = max(0, min(per, tiles - tile0)),
+      rows = per * 16;
   int most = min(pairs, p.groups + pairs / tokens);  // groups
   // Shared memory: products and weights, unless scratch memory has them; lists, each
   // warp's x.
@@ -64,7 +66,8 @@ __device__ __forceinline__ void moe_down(const MoeP& p) {
   // What the end needs is on its way meanwhile: the weights, a thread's first output.
   auto output = [&](int j) { return p.y + (size_t)(j / (nt * 16)) * p.ldy + tile0 * 16 + j % (nt * 16); };
   int outputs = here && nt ? p.m * nt * 16 : 0;
-  for (int i = threadIdx.x; here && i < pairs; i += W * 32) weights[i] = p.weights[(size_t)(i / p.topk) * p.ldw + i % p.topk];
+  for (int i = threadIdx.x; here && i < pairs; i += W * 32) weights[i] = p.weights[(size_t)(i / p.topk) * p.ldw +
+      i % p.topk];
   float y0 = threadIdx.x < outputs && tile0 * 16 + threadIdx.x % (nt * 16) < p.n ? *output(threadIdx.x) : 0;
   float acc[T][4] = {};
   int count = 0;
@@ -96,7 +99,8 @@ __device__ __forceinline__ void moe_down(const MoeP& p) {
 #pragma unroll
         for (int i = 0; i < T; i++) {
           int r = (cur.tile + i) * 16 + g + (j >> 1) * 8;
-          if (c < count && cur.tile + i < nt && tile0 * 16 + r < p.n) parts[(size_t)pair * ldp + r] = acc[i][j] * (tile0 * 16 + r < p.n / 2 ? global.x : global.y);
+          if (c < count && cur.tile + i < nt && tile0 * 16 + r < p.n) parts[(size_t)pair * ldp + r] =
+              acc[i][j] * (tile0 * 16 + r < p.n / 2 ? global.x : global.y);
           acc[i][j] = 0;
         }
       }
@@ -120,14 +124,17 @@ constexpr int kDownSlots = kDownAllSlots, kDownExperts = kDownAllExperts, kDownR
 template <int W, int KT>
 struct DownRoom {
   static constexpr int kTiles = 3, kRows = 4, kItem = kTiles * KT * kFp4Unit, kX = staged_row(KT), kY = kTiles * 16 + 4;
-  static constexpr int full = W * 2 * kRows * kX, issued = full + kDownSlots * 8, turns = issued + kDownSlots * 4 + 8, first = turns + kDownRows * 4;
+  static constexpr int full = W * 2 * kRows * kX, issued = full + kDownSlots * 8, turns = issued + kDownSlots * 4 + 8,
+      first = turns + kDownRows * 4;
   static constexpr int list = first + kDownExperts * 4, there = list + kDownExperts * 16;
   int order, y, ring;
   __device__ __forceinline__ DownRoom(int m, int topk)
-      : order(there + kDownExperts * 9 / 8 * ((m + 31) / 32) * 4), y(order + m * topk * 16), ring((y + m * kY * 4 + 127) / 128 * 128) {}
+      : order(there + kDownExperts * 9 / 8 * ((m + 31) / 32) * 4), y(order + m * topk * 16),
+          ring((y + m * kY * 4 + 127) / 128 * 128) {}
 };
 typedef DownRoom<kDownAllWarps, 4> DownAllRoom;
-static_assert(DownAllRoom::there == kDownAllThere && DownAllRoom::kItem == kDownAllItem && DownAllRoom::kY == kDownAllY);
+static_assert(DownAllRoom::there == kDownAllThere && DownAllRoom::kItem == kDownAllItem &&
+    DownAllRoom::kY == kDownAllY);
 
 // The same where x has 256 columns. A block owns 3 tiles of n and takes all experts
 // that were chosen, in ascending order: each of W warps every W'th. The weights of
@@ -141,16 +148,22 @@ __device__ __forceinline__ void moe_down_all(const MoeP& p) {
   constexpr int T = Room::kTiles, C = Room::kRows, kTile = KT * kFp4Unit, kThreads = W * 32, kMasks = kDownRows / 32;
   static_assert(KT == 4, "a lane has 8 columns of x");
   extern __shared__ __align__(128) char smem[];
-  int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3, topk = p.topk, pairs = p.m * topk, words = (p.m + 31) / 32;
+  int tid = threadIdx.x, warp = tid >> 5, lane = tid & 31, g = lane >> 2, t = lane & 3, topk = p.topk,
+      pairs = p.m * topk, words = (p.m + 31) / 32;
   int tile0 = blockIdx.x * T;
   Room room(p.m, topk);
   char *ring = smem + room.ring, *xs = smem + warp * 2 * C * Room::kX;
-  uint32_t full = shared_of(smem + Room::full), turns = shared_of(smem + Room::turns);  // [slots]; [m]: how many of a row's experts have been added
+  // [slots]; [m]: how many of a row's experts have been added
+  uint32_t full = shared_of(smem + Room::full), turns = shared_of(smem + Room::turns);
   volatile int* issued = reinterpret_cast<int*>(smem + Room::issued);                   // [slots]: which of the list
-  int* first = reinterpret_cast<int*>(smem + Room::first);                              // [experts]: its first pair in order
-  int4* list = reinterpret_cast<int4*>(smem + Room::list);                              // an expert, its first pair, how many
-  uint32_t* there = reinterpret_cast<uint32_t*>(smem + Room::there);                    // [experts, words]: rows that chose it
-  int4* order = reinterpret_cast<int4*>(smem + room.order);  // pairs by expert: where their x and y are, their weights, rows << 8 | places in it
+  // [experts]: its first pair in order
+  int* first = reinterpret_cast<int*>(smem + Room::first);
+  // an expert, its first pair, how many
+  int4* list = reinterpret_cast<int4*>(smem + Room::list);
+  // [experts, words]: rows that chose it
+  uint32_t* there = reinterpret_cast<uint32_t*>(smem + Room::there);
+  // pairs by expert: where their x and y are, their weights, rows << 8 | places in it
+  int4* order = reinterpret_cast<int4*>(smem + room.order);
   float* ys = reinterpret_cast<float*>(smem + room.y);
   auto rows_of = [&](int e) { return there + (e + (e >> 3)) * words; };  // spread over banks
   begin();
@@ -162,7 +175,8 @@ __device__ __forceinline__ void moe_down_all(const MoeP& p) {
   for (int j = 0; j < 2; j++) {
     int i = tid + j * kThreads;
     own[j] = -1;
-    if (i < pairs) own[j] = __ldcg(p.experts + i), weight[j] = __ldcg(p.weights + (size_t)(i / topk) * p.ldw + i % topk);
+    if (i < pairs) own[j] = __ldcg(p.experts + i), weight[j] = __ldcg(p.weights + (size_t)(i / topk) * p.ldw +
+        i % topk);
   }
   if (tid < kDownSlots) mbar_init(full + tid * 8, 1), issued[tid] = -1;
   mbar_ready();
@@ -203,7 +217,8 @@ __device__ __forceinline__ void moe_down_all(const MoeP& p) {
   auto fetch = [&](int q, int slot) {
     if (lane || q >= n) return;
     mbar_expect(full + slot * 8, Room::kItem);
-    copy_once(shared_of(ring + slot * Room::kItem), p.w + (size_t)tile0 * kTile + (size_t)list[q].x * p.wexpert, Room::kItem, full + slot * 8);
+    copy_once(shared_of(ring + slot * Room::kItem), p.w + (size_t)tile0 * kTile + (size_t)list[q].x * p.wexpert,
+        Room::kItem, full + slot * 8);
     issued[slot] = q;
   };
 #pragma unroll 1
@@ -266,7 +281,8 @@ __device__ __forceinline__ void moe_down_all(const MoeP& p) {
         Fp4X f = split_fp4(x[i][0], x[i][1]);
         char* to = xs + i * Room::kX + lane * 16;
         *reinterpret_cast<uint4*>(to) = make_uint4(f.f[0].b0.hi, f.f[0].b1.hi, f.f[1].b0.hi, f.f[1].b1.hi);
-        *reinterpret_cast<uint4*>(to + C * Room::kX) = make_uint4(f.f[0].b0.lo, f.f[0].b1.lo, f.f[1].b0.lo, f.f[1].b1.lo);
+        *reinterpret_cast<uint4*>(to + C * Room::kX) =
+            make_uint4(f.f[0].b0.lo, f.f[0].b1.lo, f.f[1].b0.lo, f.f[1].b1.lo);
       }
     __syncwarp();
     any = step();
@@ -301,7 +317,8 @@ __device__ __forceinline__ void moe_down_all(const MoeP& p) {
 #pragma unroll
     for (int i = 0; i < T; i++)
 #pragma unroll
-      for (int j = 0; j < 2; j++) v[j][i] = ((upper ? acc[i][2 + j] : acc[i][j]) + __shfl_xor_sync(~0u, upper ? acc[i][j] : acc[i][2 + j], 2)) * cur.global;
+      for (int j = 0; j < 2; j++) v[j][i] = ((upper ? acc[i][2 + j] : acc[i][j]) +
+          __shfl_xor_sync(~0u, upper ? acc[i][j] : acc[i][2 + j], 2)) * cur.global;
     if (!met) {
       met = true;
       landed<0>();
@@ -330,7 +347,8 @@ __device__ __forceinline__ void moe_down_all(const MoeP& p) {
 #pragma unroll
     for (int j = 0; j < 2; j++)
       if (lane < 2 && c + j < cur.count)
-        asm volatile("st.release.cta.shared.b32 [%0], %1;" ::"r"(turns + (to[j].w >> 8) * 4), "r"((to[j].w & 255) + 1) : "memory");
+        asm volatile("st.release.cta.shared.b32 [%0], %1;" ::"r"(turns + (to[j].w >> 8) * 4), "r"((to[j].w & 255) + 1)
+            : "memory");
   }
   if (!met) {
     landed<0>();
@@ -340,7 +358,8 @@ __device__ __forceinline__ void moe_down_all(const MoeP& p) {
 #pragma unroll 1
   for (int i = tid; i < p.m * T * 4; i += kThreads) {
     int m = i / (T * 4), r = i % (T * 4) * 4;
-    *reinterpret_cast<float4*>(p.y + (size_t)m * p.ldy + tile0 * 16 + r) = *reinterpret_cast<const float4*>(ys + m * Room::kY + r);
+    *reinterpret_cast<float4*>(p.y + (size_t)m * p.ldy + tile0 * 16 + r) =
+        *reinterpret_cast<const float4*>(ys + m * Room::kY + r);
   }
   finish(p.at);
 }

@@ -11,7 +11,8 @@
 
 __device__ __forceinline__ uint4 load16(const char* p) {
   uint4 v;
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(p));
   return v;
 }
 __device__ __forceinline__ uint2 load8(const char* p) {
@@ -27,7 +28,8 @@ struct Lane {
     int lane = threadIdx.x & 31;
     codes = unit + lane * 16, scales = unit + 512 + (lane >> 2) * 8;
   }
-  __device__ __forceinline__ Fp4 load(int i) const { return {load16(codes + i * kFp4Unit), load8(scales + i * kFp4Unit)}; }
+  __device__ __forceinline__ Fp4 load(int i) const { return {load16(codes + i * kFp4Unit),
+      load8(scales + i * kFp4Unit)}; }
 };
 
 // scan returns the sum over the threads before this one, and all of them in total.
@@ -117,7 +119,8 @@ struct Groups {
   __device__ __forceinline__ void list(const MoeP& p, int lo, int hi) {
     int pairs = p.m * p.topk;
     if (p.m == 1) {
-      for (int q = threadIdx.x; q < hi - lo; q += blockDim.x) expert[q] = __ldcg(p.experts + lo + q), count[q] = 1, pair[q] = lo + q;
+      for (int q = threadIdx.x; q < hi - lo; q += blockDim.x) expert[q] = __ldcg(p.experts + lo + q), count[q] = 1,
+          pair[q] = lo + q;
       __syncthreads();
       return;
     }
@@ -160,7 +163,8 @@ __device__ __forceinline__ void add(float (&acc)[T][4], const Fp4 (&u)[T], const
 #pragma unroll
     for (int a = 0; a < T; a++) {
       const uint32_t* v = x + half * 4;
-      uint32_t g = half ? fp4_scale<1>(u[a].s.x) : fp4_scale<0>(u[a].s.x), h = half ? fp4_scale<1>(u[a].s.y) : fp4_scale<0>(u[a].s.y), frag[4];
+      uint32_t g = half ? fp4_scale<1>(u[a].s.x) : fp4_scale<0>(u[a].s.x),
+          h = half ? fp4_scale<1>(u[a].s.y) : fp4_scale<0>(u[a].s.y), frag[4];
       unpack_fp4(frag, half ? u[a].q.z : u[a].q.x, g, h);
       mma(acc[a], frag, v[0], v[1]);
       unpack_fp4(frag, half ? u[a].q.w : u[a].q.y, g, h);

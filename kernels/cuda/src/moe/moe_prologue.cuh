@@ -81,14 +81,17 @@ struct Divisor {
 // opened waits for what came before the launch and stamps the prologue's starts.
 __device__ __forceinline__ void opened(const PrologueP& p) {
   ready(p.route.at);
-  if (blockIdx.x == 0 && threadIdx.x == 0 && p.route.at && p.shared.w) atomicMin(p.shared.at, globaltimer()), atomicMin(p.shared.act_at, globaltimer());
+  if (blockIdx.x == 0 && threadIdx.x == 0 && p.route.at && p.shared.w) atomicMin(p.shared.at, globaltimer()),
+      atomicMin(p.shared.act_at, globaltimer());
 }
 
 // Chooser is one of the warps that choose the experts, each of a row.
 struct Chooser {
   float bias[kOfLane];
 
-  __device__ __forceinline__ void fetch(const RouteP& p) { eight(bias, p.bias, (threadIdx.x & 31) * of_lane(p), of_lane(p), p.n); }
+  __device__ __forceinline__ void fetch(const RouteP& p) {
+    eight(bias, p.bias, (threadIdx.x & 31) * of_lane(p), of_lane(p), p.n);
+  }
   // choose leaves row m's part of the choices; write: and the experts in global memory.
   __device__ __forceinline__ void choose(const RouteP& p, Prologue& mem, int m, bool write) {
     int lane = threadIdx.x & 31, per = of_lane(p);
@@ -122,7 +125,8 @@ struct SharedDown {
 #pragma unroll
     for (int i = 0; i < kPrologueTiles; i++)
 #pragma unroll
-      for (int s = 0; s < kPrologueSteps; s++) w[i][s] = tile(i) < p.tiles ? __ldcs(from + (tile(i) * kWarps * kPrologueSteps + s) * 32) : uint4{0, 0, 0, 0};
+      for (int s = 0; s < kPrologueSteps; s++) w[i][s] = tile(i) < p.tiles ?
+          __ldcs(from + (tile(i) * kWarps * kPrologueSteps + s) * 32) : uint4{0, 0, 0, 0};
   }
   // load asks for the lane's columns of its row.
   __device__ __forceinline__ void load(const GemvP& p, int warp) {
@@ -150,7 +154,8 @@ struct SharedDown {
         f[h] = split(v.x, v.y);
       }
 #pragma unroll
-      for (int i = 0; i < kPrologueTiles; i++) mma_split(acc[i], {w[i][s].x, w[i][s].y, w[i][s].z, w[i][s].w}, {f[0], f[1]});
+      for (int i = 0; i < kPrologueTiles; i++) mma_split(acc[i], {w[i][s].x, w[i][s].y, w[i][s].z, w[i][s].w},
+          {f[0], f[1]});
     }
     if (write && p.at && lane == 0) atomicMax(p.act_at + 1, globaltimer());
 #pragma unroll

@@ -94,7 +94,8 @@ __device__ __forceinline__ void eight(float (&v)[kOfLane], const float* from, in
 // it returns, 4 bits each.
 __device__ __forceinline__ uint32_t sort(uint32_t (&key)[kOfLane]) {
   static_assert(kOfLane == 8, "");
-  constexpr int kPairs[19][2] = {{0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {2, 4}, {3, 5}, {1, 4}, {3, 6}, {1, 2}, {3, 4}, {5, 6}};
+  constexpr int kPairs[19][2] = {{0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 1}, {2, 3}, {4, 5},
+      {6, 7}, {2, 4}, {3, 5}, {1, 4}, {3, 6}, {1, 2}, {3, 4}, {5, 6}};
   uint32_t place[kOfLane], all = 0;
 #pragma unroll
   for (int i = 0; i < kOfLane; i++) place[i] = i;
@@ -121,7 +122,8 @@ struct Choice {
 __device__ __forceinline__ int of_lane(const RouteP& p) { return (p.n + 31) / 32; }
 
 // choose is what a warp does for a token; s: logits, which become their sigmoids.
-__device__ __forceinline__ Choice choose(const RouteP& p, const float (&bias)[kOfLane], float (&s)[kOfLane], RouteMemory& mem) {
+__device__ __forceinline__ Choice choose(const RouteP& p, const float (&bias)[kOfLane], float (&s)[kOfLane],
+    RouteMemory& mem) {
   int lane = threadIdx.x & 31, per = of_lane(p);
   float b[kOfLane];
   uint32_t key[kOfLane];

@@ -15,12 +15,14 @@ __device__ __forceinline__ void open(const MoeUpP& u, Prologue& mem, char* xs, i
     c.choose(u.prologue.route, mem, 0, write);
   } else if (warp < kUpSlices - kWarps) {
     opened(u.prologue);
-    for (int j = threadIdx.x - 32; j < (p.k + 63) / 64 * 8; j += (kUpSlices - kWarps - 1) * 32) stage_x(xs, xrow, 1, 0, p.x, j, p.k);
+    for (int j = threadIdx.x - 32; j < (p.k + 63) / 64 * 8;
+        j += (kUpSlices - kWarps - 1) * 32) stage_x(xs, xrow, 1, 0, p.x, j, p.k);
   } else {
     SharedDown s;
     if (u.prologue.shared.w) s.fetch(u.prologue.shared, warp - kWarps);
     opened(u.prologue);
-    if (u.prologue.shared.w) s.load(u.prologue.shared, warp - kWarps), s.multiply(u.prologue.shared, mem, warp - kWarps, write);
+    if (u.prologue.shared.w) s.load(u.prologue.shared, warp - kWarps),
+        s.multiply(u.prologue.shared, mem, warp - kWarps, write);
   }
   __syncthreads();
   begin();
@@ -54,7 +56,9 @@ __device__ __forceinline__ void moe_up(const MoeUpP& all) {
     begin();  // moe_down may start: the experts are known
     n = groups.number(p);
   }
-  int items = n * tp, workers = min(items, (int)gridDim.x), i0 = min(items, (int)((int64_t)items * blockIdx.x / workers)), i1 = min(items, (int)((int64_t)items * (blockIdx.x + 1) / workers));
+  int items = n * tp, workers = min(items, (int)gridDim.x),
+      i0 = min(items, (int)((int64_t)items * blockIdx.x / workers)),
+      i1 = min(items, (int)((int64_t)items * (blockIdx.x + 1) / workers));
   int q = i0 / tp, at = i0 - q * tp, g0 = q;
   if (prologue) groups.take(mem.rows[0].chosen.expert, g0, i1 > i0 ? (i1 - 1) / tp + 1 : g0);
   else groups.list(p, g0, i1 > i0 ? (i1 - 1) / tp + 1 : g0);
@@ -132,7 +136,8 @@ __device__ __forceinline__ void moe_up(const MoeUpP& all) {
       float2 global = p.global[groups.expert[q]];
       v *= lane < 16 ? global.x : global.y;
       float up = __shfl_xor_sync(~0u, v, 16);
-      if (lane < 16 && at * 16 + lane < p.n) p.y[(size_t)groups.pair[q * tokens + c] * p.n + at * 16 + lane] = silu(v) * up;
+      if (lane < 16 && at * 16 + lane < p.n) p.y[(size_t)groups.pair[q * tokens + c] * p.n + at * 16 + lane] =
+          silu(v) * up;
     }
     q = nq, at = nat;
   }

@@ -50,7 +50,8 @@ struct List {
       return r;
     };
     int own = tid < pairs ? __ldcg(p.experts + tid) : 0, r = 0, n = 0;
-    for (int i = tid; i < pairs; i += kThreads) atomicOr(map + (i >> 5) * p.groups + (i == tid ? own : __ldcg(p.experts + i)), 1u << (i & 31));
+    for (int i = tid; i < pairs; i += kThreads) atomicOr(map + (i >> 5) * p.groups +
+        (i == tid ? own : __ldcg(p.experts + i)), 1u << (i & 31));
     __syncthreads();
     if (tid < p.groups) {
 #pragma unroll 8
@@ -146,7 +147,8 @@ struct Walk {
   int stage = 0, phase = 0, n = 0, q = 0, tile;
   bool fresh = true;  // the group's rows come first
 
-  __device__ __forceinline__ Walk(UpRing& ring, int team, int tile) : full(shared_of(ring.full[team])), empty(shared_of(ring.empty[team])), tile(tile) {}
+  __device__ __forceinline__ Walk(UpRing& ring, int team, int tile) : full(shared_of(ring.full[team])),
+      empty(shared_of(ring.empty[team])), tile(tile) {}
   __device__ __forceinline__ void landed() const { mbar_wait(full + stage * 8, phase); }
   __device__ __forceinline__ void step() {
     if (++stage == kStages) stage = 0, phase ^= 1;
@@ -175,10 +177,13 @@ __device__ __forceinline__ void fetch(const MoeP& p, UpRing& ring, const List& l
       for (int c = 0; c < count; c += 2, at.step()) {
         open(min(2, count - c) * kRow);
 #pragma unroll 1
-        for (int r = c; r < min(count, c + 2); r++) copy_bulk(place() + (r - c) * kRowStep, p.x + (size_t)(p.by_pair ? pair[r] : pair[r] / p.topk) * p.ldx + team * (kRow / 4), kRow, at.full + at.stage * 8);
+        for (int r = c; r < min(count, c + 2); r++) copy_bulk(place() + (r - c) * kRowStep,
+            p.x + (size_t)(p.by_pair ? pair[r] : pair[r] / p.topk) * p.ldx + team * (kRow / 4), kRow,
+            at.full + at.stage * 8);
       }
     }
-    const char* w = p.w + (size_t)list.expert[at.q] * p.wexpert + ((size_t)at.tile * kt + team * kTeam * kUnits) * kFp4Unit;
+    const char* w = p.w + (size_t)list.expert[at.q] * p.wexpert +
+        ((size_t)at.tile * kt + team * kTeam * kUnits) * kFp4Unit;
 #pragma unroll 1
     for (int up = 0; up < 2; up++, w += (size_t)tiles * kt * kFp4Unit, at.step()) {
       open(kStage);
@@ -246,7 +251,8 @@ __device__ __forceinline__ void add_up(const MoeP& p, UpRing& ring, const List& 
   int rows = list.count[q];
 #pragma unroll 1
   for (int c = 0; c < rows; c++) {
-    float s = (c < 2 ? c ? v.y : v.x : c < 3 ? v.z : v.w) * (lane < 16 ? global.x : global.y), up = __shfl_xor_sync(~0u, s, 16);
+    float s = (c < 2 ? c ? v.y : v.x : c < 3 ? v.z : v.w) * (lane < 16 ? global.x : global.y),
+        up = __shfl_xor_sync(~0u, s, 16);
     if (lane < 16) p.y[(size_t)list.pair[q * 4 + c] * p.n + tile * 16 + lane] = silu(s) * up;
   }
 }
@@ -307,7 +313,8 @@ __device__ __forceinline__ void moe_up_ws(const MoeUpP& u) {
   List list(ring.list, p.slots);
   int* scratch = list.pair + 4 * p.slots;  // multiples of 16 bytes
   bool prologue = u.prologue.route.x;
-  if (tid < kTeams * kStages) mbar_init(shared_of(&ring.full[0][tid]), 1), mbar_init(shared_of(&ring.empty[0][tid]), kTeam);
+  if (tid < kTeams * kStages) mbar_init(shared_of(&ring.full[0][tid]), 1),
+      mbar_init(shared_of(&ring.empty[0][tid]), kTeam);
   if (tid < kBuffers) mbar_init(shared_of(&ring.there[tid]), kUpSlices), mbar_init(shared_of(&ring.added[tid]), 1);
   mbar_ready();
   if (!prologue)
@@ -325,4 +332,6 @@ __device__ __forceinline__ void moe_up_ws(const MoeUpP& u) {
   finish(p.at);
 }
 
-extern "C" __global__ void __launch_bounds__(kThreads, 1) moe_up_fp4_ws_6144(const __grid_constant__ MoeUpP p) { HOPPER(moe_up_ws(p);) }
+extern "C" __global__ void __launch_bounds__(kThreads, 1) moe_up_fp4_ws_6144(const __grid_constant__ MoeUpP p) {
+  HOPPER(moe_up_ws(p);)
+}

@@ -5,13 +5,15 @@
 // Two warpgroups have products, of 64 outputs each half the rows of weights; a third one
 // fetches.
 constexpr int kTokens = 128;  // rows of an expert in an item, at most
-constexpr int kStages = 5, kPanels = kTokens * 256, kStage = (kPanels + 8 * kFp4Unit + 1023) / 1024 * 1024, kUpThreads = 256, kSizes = kTokens / 16;
+constexpr int kStages = 5, kPanels = kTokens * 256, kStage = (kPanels + 8 * kFp4Unit + 1023) / 1024 * 1024,
+    kUpThreads = 256, kSizes = kTokens / 16;
 struct UpShared {
   char stages[kStages][kStage];  // panels, then 4 tiles of gate, 4 of up
   u64 full[kStages], empty[kStages];
   int start[];  // [kSizes groups + 1] the first tile of each expert, by size; then [groups + 1] the offsets
 };
-static_assert(sizeof(UpShared) + 1024 == kWgmma128Shared && kUpThreads + 128 == kWgmma128Threads && 4 * (kSizes + 1) == kWgmma128Expert);
+static_assert(sizeof(UpShared) + 1024 == kWgmma128Shared && kUpThreads + 128 == kWgmma128Threads &&
+    4 * (kSizes + 1) == kWgmma128Expert);
 
 struct Item {
   int expert, first, count, part;  // rows first .. of the list; outputs 64 part ..
@@ -28,13 +30,15 @@ __device__ __forceinline__ Item item_of(const MoeWgmmaP& p, const int* start, in
     if (start[mid] <= tile) lo = mid;
     else hi = mid;
   }
-  int expert = lo % p.groups, from = offsets[expert], rows = offsets[expert + 1] - from, at = (lo < p.groups ? tile - start[lo] : rows / kTokens) * kTokens;
+  int expert = lo % p.groups, from = offsets[expert], rows = offsets[expert + 1] - from,
+      at = (lo < p.groups ? tile - start[lo] : rows / kTokens) * kTokens;
   return {expert, from + at, min(kTokens, rows - at), i % parts};
 }
 
 template <int H, int N>
 __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, int n, int work) {
-  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tile = warp & 3;
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3,
+      tile = warp & 3;
   const Item item = item_of(p, sh.start, work);
   int count = __shfl_sync(~0u, item.count, 0);
   const uint32_t full = shared_of(sh.full), empty = shared_of(sh.empty);
@@ -48,7 +52,8 @@ __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, in
     const char* gate = sh.stages[s] + kPanels + tile * kFp4Unit;
     const char* up = gate + 4 * kFp4Unit;
     q = *fp4_codes(gate, lane), r = *fp4_codes(up, lane);
-    sg = reinterpret_cast<const uint32_t*>(gate + 512)[g * 2 + H], su = reinterpret_cast<const uint32_t*>(up + 512)[g * 2 + H];
+    sg = reinterpret_cast<const uint32_t*>(gate + 512)[g * 2 + H],
+        su = reinterpret_cast<const uint32_t*>(up + 512)[g * 2 + H];
   };
   auto read = [&](uint32_t (&a)[2][4], auto half) {
     constexpr int P = decltype(half)::value;
@@ -110,7 +115,8 @@ __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, in
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       int row = j * 8 + t * 2 + i;
-      if (row < count) p.y[(size_t)p.list[item.first + row] * p.n + row0] = silu(sums[j * 4 + i] * global.x) * (sums[j * 4 + 2 + i] * global.y);
+      if (row < count) p.y[(size_t)p.list[item.first + row] * p.n + row0] =
+          silu(sums[j * 4 + i] * global.x) * (sums[j * 4 + 2 + i] * global.y);
     }
 }
 
@@ -127,12 +133,14 @@ __device__ __forceinline__ void up_sizes(const MoeWgmmaP& p, UpShared& sh, int i
 // last that one again, whose products nobody stores.
 __device__ __forceinline__ void up_fetch(const MoeWgmmaP& p, UpShared& sh, int items) {
   int id = threadIdx.x - kUpThreads, warp = id >> 5, lane = id & 31, row0 = id >> 3, kt = p.k / 64, s = 0, phase = 1;
-  const uint32_t full = shared_of(sh.full), rows_at = shared_of(sh.stages[0]) + panel_at(row0, id & 7), units_at = shared_of(sh.stages[0]) + kPanels + warp * 2 * kFp4Unit + lane * 16;
+  const uint32_t full = shared_of(sh.full), rows_at = shared_of(sh.stages[0]) + panel_at(row0, id & 7),
+      units_at = shared_of(sh.stages[0]) + kPanels + warp * 2 * kFp4Unit + lane * 16;
   const int apart = kt * kFp4Unit, skip = apart - kFp4Unit;  // from a tile to the next; in the copies
   for (int i = blockIdx.x; i < items; i += gridDim.x) {
     Item item = item_of(p, sh.start, i);
     const int rows = (item.count + 15) / 16;
-    const char* w = p.w + (size_t)item.expert * p.wexpert + (size_t)(item.part * 4 + (warp & 1) * 2 + (warp & 2 ? p.n / 16 : 0)) * apart + lane * 16;
+    const char* w = p.w + (size_t)item.expert * p.wexpert +
+        (size_t)(item.part * 4 + (warp & 1) * 2 + (warp & 2 ? p.n / 16 : 0)) * apart + lane * 16;
     const char* src[kTokens / 16];
 #pragma unroll
     for (int j = 0; j < kTokens / 16; j++) {
@@ -168,7 +176,8 @@ __device__ __forceinline__ void moe_up_wgmma(const MoeWgmmaP& p) {
   begin();
   int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31;
   if (tid == 0) {
-    for (int s = 0; s < kStages; s++) mbar_init(shared_of(&sh.full[s]), 128), mbar_init(shared_of(&sh.empty[s]), kUpThreads / 32);
+    for (int s = 0; s < kStages; s++) mbar_init(shared_of(&sh.full[s]), 128),
+        mbar_init(shared_of(&sh.empty[s]), kUpThreads / 32);
     mbar_ready();
   }
   ready(p.at);
@@ -212,4 +221,7 @@ __device__ __forceinline__ void moe_up_wgmma(const MoeWgmmaP& p) {
   finish(p.at);
 }
 
-extern "C" __global__ void __launch_bounds__(kUpThreads + 128, 1) moe_up_wgmma_128_fp4(const __grid_constant__ MoeWgmmaP p) { HOPPER(moe_up_wgmma(p);) }
+extern "C" __global__ void __launch_bounds__(kUpThreads + 128, 1)
+    moe_up_wgmma_128_fp4(const __grid_constant__ MoeWgmmaP p) {
+  HOPPER(moe_up_wgmma(p);)
+}

@@ -62,7 +62,8 @@ extern "C" __global__ void __launch_bounds__(256) embed(const __grid_constant__ 
     return finish_beside(p.at);
   }
   for (int i = from + threadIdx.x; i < to; i += blockDim.x)
-    y[i] = p.format == 0 ? static_cast<const float*>(p.cache)[row + i] : __bfloat162float(static_cast<const __nv_bfloat16*>(p.cache)[row + i]);
+    y[i] = p.format == 0 ? static_cast<const float*>(p.cache)[row + i] :
+        __bfloat162float(static_cast<const __nv_bfloat16*>(p.cache)[row + i]);
   finish_beside(p.at);
 }
 
@@ -78,10 +79,12 @@ extern "C" __global__ void __launch_bounds__(256) quant_pairs(const __grid_const
     for (int j = 0; j < 16; j++) a = fmaxf(a, fabsf(x[j]));
     if (p.input) {
       float in = p.input[p.experts[pair]];
-      float sf = e4m3x2(__nv_cvt_float_to_fp8(fminf(a / 6.0f / in, 448.0f), __NV_SATFINITE, __NV_E4M3)).x, den = sf * in;
+      float sf = e4m3x2(__nv_cvt_float_to_fp8(fminf(a / 6.0f / in, 448.0f), __NV_SATFINITE, __NV_E4M3)).x,
+          den = sf * in;
       for (int j = 0; j < 16; j++) {
         float v = den == 0 ? 0 : fabsf(x[j] / den), q;
-        q = v <= 0.25f ? 0 : v < 0.75f ? 0.5f : v <= 1.25f ? 1 : v < 1.75f ? 1.5f : v <= 2.5f ? 2 : v < 3.5f ? 3 : v <= 5 ? 4 : 6;
+        q = v <= 0.25f ? 0 : v < 0.75f ? 0.5f : v <= 1.25f ? 1 : v < 1.75f ? 1.5f : v <= 2.5f ? 2 : v < 3.5f ? 3 :
+            v <= 5 ? 4 : 6;
         y[j] = copysignf(q, x[j]) * sf;
       }
     } else {

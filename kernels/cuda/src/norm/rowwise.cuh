@@ -7,10 +7,14 @@
 constexpr int kPage = kPageTokens;
 
 // Cosine and sine of pair j of the rotary values of a position.
-__device__ __forceinline__ float2 angle(const RowwiseP& p, int pos, int j) { return reinterpret_cast<const float2*>(p.rope)[(size_t)pos * (p.nrope / 2) + j]; }
+__device__ __forceinline__ float2 angle(const RowwiseP& p, int pos, int j) {
+  return reinterpret_cast<const float2*>(p.rope)[(size_t)pos * (p.nrope / 2) + j];
+}
 
 // Four values, of a row of n, from i on; those past its end are 0 and not stored.
-__device__ __forceinline__ bool whole(const float* x, int i, int n) { return i + 4 <= n && reinterpret_cast<uintptr_t>(x) % 16 == 0; }
+__device__ __forceinline__ bool whole(const float* x, int i, int n) {
+  return i + 4 <= n && reinterpret_cast<uintptr_t>(x) % 16 == 0;
+}
 __device__ __forceinline__ float4 load_row(const float* x, int i, int n) {
   if (whole(x, i, n)) return __ldcg(reinterpret_cast<const float4*>(x + i));
   float4 v = {0, 0, 0, 0};
@@ -30,9 +34,15 @@ __device__ __forceinline__ void store_row(float* y, int i, int n, float4 v) {
   if (i + 2 < n) y[i + 2] = v.z;
   if (i + 3 < n) y[i + 3] = v.w;
 }
-__device__ __forceinline__ float2 load_pair(const float* x, int j) { return {__ldcg(x + 2 * j), __ldcg(x + 2 * j + 1)}; }
-__device__ __forceinline__ float4 mul(float4 a, float r, float4 w) { return {a.x * r * w.x, a.y * r * w.y, a.z * r * w.z, a.w * r * w.w}; }
-__device__ __forceinline__ float squares(float4 v, float s) { return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, s)))); }
+__device__ __forceinline__ float2 load_pair(const float* x, int j) {
+  return {__ldcg(x + 2 * j), __ldcg(x + 2 * j + 1)};
+}
+__device__ __forceinline__ float4 mul(float4 a, float r, float4 w) {
+  return {a.x * r * w.x, a.y * r * w.y, a.z * r * w.z, a.w * r * w.w};
+}
+__device__ __forceinline__ float squares(float4 v, float s) {
+  return fmaf(v.w, v.w, fmaf(v.z, v.z, fmaf(v.y, v.y, fmaf(v.x, v.x, s))));
+}
 // The scale of E4M3 codes whose largest value is v.
 __device__ __forceinline__ float e4m3_scale(float v) { return fmaxf(v / 448.0f, 1.17549435e-38f); }
 
@@ -77,8 +87,10 @@ __device__ __forceinline__ void latent(const RowwiseP& p, int m) {
   ready(p.at, m == 0);
   const float* x = p.x + (size_t)m * p.ldx;
   int pos = p.pos[m], slot = p.idx[m];
-  float2 v = mine ? load_pair(x, j) : float2{0, 0}, r = turned ? load_pair(x + p.k, j) : float2{0, 0}, cs = turned ? angle(p, pos, j) : float2{1, 0};
-  size_t entry = p.format == 0 ? (p.k + p.nrope) * 4 : p.format == 1 ? (p.k + p.nrope) * 2 : p.k + 4 * blocks + 2 * p.nrope;
+  float2 v = mine ? load_pair(x, j) : float2{0, 0}, r = turned ? load_pair(x + p.k, j) : float2{0, 0},
+      cs = turned ? angle(p, pos, j) : float2{1, 0};
+  size_t entry = p.format == 0 ? (p.k + p.nrope) * 4 : p.format == 1 ? (p.k + p.nrope) * 2 :
+      p.k + 4 * blocks + 2 * p.nrope;
   char* e = static_cast<char*>(p.cache) + slot * entry;
   float rms = rsqrtf(block_sum(fmaf(v.y, v.y, v.x * v.x), s) / p.k + p.eps);
   v = {v.x * rms * w.x, v.y * rms * w.y};
@@ -89,7 +101,8 @@ __device__ __forceinline__ void latent(const RowwiseP& p, int m) {
     if ((j & 31) == 0) s[warp] = most;
     __syncthreads();
     float scale = e4m3_scale(fmaxf(s[warp & ~1], s[warp | 1]));
-    if (mine) reinterpret_cast<uint16_t*>(e)[j] = __nv_cvt_float2_to_fp8x2({v.x / scale, v.y / scale}, __NV_SATFINITE, __NV_E4M3);
+    if (mine) reinterpret_cast<uint16_t*>(e)[j] = __nv_cvt_float2_to_fp8x2({v.x / scale, v.y / scale}, __NV_SATFINITE,
+        __NV_E4M3);
     if (mine && (j & 63) == 0) reinterpret_cast<float*>(e + p.k)[j >> 6] = scale;
     if (turned) reinterpret_cast<uint32_t*>(e + p.k + 4 * blocks)[j] = bf16x2(r.x, r.y);
   } else if (p.format == 1) {
@@ -119,10 +132,12 @@ __device__ __forceinline__ void key(const RowwiseP& p, int m) {
   if (p.format == 2) {
     char* page = static_cast<char*>(p.cache) + (size_t)(slot / kPage) * kPage * (p.k + 4);
     float scale = e4m3_scale(block_max(mine ? fmaxf(fabsf(v.x), fabsf(v.y)) : 0, s));
-    if (mine) reinterpret_cast<uint16_t*>(page + slot % kPage * p.k)[j] = __nv_cvt_float2_to_fp8x2({v.x / scale, v.y / scale}, __NV_SATFINITE, __NV_E4M3);
+    if (mine) reinterpret_cast<uint16_t*>(page + slot % kPage * p.k)[j] =
+        __nv_cvt_float2_to_fp8x2({v.x / scale, v.y / scale}, __NV_SATFINITE, __NV_E4M3);
     if (j == 0) reinterpret_cast<float*>(page + kPage * p.k)[slot % kPage] = scale;
   } else if (p.format == 1) {
-    if (mine) reinterpret_cast<uint32_t*>(static_cast<__nv_bfloat16*>(p.cache) + (size_t)slot * p.k)[j] = bf16x2(v.x, v.y);
+    if (mine) reinterpret_cast<uint32_t*>(static_cast<__nv_bfloat16*>(p.cache) + (size_t)slot * p.k)[j] =
+        bf16x2(v.x, v.y);
   } else {
     if (mine) reinterpret_cast<float2*>(static_cast<float*>(p.cache) + (size_t)slot * p.k)[j] = v;
   }

@@ -33,6 +33,7 @@ func TestAheadIsLockstep(t *testing.T) {
 			if rapid.Bool().Draw(t, "stop") {
 				s.StopTokens = rapid.SliceOfN(rapid.Int32Range(0, 40), 1, 20).Draw(t, "stops")
 			}
+			steer(t, &s)
 			prompt := make([]int32, rapid.SampledFrom([]int{1, 3, 20, 62, 66}).Draw(t, "prompt"))
 			for j := range prompt {
 				prompt[j] = int32((j*j + 17*i) % 2000)
@@ -69,9 +70,9 @@ func TestAheadIsLockstep(t *testing.T) {
 					if a.reason != engine.Going {
 						t.Fatalf("request %d goes on after its end", k.ID)
 					}
-					a.tokens, a.logprobs, a.top, a.reason = append(a.tokens, k.Token), append(a.logprobs, k.Logprob), append(a.top, k.Top...), k.Reason
+					a.add(k)
 					got[k.ID] = a
-					if a.reason == engine.Going && len(a.tokens) == list[k.ID].cancel {
+					if a.reason == engine.Going && !k.Prompt && len(a.tokens) == list[k.ID].cancel {
 						e.Cancel(k.ID)
 					}
 				}
@@ -142,5 +143,45 @@ func TestAloneKnowsTokens(t *testing.T) {
 		if b != want[step] {
 			t.Errorf("step %d:\nahead    %s\nlockstep %s", step, b, want[step])
 		}
+	}
+}
+
+// steer draws parameters of all kinds.
+func steer(t *rapid.T, s *engine.Sampling) {
+	token, flag := rapid.Int32Range(0, 60), func(name string) bool { return rapid.IntRange(0, 3).Draw(t, name) == 0 }
+	if flag("presence") {
+		s.Presence = 1.5
+	}
+	if flag("frequency") {
+		s.Frequency = rapid.SampledFrom([]float32{-.5, .75}).Draw(t, "frequency penalty")
+	}
+	if flag("min tokens") {
+		s.MinTokens = rapid.IntRange(1, 5).Draw(t, "least")
+	}
+	if flag("labels") {
+		s.Labels = rapid.SliceOfN(token, 1, 3).Draw(t, "label")
+	}
+	if flag("bias") {
+		for id, gain := range rapid.MapOfN(token, rapid.Float32Range(-20, 20), 1, 9).Draw(t, "gains") {
+			s.Bias = append(s.Bias, engine.Bias{Token: id, Gain: gain})
+		}
+	}
+	if flag("allowed") {
+		s.Allowed = rapid.SliceOfN(token, 1, 30).Draw(t, "those")
+	}
+	if flag("bad words") {
+		s.BadWords = rapid.SliceOfN(rapid.SliceOfN(rapid.Int32Range(0, 6), 1, 4), 1, 12).Draw(t, "words")
+		s.Allowed = []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10} // so that they come
+	}
+	if flag("thinking") {
+		s.Thinking = &engine.Thinking{
+			Budget: rapid.IntRange(0, 4).Draw(t, "budget"),
+			Open:   rapid.SliceOfN(rapid.Int32Range(0, 3), 1, 2).Draw(t, "open"),
+			Close:  rapid.SliceOfN(rapid.Int32Range(4, 8), 1, 3).Draw(t, "close"),
+		}
+	}
+	if flag("prompt") {
+		s.PromptLogprobs = rapid.IntRange(1, 3).Draw(t, "of the prompt")
+		s.PromptOnly = rapid.Bool().Draw(t, "alone")
 	}
 }

@@ -16,7 +16,7 @@ type Engine struct {
 	model *glm5.Model
 	sched *sched.Scheduler
 	live  map[int64]*sequence
-	ends  map[int32]bool // the model's end tokens
+	ends  []int32 // the model's end tokens
 	stats Stats
 	err   error // of the step that failed: there is none after it
 
@@ -42,23 +42,20 @@ func New(model *glm5.Model, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: map[int32]bool{}, ring: inflight.New(model)}
-	for _, t := range model.Config.EOS {
-		e.ends[t] = true
-	}
+	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: model.Config.EOS, ring: inflight.New(model)}
 	return e, nil
 }
 
 // Add queues a request. The error wraps ErrRequest, or ErrTooLong when it could
 // not finish even alone; the engine goes on without it.
 func (e *Engine) Add(r Request) error {
-	if err := r.validate(e.model.Config.Vocab); err != nil {
+	if err := r.validate(e.model.Config.Vocab, e.model.Options().Tokens); err != nil {
 		return fmt.Errorf("request %d: %w: %w", r.ID, ErrRequest, err)
 	}
 	if e.live[r.ID] != nil {
 		return fmt.Errorf("request %d: %w: another of that ID is in flight", r.ID, ErrRequest)
 	}
-	q := newSequence(r, e.model.SeenWords())
+	q := newSequence(r, e.model.SeenWords(), e.model.Options().Tokens, e.ends)
 	if err := e.sched.Add(&q.Seq); err != nil {
 		return err
 	}

@@ -59,11 +59,23 @@ type answer struct {
 	tokens   []int32
 	logprobs []float32
 	top      []engine.Logprob
+	labels   []engine.Logprob
+	prompt   []engine.Token
 	reason   engine.Reason
 }
 
+// add takes in what a step gave.
+func (a *answer) add(k engine.Token) {
+	a.reason = k.Reason
+	if k.Prompt {
+		a.prompt = append(a.prompt, k)
+		return
+	}
+	a.tokens, a.logprobs, a.top, a.labels = append(a.tokens, k.Token), append(a.logprobs, k.Logprob), append(a.top, k.Top...), append(a.labels, k.Labels...)
+}
+
 func (a answer) String() string {
-	return fmt.Sprintf("%v %v %v %s", a.tokens, a.logprobs, a.top, a.reason)
+	return fmt.Sprintf("%v %v %v %v %v %s", a.tokens, a.logprobs, a.top, a.labels, a.prompt, a.reason)
 }
 
 // answers runs requests to their ends, adding some of them later.
@@ -96,10 +108,7 @@ func answers(t testing.TB, m *glm5.Model, o engine.Options, rs []engine.Request)
 			if a.reason != engine.Going {
 				t.Fatalf("request %d goes on after its end", k.ID)
 			}
-			a.tokens = append(a.tokens, k.Token)
-			a.logprobs = append(a.logprobs, k.Logprob)
-			a.top = append(a.top, k.Top...)
-			a.reason = k.Reason
+			a.add(k)
 			got[k.ID] = a
 		}
 	}
@@ -291,7 +300,7 @@ func TestAheadDropsWhatHasEnded(t *testing.T) {
 		}
 		for _, k := range tokens {
 			a := got[k.ID]
-			a.tokens, a.logprobs, a.top, a.reason = append(a.tokens, k.Token), append(a.logprobs, k.Logprob), append(a.top, k.Top...), k.Reason
+			a.add(k)
 			got[k.ID] = a
 			if k.ID == 3 && len(a.tokens) == cancelled {
 				if !e.Cancel(3) || e.Cancel(3) {

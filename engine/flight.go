@@ -18,11 +18,21 @@ type flight struct {
 	wanted    []wanted // a row of logits each
 }
 
-// wanted is a sequence whose next token a step samples, and its place there.
+// wanted is a row of logits: of a sequence, for the token at a place in its Tokens.
 type wanted struct {
 	*sequence
-	at int // in Tokens
+	at   int
+	what what
 }
+
+// what a row of logits is for.
+type what uint8
+
+const (
+	next   what = iota // the token is sampled
+	prompt             // it is the prompt's, and what it was given is reported
+	ending             // the request ends without it
+)
 
 func (e *Engine) flight(s *inflight.Step) *flight {
 	f := &e.flights[s.Number%int64(len(e.flights))]
@@ -37,7 +47,9 @@ func (f *flight) failed(err error) error {
 // next lays the next step out; nil: nothing is due.
 func (e *Engine) next() *flight {
 	f := e.flight(e.ring.Next())
+	e.hold()
 	batch := e.sched.Next()
+	e.release()
 	if len(batch.Items) == 0 {
 		return nil
 	}
@@ -72,8 +84,13 @@ func (e *Engine) launch(f *flight) error {
 	}
 	e.sched.Commit(&f.batch)
 	for i, q := range f.wanted {
-		q.Tokens = append(q.Tokens, 0)
-		q.step, q.row = f.Number, int32(i)
+		if q.what == prompt {
+			continue
+		}
+		if q.what == next {
+			q.Tokens = append(q.Tokens, 0)
+			q.step, q.row = f.Number, int32(i)
+		}
 		if len(q.Tokens) >= q.Max { // this token is the last
 			e.sched.Finish(&q.Seq)
 		}

@@ -25,7 +25,7 @@ type Guide interface {
 // ask has the guides of the next step work side by side.
 func (e *Engine) ask(f *flight) {
 	for _, it := range f.batch.Items {
-		if q := e.live[it.Seq.ID]; it.Sample && q != nil && q.guide != nil {
+		if q := e.live[it.Seq.ID]; it.Sample && q != nil && q.guide != nil && len(q.Tokens) < q.Max {
 			q.guide.Ask()
 		}
 	}

@@ -41,7 +41,13 @@ func (e *Engine) report(f *flight) error {
 	b := &f.batch
 	e.stats.Steps++
 	e.stats.Computed += int64(b.Tokens)
-	e.stats.Sampled += int64(len(e.tokens))
+	sampled := 0
+	for i := range e.tokens {
+		if !e.tokens[i].Prompt && e.tokens[i].Token >= 0 || e.tokens[i].Reason == Failed {
+			sampled++
+		}
+	}
+	e.stats.Sampled += int64(sampled)
 	e.stats.Preempted += int64(b.Preempted)
 	e.stats.Shared += int64(b.Shared)
 	trace := f.Trace()
@@ -49,7 +55,7 @@ func (e *Engine) report(f *flight) error {
 		e.o.OnTrace(trace)
 	}
 	info := StepInfo{
-		Step: f.Number, Kind: f.Kind, Sequences: f.sequences, Tokens: b.Tokens, Sampled: len(e.tokens), Waiting: e.sched.Waiting(),
+		Step: f.Number, Kind: f.Kind, Sequences: f.sequences, Tokens: b.Tokens, Sampled: sampled, Waiting: e.sched.Waiting(),
 		Pages: b.Pages, Preempted: b.Preempted, Shared: b.Shared, Recorded: f.Spans != nil, Times: f.Times,
 	}
 	if e.o.OnStep != nil {

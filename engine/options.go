@@ -97,6 +97,6 @@ func (o Options) resolve(m glm5.Options, info kernels.Info) (Options, sched.Opti
 		errs = append(errs, fmt.Errorf("KVTokens %d is less than a page of %d", o.KVTokens, kernels.PageTokens))
 	}
 	// Every sequence of a step may want logits.
-	s.MaxSeqs = min(s.MaxSeqs, m.MaxLogits)
+	s.MaxSeqs, s.MaxLogits = min(s.MaxSeqs, m.MaxLogits), m.MaxLogits
 	return o, s, errors.Join(errs...)
 }

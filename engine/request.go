@@ -10,18 +10,47 @@ type Request struct {
 }
 
 // Sampling steers one request. The zero value is greedy and unbounded but for
-// the context.
+// the context. What the fields mean to a row of logits: see kernels.SampleParams.
 type Sampling struct {
 	Temperature float32 // 0: greedy
 	TopP        float32 // 0 or 1: off
 	MinP        float32 // 0: off
-	Repetition  float32 // 0 or 1: off
+	Repetition  float32 // 0 or 1: off; of tokens of the prompt and the output
+	Presence    float32 // 0: off; of tokens of the output
+	Frequency   float32 // 0: off; likewise
 	TopK        int     // 0: off
 	MaxTokens   int     // 0: up to the context's end
+	MinTokens   int     // no end token and none of StopTokens before the output has so many
 	Logprobs    int     // 0: none; k: the token's own, and in Token.Top the k-1 most likely, up to kernels.MaxLogprobs
+	Labels      []int32 // tokens whose log-probabilities Token.Labels has, whatever their rank; with the alternatives at most kernels.MaxLogprobs
 	Seed        uint64  // with the position, the key of every random number
 	StopTokens  []int32 // besides the model's end tokens; not part of the output
-	IgnoreEOS   bool    // the model's end tokens are ordinary tokens
+	EndTokens   []int32 // as the model's own
+	IgnoreEOS   bool    // end tokens are ordinary tokens
+
+	Bias     []Bias    // of different tokens
+	Allowed  []int32   // no others are chosen; nil: all may be
+	BadWords [][]int32 // the last token of each is not chosen behind the others in the output
+	Thinking *Thinking // nil: no bound
+
+	// PromptLogprobs asks for the log-probabilities of the prompt's tokens from the second
+	// on, each a Token of its own. 0: none; k as in Logprobs. The prompt is then computed
+	// whole, whatever others have in common with it.
+	PromptLogprobs int
+	PromptOnly     bool // nothing is generated
+}
+
+// Bias is what a token's logit gains.
+type Bias struct {
+	Token int32
+	Gain  float32 // finite
+}
+
+// Thinking bounds what is between two marks, which may begin in the prompt: after Budget
+// tokens Close follows, token by token.
+type Thinking struct {
+	Budget      int
+	Open, Close []int32
 }
 
 // Reason says why a sequence ended.
@@ -35,13 +64,16 @@ const (
 )
 
 // Token is one generated token, or the end of a request. A request ends with
-// exactly one Token whose Reason is set; that of a Stop or of a Failed is not output. (A
-// request that was cancelled ends without.)
+// exactly one Token whose Reason is set; that of a Stop or of a Failed is not output, nor
+// that of a request for its prompt alone, which is -1. (A request that was cancelled ends
+// without.)
 type Token struct {
 	ID      int64 // of the request
 	Token   int32
 	Logprob float32   // natural logarithm; 0 unless asked for
 	Top     []Logprob // the most likely tokens, best first; nil unless asked for
+	Labels  []Logprob // those asked for, in their order; -Inf: a guide does not allow it
+	Prompt  bool      // it is of the prompt, the tokens of which come in their order before all others
 	Reason  Reason
 	Err     error // of a guide that could not go on, where Reason is Failed; nil: there was no token to choose
 }

@@ -31,6 +31,9 @@ func (e *Engine) layOut(f *flight) {
 				}
 				slot := q.Pages[pos/kernels.PageTokens]*kernels.PageTokens + int32(pos%kernels.PageTokens)
 				row := in.Add(q.Tokens[pos], int32(pos), int32(q.Seat), slot)
+				if q.Whole {
+					e.wantPrompt(f, e.live[q.ID], row, pos)
+				}
 				if it.Sample && pos == it.From+it.Count-1 {
 					e.want(f, e.live[q.ID], row)
 				}
@@ -42,24 +45,51 @@ func (e *Engine) layOut(f *flight) {
 // want adds a row of logits for q's next token. Where steps are launched ahead,
 // the token that it goes on from may still be on its way: the ranks have it.
 func (e *Engine) want(f *flight, q *sequence, row int32) {
-	f.Batch.Logits = append(f.Batch.Logits, row)
-	from := int32(-1)
+	p, at, from := q.params(), len(q.Tokens), int32(-1)
+	if at >= q.Max {
+		e.addRow(f, wanted{q, at, ending}, row, kernels.Greedy(), -1)
+		return
+	}
 	if q.step == f.Number-1 && e.ring.Len() > 0 {
 		from = q.row
 	}
-	p := q.params()
 	if q.guide != nil {
 		p.Mask = f.mask(q, e.model.SeenWords(), from < 0)
 	}
+	if q.permitted != nil {
+		p.Allowed = e.model.AllowedRow(q.Seat)
+	}
+	n := len(f.Batch.Entries)
+	var biases int
+	f.Batch.Entries, biases = q.entries(f.Batch.Entries)
+	p.Entries, p.Biases, p.Labels = int32(n), int32(biases), int32(len(q.labels))
+	p.Forced = q.think.force(at)
+	e.addRow(f, wanted{q, at, next}, row, p, from)
+}
+
+// wantPrompt adds a row of logits for the prompt's next token, if it was not wanted yet.
+func (e *Engine) wantPrompt(f *flight, q *sequence, row int32, pos int) {
+	if pos+1 != q.scored || q.scored >= q.Prompt {
+		return
+	}
+	p := kernels.Greedy()
+	p.Logprobs, p.Forced = int32(q.sampling.PromptLogprobs)-1, q.Tokens[q.scored]
+	e.addRow(f, wanted{q, q.scored, prompt}, row, p, -1)
+	q.scored++
+}
+
+// addRow adds a row of logits, which goes on from a row of the step before or from none.
+func (e *Engine) addRow(f *flight, w wanted, row int32, p kernels.SampleParams, from int32) {
+	f.Batch.Logits = append(f.Batch.Logits, row)
 	f.Batch.Params = append(f.Batch.Params, p)
-	f.wanted = append(f.wanted, wanted{q, len(q.Tokens)})
+	f.wanted = append(f.wanted, w)
 	if e.o.Ahead > 1 {
 		f.Batch.From = append(f.Batch.From, from)
 	}
 }
 
-// upload takes the rows, and what changed of page tables and of the bitmaps of
-// tokens seen, to the ranks.
+// upload takes the rows, and what changed of page tables, bitmaps and counts, to the
+// ranks.
 func (e *Engine) upload(f *flight) error {
 	for _, s := range f.batch.Moved {
 		if err := e.model.SetPages(s.Seat, s.Pages); err != nil {
@@ -68,11 +98,10 @@ func (e *Engine) upload(f *flight) error {
 		e.live[s.ID].fresh = all // the seat may be new
 	}
 	for i, q := range f.wanted {
-		first, words := q.unseen(len(f.Batch.From) > 0 && f.Batch.From[i] >= 0)
-		if len(words) == 0 {
+		if q.what != next {
 			continue
 		}
-		if err := e.model.SetSeen(q.Seat, first, words); err != nil {
+		if err := e.uploadSteering(q.sequence, len(f.Batch.From) > 0 && f.Batch.From[i] >= 0); err != nil {
 			return err
 		}
 	}
@@ -103,30 +132,47 @@ func (f *flight) known(t kernels.Trace) kernels.Trace {
 // complete.
 func (e *Engine) commit(f *flight) {
 	e.tokens = e.tokens[:0]
-	for i, q := range f.wanted {
-		if q.ended { // by a token that was not known yet when this row was launched
-			continue
+	for i := range f.wanted {
+		if q := &f.wanted[i]; !q.ended { // by a token that was not known yet when this row was launched
+			e.tokens = append(e.tokens, e.land(q, &f.Sampled[i]))
 		}
-		s := &f.Sampled[i]
-		if q.lost != nil || s.Token < 0 {
-			e.finish(q.sequence)
-			e.tokens = append(e.tokens, Token{ID: q.ID, Token: -1, Reason: Failed, Err: q.lost})
-			continue
+	}
+}
+
+// land makes a token of what came of a row of logits.
+func (e *Engine) land(q *wanted, s *kernels.Sampled) Token {
+	t := Token{ID: q.ID, Token: s.Token, Prompt: q.what == prompt}
+	switch wanted := q.sampling.Logprobs; {
+	case q.lost != nil || s.Token < 0:
+		t.Token, t.Reason, t.Err = -1, Failed, q.lost
+	case q.what == ending:
+		t.Token, t.Reason = -1, Length
+	case q.what == prompt:
+		t.Logprob, t.Top = s.Logprob, top(s, q.sampling.PromptLogprobs-1)
+	default:
+		t.Reason = q.ends(s.Token, q.at, e.ends)
+		if wanted > 0 || len(q.labels) > 0 {
+			n := max(0, wanted-1)
+			t.Logprob, t.Top, t.Labels = s.Logprob, top(s, n), labels(s, n, len(q.labels))
 		}
 		if q.guide != nil {
 			q.guide.Add(s.Token)
 		}
-		t := Token{ID: q.ID, Token: s.Token, Reason: q.ends(s.Token, q.at, e.ends)}
-		if q.sampling.Logprobs > 0 {
-			t.Logprob = s.Logprob
-			t.Top = top(s, q.sampling.Logprobs-1)
-		}
 		q.set(q.at, s.Token)
-		if t.Reason != Going {
-			e.finish(q.sequence)
-		}
-		e.tokens = append(e.tokens, t)
 	}
+	if t.Reason != Going {
+		e.finish(q.sequence)
+	}
+	return t
+}
+
+// labels returns the n that stand behind so many alternatives; nil for 0.
+func labels(s *kernels.Sampled, behind, n int) []Logprob {
+	var l []Logprob
+	for i := behind; i < behind+n; i++ {
+		l = append(l, Logprob{s.IDs[i], s.Logps[i]})
+	}
+	return l
 }
 
 // top returns the n most likely tokens; nil for 0.

@@ -14,6 +14,7 @@ type Options struct {
 	MaxBatchTokens int // rows of a step; 0: 512
 	MaxSeqs        int // sequences that run at once; 0: 64. No more run than MaxBatchTokens
 	Pages          int // pages of the cache; 0: as many as MaxSeqs contexts need
+	MaxLogits      int // rows of logits of a step, at least MaxSeqs; 0: MaxSeqs
 	PageTokens     int // tokens in a page; 0: 64
 	Context        int // most tokens of a sequence, prompt and output; 0: 2048
 
@@ -39,6 +40,7 @@ func (o Options) withDefaults() Options {
 	}
 	// A step has a row for each running sequence, so that decoding never waits.
 	o.MaxSeqs = min(o.MaxSeqs, o.MaxBatchTokens)
+	o.MaxLogits = max(o.MaxLogits, o.MaxSeqs)
 	return o
 }
 
@@ -49,7 +51,7 @@ func (o Options) Validate() error {
 		name  string
 		value int
 	}{
-		{"MaxBatchTokens", o.MaxBatchTokens}, {"MaxSeqs", o.MaxSeqs}, {"Pages", o.Pages},
+		{"MaxBatchTokens", o.MaxBatchTokens}, {"MaxSeqs", o.MaxSeqs}, {"Pages", o.Pages}, {"MaxLogits", o.MaxLogits},
 		{"PageTokens", o.PageTokens}, {"Context", o.Context},
 	} {
 		if f.value < 0 {

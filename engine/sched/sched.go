@@ -17,6 +17,7 @@ type Scheduler struct {
 	batch   Batch
 	sources []source
 	copies  int // the most in a step
+	spare   int // rows of logits that the step at hand has beside one for each sequence
 	added   int64
 	begun   int64
 	lengths lengths
@@ -60,15 +61,15 @@ func (s *Scheduler) Add(q *Seq) error {
 	switch fits := s.o.Pages * s.o.PageTokens; {
 	case len(q.Tokens) == 0:
 		return fmt.Errorf("sequence %d: no tokens", q.ID)
-	case len(q.Tokens) >= q.Max:
+	case len(q.Tokens) > q.Max, len(q.Tokens) == q.Max && !q.Whole:
 		return fmt.Errorf("sequence %d: %w: %d tokens leave no room to answer in a context of %d", q.ID, ErrTooLong, len(q.Tokens), q.Max)
-	case q.Max-1 > fits: // the last token is never cached
+	case max(q.Max-1, len(q.Tokens)) > fits: // the last token is not cached, if it is generated
 		return fmt.Errorf("sequence %d: %w: up to %d tokens, the cache holds %d", q.ID, ErrTooLong, q.Max, fits)
 	}
 	q.Prompt, q.Cached, q.Pages, q.Seat, q.Shared = len(q.Tokens), 0, nil, -1, 0
 	q.order, q.turn, q.leaf = s.added, unknown, nil
 	s.added++
-	if !s.o.NoSharing {
+	if !s.o.NoSharing && !q.Whole {
 		s.tree.add(q)
 	}
 	s.lengths.guess(q)
@@ -84,10 +85,12 @@ func (s *Scheduler) Next() *Batch {
 	b.reset()
 	s.tree.step++
 	budget := s.o.MaxBatchTokens
+	s.spare = s.o.MaxLogits - len(s.running)
 	for i := 0; i < len(s.running) && budget > 0; i++ {
 		budget -= s.schedule(b, s.running[i], budget)
 	}
-	for budget > 0 && s.admit(b) {
+	for budget > 0 && s.spare > 0 && s.admit(b) {
+		s.spare--
 		budget -= s.schedule(b, s.running[len(s.running)-1], budget)
 	}
 	b.Pages = s.PagesUsed()
@@ -97,7 +100,13 @@ func (s *Scheduler) Next() *Batch {
 // schedule puts up to budget of q's due tokens into the batch. It preempts
 // newer sequences for the pages, and does nothing when there are none to take.
 func (s *Scheduler) schedule(b *Batch, q *Seq, budget int) int {
+	if q.Held {
+		return 0
+	}
 	n := min(q.due(), budget)
+	if q.Whole && q.Cached < q.Prompt { // one row of logits is kept for each sequence
+		n = min(n, 1+s.spare)
+	}
 	need := pagesFor(q.Cached+n, s.o.PageTokens)
 	for need-len(q.Pages) > len(s.pages.free) {
 		if newest := s.running[len(s.running)-1]; newest != q {
@@ -107,6 +116,9 @@ func (s *Scheduler) schedule(b *Batch, q *Seq, budget int) int {
 		} else {
 			return 0
 		}
+	}
+	if q.Whole && q.Cached < q.Prompt {
+		s.spare -= n - 1
 	}
 	s.extend(b, q, need)
 	b.add(Item{Seq: q, From: q.Cached, Count: n, Sample: n == q.due()})

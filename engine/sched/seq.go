@@ -9,6 +9,8 @@ type Seq struct {
 	Prompt int     // tokens of the prompt
 	Max    int     // most tokens, prompt and output; 0: the context
 	Exact  bool    // it will have Max tokens: nothing else ends it
+	Whole  bool    // all of its prompt is computed, and each of its rows may want logits
+	Held   bool    // it has no part in the next step, and keeps its place
 
 	// Set by the scheduler.
 	Cached int     // tokens whose cache entries are written

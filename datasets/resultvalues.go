@@ -15,7 +15,7 @@ type valuer interface {
 
 func (r *Result) values(to parquet.Row, column int) parquet.Row {
 	for _, v := range [...]parquet.Value{
-		optionalText(r.Response), optionalText(r.Reasoning), textValue(r.FinishReason), parquet.Int32Value(r.PromptTokens),
+		optionalText(r.Response), optionalText(r.Reasoning), textValue(r.FinishReason), optionalText(r.StopReason), parquet.Int32Value(r.PromptTokens),
 		parquet.Int32Value(r.CompletionTokens), optionalText(r.ErrorCode), optionalText(r.Error), parquet.Int64Value(r.RowIndex),
 		parquet.Int32Value(r.SampleIndex), parquet.Int64Value(r.Seed), textValue(r.RunID),
 	} {

@@ -13,7 +13,7 @@ import (
 // of the format that users read: think of what reads the old one.
 func TestSchemas(t *testing.T) {
 	var b strings.Builder
-	for _, row := range []any{Result{}, TokenIDs{}, Logprobs{}, Cut{}, Step{}, Span{}} {
+	for _, row := range []any{Result{}, TokenIDs{}, Logprobs{}, PromptLogprobs{}, Cut{}, Step{}, Span{}} {
 		fmt.Fprintln(&b, parquet.SchemaOf(row))
 		cols, err := arrowColumns(reflect.TypeOf(row))
 		if err != nil {
@@ -36,7 +36,7 @@ func TestSchemas(t *testing.T) {
 // TestResultColumns: the list for people is that of the structs, in the order of files.
 func TestResultColumns(t *testing.T) {
 	var fields []parquet.Field
-	for _, row := range []any{Result{}, Cut{}, TokenIDs{}, Logprobs{}, ToolCalls{}} {
+	for _, row := range []any{Result{}, Cut{}, TokenIDs{}, Logprobs{}, PromptLogprobs{}, ToolCalls{}} {
 		fields = append(fields, parquet.SchemaOf(row).Fields()...)
 	}
 	if len(fields) != len(ResultColumns) {

@@ -10,34 +10,35 @@ type Request struct {
 }
 
 // Sampling steers one request. The zero value is greedy and unbounded but for
-// the context. What the fields mean to a row of logits: see kernels.SampleParams.
+// the context. As JSON, fields that were added later are left out where they ask for
+// nothing: hashes of it stay what they were. What the fields mean to a row of logits: see kernels.SampleParams.
 type Sampling struct {
 	Temperature float32 // 0: greedy
 	TopP        float32 // 0 or 1: off
 	MinP        float32 // 0: off
 	Repetition  float32 // 0 or 1: off; of tokens of the prompt and the output
-	Presence    float32 // 0: off; of tokens of the output
-	Frequency   float32 // 0: off; likewise
+	Presence    float32 `json:",omitzero"` // 0: off; of tokens of the output
+	Frequency   float32 `json:",omitzero"` // 0: off; likewise
 	TopK        int     // 0: off
 	MaxTokens   int     // 0: up to the context's end
-	MinTokens   int     // no end token and none of StopTokens before the output has so many
+	MinTokens   int     `json:",omitzero"` // no end token and none of StopTokens before the output has so many
 	Logprobs    int     // 0: none; k: the token's own, and in Token.Top the k-1 most likely, up to kernels.MaxLogprobs
-	Labels      []int32 // tokens whose log-probabilities Token.Labels has, whatever their rank; with the alternatives at most kernels.MaxLogprobs
+	Labels      []int32 `json:",omitzero"` // tokens whose log-probabilities Token.Labels has, whatever their rank; with the alternatives at most kernels.MaxLogprobs
 	Seed        uint64  // with the position, the key of every random number
 	StopTokens  []int32 // besides the model's end tokens; not part of the output
-	EndTokens   []int32 // as the model's own
+	EndTokens   []int32 `json:",omitzero"` // as the model's own
 	IgnoreEOS   bool    // end tokens are ordinary tokens
 
-	Bias     []Bias    // of different tokens
-	Allowed  []int32   // no others are chosen; nil: all may be
-	BadWords [][]int32 // the last token of each is not chosen behind the others in the output
-	Thinking *Thinking // nil: no bound
+	Bias     []Bias    `json:",omitzero"` // of different tokens
+	Allowed  []int32   `json:",omitzero"` // no others are chosen; nil: all may be
+	BadWords [][]int32 `json:",omitzero"` // the last token of each is not chosen behind the others in the output
+	Thinking *Thinking `json:",omitzero"` // nil: no bound
 
 	// PromptLogprobs asks for the log-probabilities of the prompt's tokens from the second
 	// on, each a Token of its own. 0: none; k as in Logprobs. The prompt is then computed
 	// whole, whatever others have in common with it.
-	PromptLogprobs int
-	PromptOnly     bool // nothing is generated
+	PromptLogprobs int  `json:",omitzero"`
+	PromptOnly     bool `json:",omitzero"` // nothing is generated
 }
 
 // Bias is what a token's logit gains.

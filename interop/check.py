@@ -26,6 +26,7 @@ OURS = {
     "response": "string",
     "reasoning": "string",
     "finish_reason": "string",
+    "stop_reason": "string",
     "prompt_tokens": "int32",
     "completion_tokens": "int32",
     "error_code": "string",

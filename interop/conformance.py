@@ -346,7 +346,7 @@ def duckdb_union(folder):
 
 SPARK = []
 # What the pass adds, and what a job adds.
-ADDED = ["truncated_tokens", "response", "reasoning", "finish_reason", "prompt_tokens", "completion_tokens", "error_code", "error", "row_index", "sample_index", "seed", "run_id"]
+ADDED = ["truncated_tokens", "response", "reasoning", "finish_reason", "stop_reason", "prompt_tokens", "completion_tokens", "error_code", "error", "row_index", "sample_index", "seed", "run_id"]
 JUDGES = {
     "pyarrow": read,
     "duckdb": lambda p: duckdb.sql(f"FROM '{p}'").fetchall(),

@@ -12,3 +12,4 @@ work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 go build -o "$work/glmbatch" ./cmd/glmbatch
 .venv/bin/python interop/check.py "$work" datasets/testdata
+.venv/bin/python interop/parameters.py "$work" "$work/glmbatch"

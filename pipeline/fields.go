@@ -27,11 +27,11 @@ const (
 )
 
 const (
-	noPenalty    = "repetition_penalty is the only penalty."
+	noPenalty    = "There are repetition_penalty, presence_penalty and frequency_penalty."
 	noBeams      = "There is no beam search; n gives several responses."
-	noPromptLogs = "Log-probabilities are those of generated tokens."
-	noLength     = "Only max_tokens bounds a response."
-	noTokenList  = "All tokens may be chosen."
+	noPromptLogs = "prompt_logprobs has the likeliest tokens at all places."
+	noLength     = "max_tokens, min_tokens and thinking_token_budget bound a response."
+	noTokenList  = "logit_bias, allowed_token_ids and bad_words say which tokens may be chosen."
 	noChat       = "It belongs to the chat template: see --chat-template-kwargs and a column chat_template_kwargs."
 	noServer     = "There is no server to do this."
 	ownColumn    = "It is a column of its own."
@@ -42,8 +42,8 @@ const (
 // values.
 var requestFields = []requestField{
 	{"n", vllm | openai, nil, ""},
-	{"presence_penalty", vllm | openai, []string{"0"}, noPenalty},
-	{"frequency_penalty", vllm | openai, []string{"0"}, noPenalty},
+	{"presence_penalty", vllm | openai, nil, ""},
+	{"frequency_penalty", vllm | openai, nil, ""},
 	{"repetition_penalty", vllm, nil, ""},
 	{"temperature", vllm | openai, nil, ""},
 	{"top_p", vllm | openai, nil, ""},
@@ -55,18 +55,18 @@ var requestFields = []requestField{
 	{"ignore_eos", vllm, nil, ""},
 	{"max_tokens", vllm | openai, nil, ""},
 	{"max_completion_tokens", openai, nil, ""},
-	{"min_tokens", vllm, []string{"0"}, noLength},
+	{"min_tokens", vllm, nil, ""},
 	{"logprobs", vllm | openai, nil, ""},
 	{"top_logprobs", openai, nil, ""},
-	{"prompt_logprobs", vllm, nil, noPromptLogs},
+	{"prompt_logprobs", vllm, nil, ""},
 	{"prompt_logprob_token_ids", vllm, []string{"[]"}, noPromptLogs},
 	{"prompt_logprob_start", vllm, []string{"0"}, noPromptLogs},
-	{"logprob_token_ids", vllm, []string{"[]"}, "The alternatives are the likeliest tokens, not chosen ones."},
+	{"logprob_token_ids", vllm, nil, ""},
 	{"flat_logprobs", vllm, []string{anyValue}, ""},
 	{"detokenize", vllm, []string{"true"}, "Responses are text; --token-ids writes the tokens too."},
 	{"skip_special_tokens", vllm, []string{"true"}, "Responses are without special tokens; --token-ids writes all."},
 	{"spaces_between_special_tokens", vllm, []string{anyValue}, ""},
-	{"include_stop_str_in_output", vllm, []string{"false"}, "A response ends before its stop text."},
+	{"include_stop_str_in_output", vllm, nil, ""},
 	{"output_kind", vllm, []string{anyValue}, ""},
 	{"stream_interval", vllm, []string{anyValue}, ""},
 	{"skip_clone", vllm, []string{anyValue}, ""},
@@ -74,13 +74,13 @@ var requestFields = []requestField{
 	{"_eos_token_id", vllm, []string{anyValue}, ""},
 	{"_all_stop_token_ids", vllm, []string{anyValue}, ""},
 	{"structured_outputs", vllm, nil, ""},
-	{"logit_bias", vllm | openai, []string{"{}"}, noTokenList},
-	{"allowed_token_ids", vllm, nil, noTokenList},
+	{"logit_bias", vllm | openai, nil, ""},
+	{"allowed_token_ids", vllm, nil, ""},
 	{"extra_args", vllm, []string{"{}"}, "There are no plugins to read them."},
-	{"bad_words", vllm, []string{"[]"}, noTokenList},
+	{"bad_words", vllm, nil, ""},
 	{"_bad_words_token_ids", vllm, []string{"[]"}, noTokenList},
 	{"skip_reading_prefix_cache", vllm, []string{anyValue}, ""},
-	{"thinking_token_budget", vllm, nil, noLength},
+	{"thinking_token_budget", vllm, nil, ""},
 	{"repetition_detection", vllm, nil, noLength},
 	{"routed_experts_prompt_start", vllm, []string{anyValue}, ""},
 	{"trace_decode_token_ids", vllm, nil, "Tokens are chosen by the model."},
@@ -136,7 +136,7 @@ var requestFields = []requestField{
 	{"early_stopping", hf, []string{"false"}, noBeams},
 	{"eos_token_id", hf, nil, "stop_token_ids has end tokens besides the model's."},
 	{"length_penalty", hf, []string{"1"}, noBeams},
-	{"min_new_tokens", hf, []string{"0"}, noLength},
+	{"min_new_tokens", hf, nil, ""},
 	{"no_repeat_ngram_size", hf, []string{"0"}, noPenalty},
 	{"num_beams", hf, []string{"1"}, noBeams},
 	{"num_return_sequences", hf, []string{"1"}, "n gives several responses."},

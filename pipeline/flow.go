@@ -205,17 +205,15 @@ func (f *flow) start(r *row) error {
 		}
 		s := &sample{row: r, index: i, seed: SampleSeed(f.o.Seed, r.record.Index, i, r.params.Seed)}
 		if len(r.params.StopText) > 0 {
-			s.text = newStopText(f.text.Tokenizer.NewDecoder(true), r.params.StopText)
+			s.text = newStopText(f.text.Tokenizer.NewDecoder(true), &r.params)
 		}
 		id := f.nextID
 		f.nextID++
 		sampling := r.params.Sampling
 		sampling.Seed = uint64(s.seed)
-		if !sampling.IgnoreEOS && len(f.o.EndTokens) > 0 {
-			sampling.StopTokens = append(sampling.StopTokens[:len(sampling.StopTokens):len(sampling.StopTokens)], f.o.EndTokens...)
-		}
+		sampling.EndTokens = f.o.EndTokens
 		request := engine.Request{ID: id, Prompt: r.prompt, Sampling: sampling}
-		if r.guides != nil {
+		if r.guides != nil && !sampling.PromptOnly {
 			request.Guide = r.guides.Start(r.params.Guide, r.open)
 			request.Sampling.IgnoreEOS = false // an end token is the end of the text
 		}

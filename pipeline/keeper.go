@@ -111,7 +111,7 @@ func (k *keeper) saveSample(s *sample) error {
 func (k *keeper) appendSample(s *sample, before int64) (int64, error) {
 	r := s.row
 	k.rec = saved{kind: savedSample, identity: r.identity, before: before, given: r.given(), cut: r.cut, index: s.index, of: r.params.N,
-		reason: s.reason, tokens: s.tokens, chosen: s.chosen, top: s.top}
+		reason: s.reason, tokens: s.tokens, chosen: s.chosen, top: s.top, prompt: s.prompt, by: s.by}
 	return k.append(r.record.Index)
 }
 

@@ -3,9 +3,11 @@ package pipeline
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"glmbatch/datasets"
@@ -66,12 +68,20 @@ type badRequest struct {
 }
 
 type completion struct {
-	ID      string             `json:"id"`
-	Object  string             `json:"object"`
-	Created int64              `json:"created"`
-	Model   string             `json:"model"`
-	Choices []completionChoice `json:"choices"`
-	Usage   completionUsage    `json:"usage"`
+	ID      string                     `json:"id"`
+	Object  string                     `json:"object"`
+	Created int64                      `json:"created"`
+	Model   string                     `json:"model"`
+	Choices []completionChoice         `json:"choices"`
+	Usage   completionUsage            `json:"usage"`
+	Prompt  []map[string]promptLogprob `json:"prompt_logprobs,omitempty"` // as vLLM's server has them: null, then tokens by id
+}
+
+// promptLogprob is what the prompt's place gave a token.
+type promptLogprob struct {
+	Logprob logprob `json:"logprob"`
+	Rank    *int32  `json:"rank"`
+	Text    string  `json:"decoded_token"`
 }
 
 type completionChoice struct {
@@ -79,6 +89,7 @@ type completionChoice struct {
 	Message  completionMessage   `json:"message"`
 	Logprobs *completionLogprobs `json:"logprobs"`
 	Reason   string              `json:"finish_reason"`
+	Stop     *string             `json:"stop_reason,omitempty"` // as vLLM's server has it, but always text
 }
 
 type completionMessage struct {
@@ -238,6 +249,11 @@ func (b *batchWriter) answered(line *batchLine) error {
 			return err
 		}
 		c.Choices = append(c.Choices, choice)
+		if i == 0 {
+			if c.Prompt, err = b.prompt(r); err != nil {
+				return err
+			}
+		}
 		c.Usage.Prompt = int64(s.given)
 		c.Usage.Completion += int64(s.made)
 	}
@@ -256,7 +272,7 @@ func (b *batchWriter) choice(i int, r *outputRow, s *saved) (c completionChoice,
 	if err := json.Unmarshal([]byte(s.text), &res); err != nil {
 		return c, err
 	}
-	c = completionChoice{Index: i, Message: completionMessage{Role: "assistant", Content: res.Response}, Reason: string(s.reason)}
+	c = completionChoice{Index: i, Message: completionMessage{Role: "assistant", Content: res.Response}, Reason: string(s.reason), Stop: named(s.by)}
 	if res.Reasoning != nil {
 		c.Message.Reasoning = *res.Reasoning
 	}
@@ -287,6 +303,33 @@ func (b *batchWriter) choice(i int, r *outputRow, s *saved) (c completionChoice,
 	}
 	c.Logprobs = &completionLogprobs{Content: chosen}
 	return c, nil
+}
+
+// prompt reads the prompt's log-probabilities.
+func (b *batchWriter) prompt(r *outputRow) (list []map[string]promptLogprob, err error) {
+	type given struct {
+		ID int32 `json:"id"`
+		tokenLogprob
+		Rank *int32 `json:"rank"`
+	}
+	var chosen []given
+	var top [][]given
+	if err := errors.Join(b.more.value(r, "prompt_logprobs", &chosen), b.more.value(r, "prompt_top_logprobs", &top)); err != nil || len(chosen) == 0 {
+		return nil, err
+	}
+	list = append(list, nil)
+	for i := range chosen {
+		place := map[string]promptLogprob{}
+		all := chosen[i : i+1]
+		if i < len(top) {
+			all = slices.Concat(all, top[i])
+		}
+		for _, g := range all {
+			place[strconv.Itoa(int(g.ID))] = promptLogprob{g.Logprob, g.Rank, g.Token}
+		}
+		list = append(list, place)
+	}
+	return list, nil
 }
 
 // spell gives tokens the bytes of their text.

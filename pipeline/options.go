@@ -32,13 +32,15 @@ type Options struct {
 	Seed            int64                      // of the run
 	EndTokens       []int32
 
-	Limit         int64           // rows; 0: all
-	Shard, Shards int             // this is shard Shard (from 0) of Shards; 0 of 0: all
-	TokenIDs      bool            // a column token_ids
-	Logprobs      bool            // columns logprobs and top_logprobs
-	Names         datasets.Naming // of the columns of results
-	Check         string          // column of right answers to count matches with; "": none
-	CheckBy       string          // column whose values the matches are counted by; "": none
+	Limit         int64 // rows; 0: all
+	Shard, Shards int   // this is shard Shard (from 0) of Shards; 0 of 0: all
+	TokenIDs      bool  // a column token_ids
+	Logprobs      bool  // columns logprobs and top_logprobs
+
+	PromptLogprobs bool            // columns prompt_logprobs and prompt_top_logprobs
+	Names          datasets.Naming // of the columns of results
+	Check          string          // column of right answers to count matches with; "": none
+	CheckBy        string          // column whose values the matches are counted by; "": none
 
 	Context  int // positions of a sequence that the engine can hold
 	InFlight int // sequences given to the engine at once; 0: 128

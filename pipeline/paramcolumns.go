@@ -143,8 +143,9 @@ const lookRows = 100_000
 // guessed columns hold parameters, and whether rows ask for log-probabilities, which
 // are columns of their own.
 func (c *columns) look(in *datasets.Input, o *Options, guessed []paramColumn) error {
-	wanted := c.params != nil && !o.Logprobs
-	if len(guessed) == 0 && !wanted {
+	asking := c.asking(guessed)
+	done := func() bool { return o.Logprobs && o.PromptLogprobs || c.params == nil && len(asking) == 0 }
+	if len(guessed) == 0 && done() {
 		return nil
 	}
 	odd, some := make([]string, len(guessed)), make([]bool, len(guessed))
@@ -162,8 +163,10 @@ func (c *columns) look(in *datasets.Input, o *Options, guessed []paramColumn) er
 					odd[i] = g.odd(v)
 				}
 			}
-			if wanted && c.asksLogprobs(rec) {
-				o.Logprobs, wanted = true, false
+			if !done() {
+				p := c.asks(rec, asking)
+				o.Logprobs = o.Logprobs || p.wantsLogprobs()
+				o.PromptLogprobs = o.PromptLogprobs || p.PromptLogprobs > 0
 			}
 		}
 	}
@@ -224,19 +227,43 @@ func (s paramColumn) set(p *Params, v []byte) error {
 	return s.param.set(p, v)
 }
 
-// asksLogprobs reports whether a row's parameters ask for log-probabilities.
-func (c *columns) asksLogprobs(rec datasets.Record) bool {
-	v, ok, err := jsonOf(*c.params, rec)
-	if err != nil || !ok || !bytes.Contains(v, []byte("logprobs")) {
-		return false
-	}
-	if c.batch != nil {
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(v, &fields) != nil {
-			return false
+// wantsLogprobs reports whether the output needs the columns logprobs and top_logprobs.
+func (p *Params) wantsLogprobs() bool { return p.Logprobs > 0 || len(p.Labels) > 0 }
+
+// asking are the single columns that may ask for columns of the output.
+func (c *columns) asking(guessed []paramColumn) (list []paramColumn) {
+	for _, s := range slices.Concat(c.single, guessed) {
+		if n := s.param.names[0]; n == "logprob_token_ids" || n == "prompt_logprobs" {
+			list = append(list, s)
 		}
-		v = batchParams(fields)
 	}
-	var p Params
-	return p.SetJSON(v) == nil && p.Logprobs > 0
+	return list
+}
+
+// asks returns what a row's parameters say of log-probabilities.
+func (c *columns) asks(rec datasets.Record, single []paramColumn) (p Params) {
+	if c.params != nil {
+		v, ok, err := jsonOf(*c.params, rec)
+		if err == nil && ok && bytes.Contains(v, []byte("logprob")) {
+			if c.batch != nil {
+				var fields map[string]json.RawMessage
+				if json.Unmarshal(v, &fields) == nil {
+					v = batchParams(fields)
+				}
+			}
+			var all Params
+			if all.SetJSON(v) == nil {
+				p = all
+			}
+		}
+	}
+	for _, s := range single {
+		if v, ok, _ := s.field.JSON(nil, rec); ok {
+			var one Params
+			if s.set(&one, v) == nil {
+				p.Labels, p.PromptLogprobs = append(p.Labels, one.Labels...), max(p.PromptLogprobs, one.PromptLogprobs)
+			}
+		}
+	}
+	return p
 }

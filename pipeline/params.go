@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -24,6 +25,10 @@ type Params struct {
 	StopText        []string // the response ends before the first of them
 	Seed            *int64   // nil: from the run's seed and the row
 
+	IncludeStop bool     `json:",omitzero"` // the stop text, or the text of a token of StopTokens, is part of the response
+	BadText     []string `json:",omitzero"` // texts whose tokens become BadWords when the row is prepared
+	ThinkTokens *int     `json:",omitzero"` // the budget of Thinking, likewise; nil: none
+
 	// Guide is what the response has to be, and GuidedBy the parameter that says so.
 	Guide    guide.Spec `json:",omitzero"`
 	GuidedBy string     `json:",omitempty"`
@@ -34,6 +39,7 @@ const (
 	maxSamples   = 1024
 	maxStopText  = 64
 	maxStopBytes = 4096
+	maxBadWords  = 256 // each is up to two sequences of tokens
 )
 
 // leastTopP stands for top_p 0, which leaves the likeliest token alone: the
@@ -64,8 +70,11 @@ var params = []param{
 	{[]string{"top_p"}, numbers, number(0, 1, func(p *Params, v float64) { p.TopP = float32(max(v, leastTopP)) }), nil, "from 0 to 1"},
 	{[]string{"min_p"}, numbers, number(0, 1, func(p *Params, v float64) { p.MinP = float32(v) }), nil, "from 0 to 1"},
 	{[]string{"repetition_penalty"}, numbers, number(0.001, 1000, func(p *Params, v float64) { p.Repetition = float32(v) }), func(p *Params) bool { return p.Repetition >= .5 && p.Repetition <= 2 }, "from 0.5 to 2"},
+	{[]string{"presence_penalty"}, numbers, number(-2, 2, func(p *Params, v float64) { p.Presence = float32(v) }), nil, "from -2 to 2"},
+	{[]string{"frequency_penalty"}, numbers, number(-2, 2, func(p *Params, v float64) { p.Frequency = float32(v) }), nil, "from -2 to 2"},
 	{[]string{"top_k"}, numbers, integer(-1, math.MaxInt32, func(p *Params, v int64) { p.TopK = int(max(v, 0)) }), func(p *Params) bool { return p.TopK <= 1000 }, "from -1 to 1000"}, // -1 is vLLM's "off"
-	{[]string{"max_tokens", "max_new_tokens", "max_completion_tokens"}, numbers, integer(1, math.MaxInt32, func(p *Params, v int64) { p.MaxTokens = int(v) }), nil, "from 1"},
+	{[]string{"max_tokens", "max_new_tokens", "max_completion_tokens"}, numbers, integer(0, math.MaxInt32, func(p *Params, v int64) { p.MaxTokens, p.PromptOnly = int(v), v == 0 }), func(p *Params) bool { return !p.PromptOnly }, "from 1"},
+	{[]string{"min_tokens", "min_new_tokens"}, numbers, integer(0, math.MaxInt32, func(p *Params, v int64) { p.MinTokens = int(v) }), nil, "from 0"},
 	{[]string{"n"}, numbers, integer(1, maxSamples, func(p *Params, v int64) { p.N = int(v) }), func(p *Params) bool { return p.N <= 16 }, "from 1 to 16"},
 	{[]string{"seed"}, numbers, integer(math.MinInt64, math.MaxInt64, func(p *Params, v int64) { p.Seed = &v }), nil, "a whole number"},
 	{[]string{"stop"}, texts, setStop, nil, "text or a list of it"},
@@ -77,6 +86,13 @@ var params = []param{
 	{[]string{"guided_regex"}, words, guideBy("guided_regex", guidedRegex), nil, "whatever they are"},
 	{[]string{"guided_choice"}, texts, guideBy("guided_choice", guidedChoice), nil, "whatever they are"},
 	{[]string{"guided_grammar"}, words, guideBy("guided_grammar", guidedGrammar), nil, "whatever they are"},
+	{[]string{"include_stop_str_in_output"}, flags, setIncludeStop, nil, "true or false"},
+	{[]string{"logit_bias"}, objects, setLogitBias, nil, "an object of token ids and numbers"},
+	{[]string{"allowed_token_ids"}, lists, setAllowed, nil, "a list of token ids"},
+	{[]string{"bad_words"}, texts, setBadWords, nil, "text or a list of it"},
+	{[]string{"thinking_token_budget"}, numbers, setThinkTokens, nil, "from -1"},
+	{[]string{"logprob_token_ids"}, lists, setLabels, nil, "a list of token ids"},
+	{[]string{"prompt_logprobs"}, numbers, setPromptLogprobs, nil, "from 0 to 20"},
 	{[]string{"logprobs"}, nil, setLogprobs, nil, ""},
 	{[]string{"top_logprobs"}, nil, setTopLogprobs, nil, ""},
 	{[]string{"do_sample"}, nil, setDoSample, nil, ""},
@@ -98,6 +114,7 @@ func (p *Params) SetJSON(text []byte) error {
 		return errors.New("the sampling parameters are not a JSON object")
 	}
 	guides := oneGuide{}
+	given := map[*param]string{}
 	for _, name := range slices.Sorted(maps.Keys(object)) { // the same error whatever the map's order
 		v := object[name]
 		if string(v) == "null" {
@@ -116,6 +133,10 @@ func (p *Params) SetJSON(text []byte) error {
 		if err := known.set(p, v); err != nil {
 			return fmt.Errorf("parameter %s: %w", name, err)
 		}
+		if other := given[known]; other != "" && !bytes.Equal(object[other], v) {
+			return fmt.Errorf("parameters %s and %s are the same one, with different values", other, name)
+		}
+		given[known] = name
 	}
 	if v := object["do_sample"]; string(v) == "false" || string(v) == "0" {
 		p.Temperature = 0 // whatever it says besides
@@ -174,43 +195,14 @@ func integer(low, high int64, set func(*Params, int64)) func(*Params, json.RawMe
 	}
 }
 
-func setStop(p *Params, v json.RawMessage) error {
-	var list []string
-	var one string
-	if json.Unmarshal(v, &one) == nil {
-		list = []string{one}
-	} else if json.Unmarshal(v, &list) != nil {
-		return fmt.Errorf("%s is neither a string nor a list of strings", short(v))
-	}
-	if len(list) > maxStopText {
-		return fmt.Errorf("%d strings are more than %d", len(list), maxStopText)
-	}
-	p.StopText = nil
-	for _, s := range list {
-		switch {
-		case s == "":
-			continue
-		case len(s) > maxStopBytes:
-			return fmt.Errorf("a string of %d bytes is longer than %d", len(s), maxStopBytes)
-		}
-		p.StopText = append(p.StopText, s)
-	}
-	return nil
+func setStop(p *Params, v json.RawMessage) (err error) {
+	p.StopText, err = stringsOf(v, maxStopText)
+	return err
 }
 
-func setStopTokens(p *Params, v json.RawMessage) error {
-	var ids []*int32 // null is not 0
-	if json.Unmarshal(v, &ids) != nil || len(ids) > maxStopText {
-		return fmt.Errorf("%s is not a list of at most %d token ids", short(v), maxStopText)
-	}
-	p.StopTokens = nil
-	for _, id := range ids {
-		if id == nil || *id < 0 {
-			return fmt.Errorf("%s has something that is not a token id", short(v))
-		}
-		p.StopTokens = append(p.StopTokens, *id)
-	}
-	return nil
+func setStopTokens(p *Params, v json.RawMessage) (err error) {
+	p.StopTokens, err = tokensOf(v, maxStopText)
+	return err
 }
 
 func setIgnoreEOS(p *Params, v json.RawMessage) error {

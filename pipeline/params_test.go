@@ -23,6 +23,11 @@ func TestParamsJSON(t *testing.T) {
 		{`{"stop":"x"}`, Params{StopText: []string{"x"}}},
 		{`{"stop":["x","","yz"],"stop_token_ids":[1,2],"ignore_eos":true}`, Params{Sampling: engine.Sampling{StopTokens: []int32{1, 2}, IgnoreEOS: true}, StopText: []string{"x", "yz"}}},
 		{`{"frequency_penalty":0,"presence_penalty":0.0}`, Params{}},
+		{`{"frequency_penalty":0.5,"presence_penalty":-2,"min_tokens":3}`, Params{Sampling: engine.Sampling{Frequency: .5, Presence: -2, MinTokens: 3}}},
+		{`{"logit_bias":{"7":200,"5":-1.5,"6":null},"allowed_token_ids":[9,5,9]}`, Params{Sampling: engine.Sampling{Bias: []engine.Bias{{Token: 5, Gain: -1.5}, {Token: 7, Gain: 100}}, Allowed: []int32{5, 9}}}},
+		{`{"bad_words":"x","include_stop_str_in_output":true,"thinking_token_budget":0}`, Params{BadText: []string{"x"}, IncludeStop: true, ThinkTokens: new(int)}},
+		{`{"logprob_token_ids":[3,1],"prompt_logprobs":0,"max_tokens":0}`, Params{Sampling: engine.Sampling{Labels: []int32{3, 1}, PromptLogprobs: 1, PromptOnly: true}}},
+		{`{"max_tokens":5,"max_completion_tokens":5,"thinking_token_budget":-1}`, Params{Sampling: engine.Sampling{MaxTokens: 5}}},
 	} {
 		var p Params
 		if err := p.SetJSON([]byte(c.text)); err != nil {
@@ -36,9 +41,9 @@ func TestParamsJSON(t *testing.T) {
 // hostileParams are refused, each with an error that names the fault.
 var hostileParams = []string{
 	``, `null x`, `[]`, `1`, `"x"`, `{`, `{"temperature":}`, `{"temperature":"hot"}`, `{"temperature":-1}`, `{"temperature":1e999}`, `{"temperature":NaN}`, `{"temperature":[0.5]}`,
-	`{"top_p":1.1}`, `{"top_p":-0.1}`, `{"top_k":-2}`, `{"top_k":1.5}`, `{"min_p":2}`, `{"repetition_penalty":0}`, `{"max_tokens":0}`, `{"max_tokens":-5}`,
+	`{"top_p":1.1}`, `{"top_p":-0.1}`, `{"top_k":-2}`, `{"top_k":1.5}`, `{"min_p":2}`, `{"repetition_penalty":0}`, `{"max_tokens":-5}`,
 	`{"max_tokens":99999999999}`, `{"n":0}`, `{"n":1000000}`, `{"seed":"x"}`, `{"seed":1e30}`, `{"stop":5}`, `{"stop":[1]}`, `{"stop":{"a":1}}`,
-	`{"stop_token_ids":"x"}`, `{"stop_token_ids":[1.5]}`, `{"stop_token_ids":[99999999999]}`, `{"stop_token_ids":[-1]}`, `{"stop_token_ids":[5,null]}`, `{"repetition_penalty":1e-38}`, `{"ignore_eos":1}`, `{"logprobs":21}`, `{"frequency_penalty":0.5}`, `{"guided_json":{"not":{}}}`, `{"guided_json":{},"guided_regex":"a"}`, `{"response_format":{"type":"xml"}}`, `{"response_format":{"type":"json_schema"}}`, `{"structured_outputs":{"jason":{}}}`, `{"structured_outputs":{"json":{},"choice":["a"]}}`, `{"structured_outputs":{"structural_tag":"x"}}`, `{"guided_choice":"a"}`, `{"guided_regex":["a"]}`,
+	`{"stop_token_ids":"x"}`, `{"stop_token_ids":[1.5]}`, `{"stop_token_ids":[99999999999]}`, `{"stop_token_ids":[-1]}`, `{"stop_token_ids":[5,null]}`, `{"repetition_penalty":1e-38}`, `{"ignore_eos":1}`, `{"logprobs":21}`, `{"frequency_penalty":2.5}`, `{"presence_penalty":"x"}`, `{"max_tokens":4,"max_new_tokens":5}`, `{"min_tokens":-1}`, `{"logit_bias":[1]}`, `{"logit_bias":{"x":1}}`, `{"logit_bias":{"-1":1}}`, `{"logit_bias":{"1":"a"}}`, `{"allowed_token_ids":[]}`, `{"allowed_token_ids":[1.5]}`, `{"bad_words":[1]}`, `{"include_stop_str_in_output":1}`, `{"thinking_token_budget":-2}`, `{"logprob_token_ids":[1,-1]}`, `{"prompt_logprobs":21}`, `{"prompt_logprobs":-1}`, `{"guided_json":{"not":{}}}`, `{"guided_json":{},"guided_regex":"a"}`, `{"response_format":{"type":"xml"}}`, `{"response_format":{"type":"json_schema"}}`, `{"structured_outputs":{"jason":{}}}`, `{"structured_outputs":{"json":{},"choice":["a"]}}`, `{"structured_outputs":{"structural_tag":"x"}}`, `{"guided_choice":"a"}`, `{"guided_regex":["a"]}`,
 	`{"stop":["` + strings.Repeat("x", maxStopBytes+1) + `"]}`, `{"stop":[` + strings.Repeat(`"x",`, maxStopText) + `"x"]}`, strings.Repeat(`{"a":`, 20000), strings.Repeat(`[`, 20000),
 }
 

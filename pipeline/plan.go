@@ -130,6 +130,35 @@ func (p *Plan) Settings() map[string]string {
 		}
 		s[name] = string(text)
 	}
+	for flag, v := range o.Params.settings() {
+		s[flag] = v
+	}
+	return s
+}
+
+// settings are the parameters that ask for something and that jobs of earlier versions
+// could not have, as flags.
+func (p *Params) settings() map[string]string {
+	s := map[string]string{}
+	for _, f := range []struct {
+		flag  string
+		asked bool
+		value any
+	}{
+		{"--presence-penalty", p.Presence != 0, p.Presence}, {"--frequency-penalty", p.Frequency != 0, p.Frequency},
+		{"--min-tokens", p.MinTokens > 0, p.MinTokens}, {"--logit-bias", len(p.Bias) > 0, p.Bias}, {"--allowed-token-ids", p.Allowed != nil, p.Allowed},
+		{"--bad-words", len(p.BadText) > 0, p.BadText}, {"--include-stop-str-in-output", p.IncludeStop, p.IncludeStop},
+		{"--thinking-token-budget", p.ThinkTokens != nil, p.ThinkTokens}, {"--logprob-token-ids", len(p.Labels) > 0, p.Labels},
+		{"--prompt-logprobs", p.PromptLogprobs > 0, p.PromptLogprobs - 1}, {"prompt only", p.PromptOnly, true},
+	} {
+		if f.asked {
+			text, err := json.Marshal(f.value)
+			if err != nil {
+				panic(err) // plain numbers, strings and lists
+			}
+			s[f.flag] = string(text)
+		}
+	}
 	return s
 }
 

@@ -94,6 +94,7 @@ func (p *preparer) fit(ctx context.Context, r *row) *rowError {
 	if most := p.o.Context - len(r.prompt); r.params.MaxTokens == 0 || r.params.MaxTokens > most {
 		r.params.MaxTokens = most
 	}
+	r.params.MinTokens = min(r.params.MinTokens, r.params.MaxTokens)
 	return nil
 }
 
@@ -266,8 +267,14 @@ func (p *preparer) rowParams(r *row) *rowError {
 			return badRow(BadParams, "column %s: %v", c.field.Name, err)
 		}
 	}
-	if r.params.Logprobs > 0 && !p.o.Logprobs {
-		return badRow(BadParams, "column %s: no row among the first %d asks for logprobs, so the output has no columns for them: give --logprobs", p.cols.params.Name, lookRows)
+	if r.params.wantsLogprobs() && !p.o.Logprobs {
+		return badRow(BadParams, "no row among the first %d asks for logprobs, so the output has no columns for them: give --logprobs", lookRows)
+	}
+	if r.params.PromptLogprobs > 0 && !p.o.PromptLogprobs {
+		return badRow(BadParams, "no row among the first %d asks for prompt_logprobs, so the output has no columns for them: give --prompt-logprobs", lookRows)
+	}
+	if err := p.text.resolve(&r.params); err != nil {
+		return badRow(BadParams, "%v", err)
 	}
 	return nil
 }

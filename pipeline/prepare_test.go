@@ -129,7 +129,7 @@ func TestEmptyInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "id, prompt, score, response, reasoning, finish_reason, prompt_tokens, completion_tokens, error_code, error, row_index, sample_index, seed, run_id"
+	want := "id, prompt, score, response, reasoning, finish_reason, stop_reason, prompt_tokens, completion_tokens, error_code, error, row_index, sample_index, seed, run_id"
 	if back.Rows != 0 || back.ColumnNames() != want {
 		t.Errorf("%d rows of %s", back.Rows, back.ColumnNames())
 	}

@@ -159,7 +159,7 @@ func newWrittenFields(in *datasets.Input) *writtenFields {
 	// did not write them.
 	names := in.Names()
 	names = names[max(0, slices.Index(names, in.ResultName("response"))):]
-	for _, name := range []string{"error", "prompt_tokens", "completion_tokens", "seed", "truncated_tokens", "token_ids", "logprobs", "top_logprobs", "tool_calls", "tool_calls_note"} {
+	for _, name := range []string{"error", "prompt_tokens", "completion_tokens", "seed", "truncated_tokens", "token_ids", "logprobs", "top_logprobs", "prompt_logprobs", "prompt_top_logprobs", "stop_reason", "tool_calls", "tool_calls_note"} {
 		if f, ok := in.Lookup(in.ResultName(name)); ok && slices.Contains(names, f.Name) {
 			w.fields[name] = f
 		}
@@ -195,22 +195,30 @@ func (w *writtenFields) saved(r *outputRow) (*saved, error) {
 		}
 	}
 	var err error
-	for name, to := range map[string]any{"error": &out.Error, "tool_calls": &out.Calls, "tool_calls_note": &out.Note, "prompt_tokens": &s.given, "completion_tokens": &s.made, "seed": &out.Seed, "truncated_tokens": &s.cut, "token_ids": &s.tokens} {
+	for name, to := range map[string]any{"error": &out.Error, "tool_calls": &out.Calls, "tool_calls_note": &out.Note, "prompt_tokens": &s.given, "completion_tokens": &s.made, "seed": &out.Seed, "stop_reason": &s.by, "truncated_tokens": &s.cut, "token_ids": &s.tokens} {
 		err = errors.Join(err, w.value(r, name, to))
 	}
-	var chosen []writtenLogprob
-	var top [][]writtenLogprob
-	err = errors.Join(err, w.value(r, "logprobs", &chosen), w.value(r, "top_logprobs", &top))
-	s.chosen = logprobsOf(chosen)
-	for _, list := range top {
-		s.top = append(s.top, logprobsOf(list))
-	}
-	if err != nil {
+	var bad [2]error
+	s.chosen, s.top, bad[0] = w.logprobs(r, "")
+	s.prompt.chosen, s.prompt.top, bad[1] = w.logprobs(r, "prompt_")
+	if err = errors.Join(err, bad[0], bad[1]); err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(out)
 	s.text = string(text)
 	return s, err
+}
+
+// logprobs reads the two columns whose names begin so.
+func (w *writtenFields) logprobs(r *outputRow, prefix string) ([]datasets.TokenLogprob, [][]datasets.TokenLogprob, error) {
+	var chosen []writtenLogprob
+	var lists [][]writtenLogprob
+	err := errors.Join(w.value(r, prefix+"logprobs", &chosen), w.value(r, prefix+"top_logprobs", &lists))
+	var top [][]datasets.TokenLogprob
+	for _, list := range lists {
+		top = append(top, logprobsOf(list))
+	}
+	return logprobsOf(chosen), top, err
 }
 
 type writtenLogprob struct {

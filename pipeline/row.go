@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"glmbatch/datasets"
 	"glmbatch/engine"
@@ -107,9 +108,17 @@ type sample struct {
 	tokens []int32
 	chosen []datasets.TokenLogprob   // with that of the end token, which is no output; without text
 	top    [][]datasets.TokenLogprob // of each of chosen
-	text   *stopText                 // nil: the row has no stop strings, the text is made when it is written
+	prompt promptLogprobs
+	text   *stopText // nil: the row has no stop strings, the text is made when it is written
 	reason engine.Reason
-	saved  bool // an earlier run made it
+	by     string // what ended it, as stop_reason has it; "": nothing that it names
+	saved  bool   // an earlier run made it
+}
+
+// promptLogprobs are those of the prompt's tokens from the second on; without text.
+type promptLogprobs struct {
+	chosen []datasets.TokenLogprob
+	top    [][]datasets.TokenLogprob
 }
 
 // accept adds a token that the engine gave. It returns true when the response
@@ -120,10 +129,29 @@ func (s *sample) accept(t engine.Token) (stop bool) {
 		s.end(t.Reason)
 		return false
 	}
-	if s.row.params.Logprobs > 0 {
-		s.keep(t)
+	if t.Prompt {
+		chosen, top := logprobs(t)
+		s.prompt.chosen, s.prompt.top = append(s.prompt.chosen, chosen), append(s.prompt.top, top)
+		return false
+	}
+	if t.Token < 0 { // nothing was to be generated
+		s.end(t.Reason)
+		return false
+	}
+	if s.row.params.wantsLogprobs() {
+		chosen, top := logprobs(t)
+		s.chosen, s.top = append(s.chosen, chosen), append(s.top, top)
 	}
 	if t.Reason == engine.Stop { // an end token is no output
+		if slices.Contains(s.row.params.StopTokens, t.Token) {
+			s.by = strconv.Itoa(int(t.Token))
+			if s.row.params.IncludeStop {
+				s.tokens = append(s.tokens, t.Token)
+				if s.text != nil {
+					s.text.add(t.Token)
+				}
+			}
+		}
 		s.end(t.Reason)
 		return false
 	}
@@ -146,13 +174,20 @@ func (s *sample) failed(err error) *rowError {
 	case r.guides != nil:
 		return badRow(GuideError, "%s: after %d tokens the row's other parameters allow none that may come next, or no logit is a number", r.params.GuidedBy, len(s.tokens))
 	}
+	if p := &s.row.params; p.restricts() {
+		return badRow(BadParams, "after %d tokens the row's parameters leave no token to choose", len(s.tokens))
+	}
 	return badRow(ModelError, "after %d tokens no logit is a number: the checkpoint's weights are damaged; see glmbatch model verify", len(s.tokens))
 }
 
-// keep takes a token's log-probabilities.
-func (s *sample) keep(t engine.Token) {
-	chosen := datasets.TokenLogprob{ID: t.Token, Logprob: finiteLogprob(t.Logprob)}
-	top := make([]datasets.TokenLogprob, len(t.Top))
+// restricts reports whether the parameters keep tokens from being chosen.
+func (p *Params) restricts() bool { return p.Allowed != nil || len(p.BadText) > 0 || p.MinTokens > 0 }
+
+// logprobs are a token's own and those of others at its place: the likeliest, then labels
+// that are not among them.
+func logprobs(t engine.Token) (chosen datasets.TokenLogprob, top []datasets.TokenLogprob) {
+	chosen = datasets.TokenLogprob{ID: t.Token, Logprob: finiteLogprob(t.Logprob)}
+	top = make([]datasets.TokenLogprob, len(t.Top))
 	for i, l := range t.Top {
 		rank := int32(i + 1)
 		top[i] = datasets.TokenLogprob{ID: l.Token, Logprob: finiteLogprob(l.Logprob), Rank: &rank}
@@ -160,12 +195,20 @@ func (s *sample) keep(t engine.Token) {
 			chosen.Rank = &rank
 		}
 	}
-	s.chosen, s.top = append(s.chosen, chosen), append(s.top, top)
+	for _, l := range t.Labels {
+		if !slices.ContainsFunc(top, func(o datasets.TokenLogprob) bool { return o.ID == l.Token }) {
+			top = append(top, datasets.TokenLogprob{ID: l.Token, Logprob: finiteLogprob(l.Logprob)})
+		}
+	}
+	return chosen, top
 }
 
 func (s *sample) end(r engine.Reason) {
 	if s.text != nil && s.text.finish() {
 		r = engine.Stop
+	}
+	if s.text != nil && s.text.found {
+		s.by = s.text.by
 	}
 	s.reason = r
 	s.row.left--

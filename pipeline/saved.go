@@ -45,6 +45,8 @@ type saved struct {
 	tokens   []int32
 	chosen   []datasets.TokenLogprob
 	top      [][]datasets.TokenLogprob
+	prompt   promptLogprobs
+	by       string // see [sample]
 	code     string // of an error
 	text     string // of an error; of an output row its [writtenResult]
 	made     int    // tokens of an output row, which may not have them
@@ -74,8 +76,17 @@ func (s *saved) append(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(uint32(t)))
 	}
 	b = appendLogprobs(b, s.chosen)
-	b = binary.AppendUvarint(b, uint64(len(s.top)))
-	for _, list := range s.top {
+	b = appendLists(b, s.top)
+	if s.by == "" && len(s.prompt.chosen) == 0 { // as records were before there was more
+		return b
+	}
+	b = appendLogprobs(appendText(b, s.by), s.prompt.chosen)
+	return appendLists(b, s.prompt.top)
+}
+
+func appendLists(b []byte, lists [][]datasets.TokenLogprob) []byte {
+	b = binary.AppendUvarint(b, uint64(len(lists)))
+	for _, list := range lists {
 		b = appendLogprobs(b, list)
 	}
 	return b
@@ -120,11 +131,9 @@ func parseSaved(b []byte) (*saved, error) {
 			s.tokens[i] = int32(p.uvarint())
 		}
 		s.chosen = p.logprobs()
-		if n := p.count(1); n > 0 {
-			s.top = make([][]datasets.TokenLogprob, n)
-			for i := range s.top {
-				s.top[i] = p.logprobs()
-			}
+		s.top = p.lists()
+		if len(p.b) > 0 && !p.bad {
+			s.by, s.prompt.chosen, s.prompt.top = p.text(), p.logprobs(), p.lists()
 		}
 		p.bad = p.bad || s.of < 1 || s.of > maxSamples || s.index < 0 || s.index >= s.of
 	default:
@@ -208,13 +217,23 @@ func (p *parser) logprobs() []datasets.TokenLogprob {
 	return list
 }
 
+func (p *parser) lists() (lists [][]datasets.TokenLogprob) {
+	if n := p.count(1); n > 0 {
+		lists = make([][]datasets.TokenLogprob, n)
+		for i := range lists {
+			lists[i] = p.logprobs()
+		}
+	}
+	return lists
+}
+
 func (p *parser) text() string { return string(p.take(p.count(1))) }
 
 // sample makes a row's finished sample of the record.
 func (s *saved) sample(r *row, text Text, seed int64) *sample {
-	sm := &sample{row: r, index: s.index, seed: seed, tokens: s.tokens, chosen: s.chosen, top: s.top, reason: s.reason, saved: true}
+	sm := &sample{row: r, index: s.index, seed: seed, tokens: s.tokens, chosen: s.chosen, top: s.top, prompt: s.prompt, by: s.by, reason: s.reason, saved: true}
 	if len(r.params.StopText) > 0 {
-		sm.text = newStopText(text.Tokenizer.NewDecoder(true), r.params.StopText)
+		sm.text = newStopText(text.Tokenizer.NewDecoder(true), &r.params)
 		for _, t := range s.tokens {
 			sm.text.add(t)
 		}

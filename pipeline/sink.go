@@ -36,11 +36,12 @@ type sink struct {
 	print *datasets.Printer // nil: rows are only written
 	part  tally             // of the open file
 
-	rows []any // the structs of one output row, as schema has them
-	res  datasets.Result
-	ids  datasets.TokenIDs
-	logs datasets.Logprobs
-	cut  datasets.Cut
+	rows  []any // the structs of one output row, as schema has them
+	res   datasets.Result
+	ids   datasets.TokenIDs
+	logs  datasets.Logprobs
+	given datasets.PromptLogprobs
+	cut   datasets.Cut
 
 	calls datasets.ToolCalls
 }
@@ -56,6 +57,9 @@ func newSchema(in *datasets.Input, o *Options, cols *columns) (*datasets.Output,
 	}
 	if o.Logprobs {
 		rows = append(rows, datasets.Logprobs{})
+	}
+	if o.PromptLogprobs {
+		rows = append(rows, datasets.PromptLogprobs{})
 	}
 	if cols.hasTools() {
 		rows = append(rows, datasets.ToolCalls{})
@@ -156,7 +160,7 @@ func (s *sink) row(r *row) error {
 		code, text := r.err.code, r.err.text
 		s.res = datasets.Result{FinishReason: reasonError, ErrorCode: &code, Error: &text, PromptTokens: int32(r.given()),
 			Seed: SampleSeed(s.o.Seed, r.record.Index, 0, r.params.Seed)}
-		s.ids, s.logs, s.calls = datasets.TokenIDs{}, datasets.Logprobs{}, datasets.ToolCalls{}
+		s.ids, s.logs, s.given, s.calls = datasets.TokenIDs{}, datasets.Logprobs{}, datasets.PromptLogprobs{}, datasets.ToolCalls{}
 		return s.put(r)
 	}
 	for _, sm := range r.samples {
@@ -180,10 +184,10 @@ func (s *sink) again(r *row, w *saved) error {
 		s.res.ErrorCode = &w.code
 	}
 	s.calls = datasets.ToolCalls{Calls: out.Calls, Note: out.Note}
+	s.res.StopReason = named(w.by)
 	s.ids.IDs, s.logs.Chosen, s.logs.Top = w.tokens, w.chosen, w.top
-	if s.o.Logprobs {
-		s.spellAll()
-	}
+	s.given = datasets.PromptLogprobs{Chosen: w.prompt.chosen, Top: w.prompt.top}
+	s.spellAll()
 	if out.Response != nil {
 		s.check(*out.Response, r.record)
 	}
@@ -210,10 +214,10 @@ func (s *sink) fill(sm *sample) {
 	if reasoning != "" {
 		s.res.Reasoning = &reasoning
 	}
+	s.res.StopReason = named(sm.by)
 	s.ids.IDs, s.logs.Chosen, s.logs.Top = sm.tokens, sm.chosen, sm.top
-	if s.o.Logprobs {
-		s.spellAll()
-	}
+	s.given = datasets.PromptLogprobs{Chosen: sm.prompt.chosen, Top: sm.prompt.top}
+	s.spellAll()
 	s.check(response, sm.row.record)
 }
 
@@ -248,9 +252,20 @@ func (s *sink) check(response string, rec datasets.Record) {
 // spellAll gives the tokens of log-probabilities their text.
 func (s *sink) spellAll() {
 	s.spell(s.logs.Chosen)
-	for _, top := range s.logs.Top {
-		s.spell(top)
+	s.spell(s.given.Chosen)
+	for _, lists := range [][][]datasets.TokenLogprob{s.logs.Top, s.given.Top} {
+		for _, top := range lists {
+			s.spell(top)
+		}
 	}
+}
+
+// named is a value of stop_reason: null where nothing is named.
+func named(by string) *string {
+	if by == "" {
+		return nil
+	}
+	return &by
 }
 
 // spell gives tokens their text.
@@ -272,6 +287,9 @@ func (s *sink) put(r *row) error {
 	}
 	if s.o.Logprobs {
 		s.rows = append(s.rows, &s.logs)
+	}
+	if s.o.PromptLogprobs {
+		s.rows = append(s.rows, &s.given)
 	}
 	if s.cols.hasTools() {
 		s.rows = append(s.rows, &s.calls)

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,10 +15,7 @@ func TestStopText(t *testing.T) {
 		letters := rapid.StringOfN(rapid.RuneFrom([]rune("abé")), 1, 4, -1)
 		stops := rapid.SliceOfN(letters, 1, 3).Draw(t, "stops")
 		text := rapid.StringOfN(rapid.RuneFrom([]rune("abé")), 0, 40, -1).Draw(t, "text")
-		s := &stopText{stops: stops}
-		for _, stop := range stops {
-			s.longest = max(s.longest, len(stop))
-		}
+		s := &stopText{stops: stops, with: rapid.Bool().Draw(t, "with")}
 		found := false
 		for _, r := range text {
 			if found = s.grow(string(r)); found {
@@ -36,6 +34,12 @@ func TestStopText(t *testing.T) {
 			if done {
 				break
 			}
+		}
+		if done && s.with {
+			want += s.by
+		}
+		if done && !slices.Contains(stops, s.by) {
+			t.Fatalf("ended by %q", s.by)
 		}
 		if found != done || string(s.text) != want {
 			t.Fatalf("%q with stops %q: %q, %v; want %q, %v", text, stops, s.text, found, want, done)

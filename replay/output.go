@@ -90,13 +90,15 @@ func (r *reader) values(c *kernels.Call, k *kernels.Kernel, j, rank int) ([]byte
 	return raw, nil
 }
 
-// blankSampled clears the alternatives that no one asked for.
+// blankSampled clears the alternatives and labels that no one asked for.
 func blankSampled(raw []byte, params []kernels.SampleParams) {
 	for m := range len(raw) / sampledBytes {
 		row := raw[m*sampledBytes:][:sampledBytes]
 		wanted := params[m].Logprobs
 		if wanted < 0 {
 			clear(row[4:8])
+		} else {
+			wanted += params[m].Labels
 		}
 		for i := max(0, wanted); i < kernels.MaxLogprobs; i++ {
 			binary.LittleEndian.PutUint32(row[8+4*i:], 0xffffffff)

@@ -90,9 +90,34 @@ func job(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOption
 		if i%2 == 1 {
 			q.Sampling.Temperature, q.Sampling.Repetition = 0.8, 1.2
 		}
+		switch i {
+		case 0:
+			q.Sampling.Presence, q.Sampling.Labels = 1.5, []int32{7, 8}
+		case 1:
+			q.Sampling.Allowed, q.Sampling.Frequency = []int32{5, 50, 500, 501, 502}, .5
+		case 2:
+			q.Sampling.Bias, q.Sampling.BadWords = []engine.Bias{{Token: 9, Gain: 30}}, [][]int32{{9, 9}}
+		case 3:
+			q.Guide = odd{}
+		case 4:
+			q.Sampling.PromptLogprobs = 2
+		}
 		rs = append(rs, q)
 	}
 	return jobOf(t, l, tp, o, c, rs)
+}
+
+// odd is a guide that allows odd tokens.
+type odd struct{}
+
+func (odd) Ask()      {}
+func (odd) Add(int32) {}
+func (odd) Close()    {}
+func (odd) Mask(words []uint64) (bool, error) {
+	for i := range words {
+		words[i] = 0xaaaaaaaaaaaaaaaa
+	}
+	return true, nil
 }
 
 func jobOf(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOptions, rs []engine.Request) (map[int64][]int32, replay.Counts) {

@@ -100,7 +100,8 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 	if i := slices.IndexFunc(r.stopTokens, func(id int32) bool { return id < 0 || int(id) >= m.config.Vocab }); i >= 0 {
 		return withCode(exitInput, fmt.Errorf("--stop-token-ids: the vocabulary has no token %d: ids are 0 to %d", r.stopTokens[i], m.config.Vocab-1))
 	}
-	r.rows.Logprobs = r.rows.Params.Logprobs > 0
+	r.rows.Logprobs = r.rows.Params.Logprobs > 0 || len(r.rows.Params.Labels) > 0
+	r.rows.PromptLogprobs = r.rows.Params.PromptLogprobs > 0
 	if r.showPrompt < 0 {
 		err = m.fit(r)
 	} else {
@@ -121,6 +122,9 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 	}
 	if err != nil {
 		return withCode(exitInput, err)
+	}
+	if plan.Options.PromptLogprobs && !r.rows.PromptLogprobs {
+		plan.Notes = append(plan.Notes, "rows ask for prompt_logprobs: with --prompt-logprobs their prompts are computed in larger pieces")
 	}
 	for _, note := range plan.Notes {
 		say.note("note: %s", note)

@@ -64,6 +64,9 @@ type runFlags struct {
 	stop           []string
 	stopTokens     []int32
 	guide          guideFlags
+	badWords       []string
+	allowedTokens  []int32
+	labels         []int32
 	rows           pipeline.Options
 }
 
@@ -121,14 +124,27 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.Int("top-k", 0, "only the likeliest tokens, so many (0: all)")
 	f.Float64("min-p", 0, "only tokens at least this likely, relative to the likeliest")
 	f.Float64("repetition-penalty", 1, "divides the logits of tokens that were there")
-	f.Int("max-tokens", 0, "most tokens of a response (default: up to the context's end)")
+	f.Float64("presence-penalty", 0, "taken from the logits of tokens that the response has already, from -2 to 2")
+	f.Float64("frequency-penalty", 0, "likewise, for each time that it has them")
+	f.Int("max-tokens", 0, "most tokens of a response (default: up to the context's end; given as 0: none, for --prompt-logprobs)")
+	f.Int("min-tokens", 0, "no end of a response before it has so many tokens")
+	f.Int("thinking-token-budget", -1, "after so many tokens of thinking, </think> is forced (-1: no bound)")
 	f.Int("n", 1, "responses to each row")
 	f.Int64Var(&o.Seed, "seed", 0, "of the run; each row and sample has its own from it")
 	f.StringArrayVar(&r.stop, "stop", nil, "end the response before this `text` (repeatable)")
 	f.Int32SliceVar(&r.stopTokens, "stop-token-ids", nil, "end the response at these tokens, by `ids` with commas between")
 	f.Lookup("stop-token-ids").DefValue = "" // not the text of an empty list
 	f.Bool("ignore-eos", false, "the model's end tokens do not end the response")
+	f.Bool("include-stop-str-in-output", false, "the stop text is part of the response")
+	f.String("logit-bias", "", "what logits of tokens gain, a `JSON` object of ids and numbers from -100 to 100")
+	f.Int32SliceVar(&r.allowedTokens, "allowed-token-ids", nil, "no tokens but these, by `ids` with commas between")
+	f.StringArrayVar(&r.badWords, "bad-words", nil, "this `text` never comes (repeatable)")
 	f.Int("logprobs", 0, "write columns logprobs and top_logprobs, with so many alternatives (given as 0: only the token's own)")
+	f.Int32SliceVar(&r.labels, "logprob-token-ids", nil, "put the log-probabilities of these tokens into top_logprobs, whatever their rank, by `ids` with commas between")
+	f.Int("prompt-logprobs", 0, "write columns prompt_logprobs and prompt_top_logprobs, with so many alternatives (given as 0: only the token's own)")
+	for _, name := range []string{"allowed-token-ids", "logprob-token-ids"} {
+		f.Lookup(name).DefValue = "" // not the text of an empty list
+	}
 	f.StringVar(&r.guide.schema, "json-schema", "", "responses are JSON that is valid by the JSON schema in this `file`")
 	f.BoolVar(&r.guide.object, "json-object", false, "responses are JSON objects")
 	f.StringVar(&r.guide.regex, "regex", "", "responses match this regular `expression` from start to end")
@@ -155,7 +171,13 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 }
 
 // paramFlags are the flags of rows' parameters, by the parameter's name.
-var paramFlags = []string{"temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "n", "stop", "stop_token_ids", "ignore_eos", "logprobs"}
+var paramFlags = []string{"temperature", "top_p", "top_k", "min_p", "repetition_penalty", "max_tokens", "n", "stop", "stop_token_ids", "ignore_eos", "logprobs",
+	"presence_penalty", "frequency_penalty", "min_tokens", "thinking_token_budget", "include_stop_str_in_output", "logit_bias", "allowed_token_ids", "bad_words", "logprob_token_ids", "prompt_logprobs"}
+
+// lists are the values of flags that are no text of JSON.
+func (r *runFlags) lists() map[string]any {
+	return map[string]any{"stop": r.stop, "stop_token_ids": r.stopTokens, "bad_words": r.badWords, "allowed_token_ids": r.allowedTokens, "logprob_token_ids": r.labels}
+}
 
 // setParams applies the flags that were given.
 func (r *runFlags) setParams(f *pflag.FlagSet, p *pipeline.Params) error {
@@ -171,11 +193,8 @@ func (r *runFlags) setParams(f *pflag.FlagSet, p *pipeline.Params) error {
 		r.rows.Given = append(r.rows.Given, name)
 		value := json.RawMessage(f.Lookup(flag).Value.String())
 		var err error
-		switch name {
-		case "stop":
-			value, err = json.Marshal(r.stop)
-		case "stop_token_ids":
-			value, err = json.Marshal(r.stopTokens)
+		if list, ok := r.lists()[name]; ok {
+			value, err = json.Marshal(list)
 		}
 		if err == nil {
 			err = p.Set(name, value)

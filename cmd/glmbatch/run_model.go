@@ -226,11 +226,18 @@ func (r *runFlags) begun() (context int, from string) {
 	return 0, ""
 }
 
+// scoredRows is how many rows of logits a step has at most where prompts want them: each
+// takes as much memory as the vocabulary has logits, twice.
+const scoredRows = 512
+
 func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), Dense: kernels.Format(r.dense), LatentEps: r.latentEps, MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
 		Tokens: min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
 	if o.MaxRows == 0 {
 		o.MaxRows = fit.Rows(r.device.resolved())
+	}
+	if r.rows.PromptLogprobs {
+		o.MaxLogits = max(cmp.Or(o.MaxSeqs, defaultSeqs), min(o.MaxRows, scoredRows))
 	}
 	o.Shards, o.Context = r.tp, m.context
 	o.Pages = int((m.kvTokens + kernels.PageTokens - 1) / kernels.PageTokens)

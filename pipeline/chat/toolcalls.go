@@ -31,7 +31,7 @@ var CallMarks = []string{callOpen, callClose, keyOpen, keyClose, valueOpen, valu
 // not as it should be, the response stays as it is, and err says why.
 func SplitToolCalls(response string, tools []byte) (said string, calls []ToolCall, err error) {
 	if !strings.Contains(response, callOpen) {
-		return response, nil, nil
+		return response, nil, stray(response)
 	}
 	texts := textArguments(tools)
 	var b strings.Builder
@@ -40,6 +40,9 @@ func SplitToolCalls(response string, tools []byte) (said string, calls []ToolCal
 		before, call, ok := strings.Cut(rest, callOpen)
 		b.WriteString(before)
 		if !ok {
+			if err := stray(b.String()); err != nil {
+				return response, nil, err
+			}
 			return strings.TrimSpace(b.String()), calls, nil
 		}
 		inside, after, ok := strings.Cut(call, callClose)
@@ -53,6 +56,16 @@ func SplitToolCalls(response string, tools []byte) (said string, calls []ToolCal
 		calls = append(calls, c)
 		rest = after
 	}
+}
+
+// stray reports a mark that stands in no call.
+func stray(text string) error {
+	for _, mark := range CallMarks {
+		if strings.Contains(text, mark) {
+			return fmt.Errorf("%s stands in no call of a tool", mark)
+		}
+	}
+	return nil
 }
 
 func parseCall(text string, texts map[[2]string]bool) (c ToolCall, err error) {

@@ -22,6 +22,8 @@ func TestSplitToolCalls(t *testing.T) {
 		{"said before, between and after", "I look.\n<tool_call>time</tool_call>\nand\n<tool_call>time</tool_call> so", "I look.\n\nand\n so", `[{"Name":"time","Arguments":"{}"},{"Name":"time","Arguments":"{}"}]`, ""},
 		{"lines between the marks", "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>two\nlines & <b></arg_value>\n</tool_call>", "",
 			`[{"Name":"weather","Arguments":"{\"city\":\"two\\nlines & <b>\"}"}]`, ""},
+		{"a mark alone", "weather</tool_call>", "", "null", "</tool_call> stands in no call"},
+		{"a mark behind a call", "<tool_call>time</tool_call> <arg_key>", "", "null", "<arg_key> stands in no call"},
 		{"no end", "x <tool_call>weather<arg_key>city", "", "null", "has no end"},
 		{"no name", "<tool_call><arg_key>a</arg_key><arg_value>1</arg_value></tool_call>", "", "null", "no name"},
 		{"no value", "<tool_call>f<arg_key>a</arg_key></tool_call>", "", "null", "<arg_value>"},

@@ -81,7 +81,7 @@ func (e *ebnf) rule() error {
 	name := e.word()
 	e.space(false)
 	if name == "" || !strings.HasPrefix(e.text[e.at:], "::=") {
-		return fmt.Errorf("no NAME ::= ...")
+		return fmt.Errorf("a rule is not NAME ::= and what it stands for")
 	}
 	e.at += len("::=")
 	if e.made == nil {

@@ -92,7 +92,6 @@ const deepest = 64
 type checker struct {
 	root  *tree
 	base  string // of the root's $id
-	inner bool   // a schema within has an $id
 	refs  map[string]*tree
 	extra []member // definitions that references got
 }

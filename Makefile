@@ -44,7 +44,7 @@ lint: ## gofmt, vet, staticcheck
 
 .PHONY: golden
 golden: ## rewrite the golden files of tests
-	$(GO) test $$(git grep -l '"update"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
+	$(GO) test $$(git grep -lE '"glmbatch/golden"|"update"' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|') -update
 
 .PHONY: bench
 bench: ## speed and memory, printed as Go benchmark lines

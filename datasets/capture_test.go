@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"glmbatch/golden"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -114,5 +115,5 @@ func TestCaptureSchema(t *testing.T) {
 	for _, c := range cols {
 		fmt.Fprintln(&b, "arrow", c.field)
 	}
-	golden(t, "capture.txt", b.String())
+	golden.Check(t, "capture.txt", b.String())
 }

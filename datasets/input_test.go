@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"glmbatch/golden"
 	"io"
 	"path/filepath"
 	"strings"
@@ -61,7 +62,7 @@ func TestFields(t *testing.T) {
 					}
 				}
 			}
-			golden(t, name+".txt", b.String())
+			golden.Check(t, name+".txt", b.String())
 		})
 	}
 }

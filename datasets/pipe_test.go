@@ -20,7 +20,7 @@ func TestPipes(t *testing.T) {
 		if _, err := Open([]string{path}); err == nil || !strings.Contains(err.Error(), "not a file") {
 			t.Errorf("%s as input: %v", name, err)
 		}
-		if _, err := ReadAll[Span](path); err == nil || !strings.Contains(err.Error(), "not a file") {
+		if _, err := everyRow[Span](path); err == nil || !strings.Contains(err.Error(), "not a file") {
 			t.Errorf("%s as a table: %v", name, err)
 		}
 	}

@@ -32,16 +32,6 @@ func Read[T any](path string, f func(rows []T) error) error {
 	return nil
 }
 
-// ReadAll returns all rows of a file or folder.
-func ReadAll[T any](path string) ([]T, error) {
-	var all []T
-	err := Read(path, func(rows []T) error {
-		all = append(all, rows...)
-		return nil
-	})
-	return all, err
-}
-
 func tables(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"fmt"
+	"glmbatch/golden"
 	"reflect"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestSchemas(t *testing.T) {
 			}
 		}
 	}
-	golden(t, "schemas.txt", b.String())
+	golden.Check(t, "schemas.txt", b.String())
 }
 
 // TestResultColumns: the list for people is that of the structs, in the order of files.

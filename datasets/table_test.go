@@ -29,7 +29,7 @@ func TestTables(t *testing.T) {
 			if err := p.Close(); err != nil {
 				t.Fatal(err)
 			}
-			got, err := ReadAll[Span](p.Dir)
+			got, err := everyRow[Span](p.Dir)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,4 +46,14 @@ func TestTables(t *testing.T) {
 			}
 		})
 	}
+}
+
+// everyRow returns all rows of a file or folder.
+func everyRow[T any](path string) ([]T, error) {
+	var all []T
+	err := Read(path, func(rows []T) error {
+		all = append(all, rows...)
+		return nil
+	})
+	return all, err
 }

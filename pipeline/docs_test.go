@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,9 +10,8 @@ import (
 	"testing"
 
 	"glmbatch/datasets"
+	"glmbatch/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the tables of docs")
 
 // checkTables compares the tables of a page of docs with the program's.
 func checkTables(t *testing.T, page string, tables map[string]string) {
@@ -35,7 +33,7 @@ func checkTables(t *testing.T, page string, tables map[string]string) {
 	if want == string(b) {
 		return
 	}
-	if !*update {
+	if !golden.Update() {
 		t.Fatalf("the tables of docs/%s are not the program's: go test ./pipeline -run Docs -update", page)
 	}
 	if err := os.WriteFile(path, []byte(want), 0o666); err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 	"glmbatch/engine"
 	"glmbatch/kernels"
 	"glmbatch/replay/report"
@@ -69,7 +70,7 @@ func TestEnergy(t *testing.T) {
 		if err != nil || all.Energy == nil || all.Energy.Joules != 400 || all.Energy.PerToken != 4 || all.Energy.PerSampled != 8 {
 			t.Errorf("%s: %+v, %v", format, all, err)
 		}
-		steps, err := datasets.ReadAll[datasets.Step](filepath.Join(dir, datasets.StepsDir))
+		steps, err := datasetstest.ReadAll[datasets.Step](filepath.Join(dir, datasets.StepsDir))
 		if err != nil || *steps[7].GPUJoules != 100 || *steps[7].GPUClock != 1980 || steps[7].GPUCelsius != nil || *steps[7].GPUThrottle != "" {
 			t.Errorf("%s: %+v, %v", format, steps, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 	"glmbatch/engine"
 	"glmbatch/pipeline/chat"
 )
@@ -185,7 +186,7 @@ func TestBatch(t *testing.T) {
 	type calls struct {
 		Note *string `parquet:"tool_calls_note"`
 	}
-	noted, err := datasets.ReadAll[calls](filepath.Join(dir, datasets.OutputsDir))
+	noted, err := datasetstest.ReadAll[calls](filepath.Join(dir, datasets.OutputsDir))
 	if err != nil || noted[2].Note == nil || !strings.Contains(*noted[2].Note, "has no end") || noted[1].Note != nil {
 		t.Errorf("notes: %v, %v", noted, err)
 	}

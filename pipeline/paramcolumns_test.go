@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 )
 
 // linesOf opens JSON lines as an input.
@@ -133,7 +134,7 @@ func TestRowLogprobs(t *testing.T) {
 		Tokens int32                   `parquet:"completion_tokens"`
 		Chosen []datasets.TokenLogprob `parquet:"logprobs,list"`
 	}
-	rows, err := datasets.ReadAll[logs](filepath.Join(dir, datasets.OutputsDir))
+	rows, err := datasetstest.ReadAll[logs](filepath.Join(dir, datasets.OutputsDir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 )
 
 // inputOf writes rows to a file and opens it.
@@ -109,7 +110,7 @@ func TestTruncate(t *testing.T) {
 		Prompt int32 `parquet:"prompt_tokens"`
 		Cut    int32 `parquet:"truncated_tokens"`
 	}
-	rows, err := datasets.ReadAll[cut](filepath.Join(dir, datasets.OutputsDir))
+	rows, err := datasetstest.ReadAll[cut](filepath.Join(dir, datasets.OutputsDir))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 	"glmbatch/engine"
 )
 
@@ -46,7 +47,7 @@ func TestRecorderFlushes(t *testing.T) {
 	if o := f.Recorder; o.FirstStep < 95 || o.Preempted != o.FirstStep || o.StepsPart != files {
 		t.Errorf("a resumed recorder begins at %+v", o)
 	}
-	steps, err := datasets.ReadAll[datasets.Step](filepath.Join(dir, datasets.StepsDir))
+	steps, err := datasetstest.ReadAll[datasets.Step](filepath.Join(dir, datasets.StepsDir))
 	if err != nil || int64(len(steps)) != f.Recorder.FirstStep {
 		t.Errorf("%d steps, %v", len(steps), err)
 	}

@@ -4,45 +4,19 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"glmbatch/datasets"
+	"glmbatch/golden"
 	"glmbatch/kernels"
 	"glmbatch/replay"
 	"glmbatch/replay/attribute"
 	"glmbatch/replay/report"
 	"glmbatch/replay/timeline"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, got, 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), string(got)); d != "" {
-		t.Errorf("%s (rewrite with -update):\n%s", path, d)
-	}
-}
 
 // repeats is a timeline of a step of two calls, run so many times.
 func repeats(n int, gemm int64) []datasets.Span {
@@ -108,7 +82,7 @@ func TestResultFormats(t *testing.T) {
 		if err := exampleResult(t).Write(&b, f.Name, report.Style{}); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "result."+f.Name, b.Bytes())
+		golden.Check(t, "result."+f.Name, b.String())
 		if f.Name != "text" {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/datasets/demo"
+	"glmbatch/golden"
 	"glmbatch/kernels"
 	"glmbatch/pipeline"
 )
@@ -44,7 +45,7 @@ func TestDocsExitCodes(t *testing.T) {
 	if want == string(b) {
 		return
 	}
-	if !*update {
+	if !golden.Update() {
 		t.Fatalf("%s is not the program's: run the test with -update", path)
 	}
 	if err := os.WriteFile(path, []byte(want), 0o666); err != nil {

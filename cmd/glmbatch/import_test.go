@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 )
 
 // TestImport runs the command on a real trace and reads the timeline back.
@@ -28,7 +29,7 @@ func TestImport(t *testing.T) {
 			t.Errorf("a line of %d columns: %s", len(line), line)
 		}
 	}
-	rows, err := datasets.ReadAll[datasets.Span](out)
+	rows, err := datasetstest.ReadAll[datasets.Span](out)
 	if err != nil || len(rows) != 1196 {
 		t.Fatalf("%d rows, %v", len(rows), err)
 	}

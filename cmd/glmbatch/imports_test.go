@@ -19,7 +19,7 @@ var layers = map[string]int{
 	"bench": 4, "pipeline": 4, "replay": 4,
 	"engine":  3,
 	"kernels": 1, "kernels/ranks": 2, "kernels/roofline": 2, "kernels/cpu": 2, "kernels/cuda": 2, "kernels/kerneltest": 2, "kernels/nvfp4": 1,
-	"datasets": 0, "stores": 0, "telemetry": 0, "units": 0,
+	"datasets": 0, "golden": 0, "stores": 0, "telemetry": 0, "units": 0,
 }
 
 // forbidden arrows, each with its reason. A package stands for all below it.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,10 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"glmbatch/golden"
 	"glmbatch/kernels"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // README's tables are the program's.
 func TestReadme(t *testing.T) {
@@ -34,7 +32,7 @@ func TestReadme(t *testing.T) {
 	if want == string(b) {
 		return
 	}
-	if !*update {
+	if !golden.Update() {
 		t.Fatal("README.md's tables are not the program's: go test ./cmd/glmbatch -run Readme -update")
 	}
 	if err := os.WriteFile(path, []byte(want), 0o666); err != nil {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 	"glmbatch/replay"
 )
 
@@ -114,7 +115,7 @@ func TestReplay(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &was); err != nil || code != exitOK || was.Source != files[1] || was.Steps != 1 {
 		t.Errorf("report of a capture: exit code %d, %+v, %v: %s", code, was, err, errs)
 	}
-	steps, err := datasets.ReadAll[datasets.Step](filepath.Join(out, "steps"))
+	steps, err := datasetstest.ReadAll[datasets.Step](filepath.Join(out, "steps"))
 	if err != nil || !slices.ContainsFunc(steps, func(s datasets.Step) bool { return s.WallNS == was.Wall/max(1, was.Ranks) }) {
 		t.Errorf("no step took the %d ns of the capture on %d ranks: %v", was.Wall, was.Ranks, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 	"glmbatch/replay/report"
 )
 
@@ -209,7 +210,7 @@ func TestReportCommands(t *testing.T) {
 func TestLedgerClosesOnARun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	ends(t, exitOK, "run", "--demo", "--limit", "3", "--max-tokens", "5", "--tp", "2", "--timeline", "all", "--quiet", "--out", out)
-	steps, err := datasets.ReadAll[datasets.Step](filepath.Join(out, "steps"))
+	steps, err := datasetstest.ReadAll[datasets.Step](filepath.Join(out, "steps"))
 	if err != nil || len(steps) < 3 {
 		t.Fatalf("%d steps, %v", len(steps), err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 	"glmbatch/units"
 )
 
@@ -51,7 +52,7 @@ func TestCountsAgree(t *testing.T) {
 			return string(text)
 		}
 		dry, said := call("--dry-run"), call("--out", out)
-		rows, err := datasets.ReadAll[countedRow](filepath.Join(out, "outputs"))
+		rows, err := datasetstest.ReadAll[countedRow](filepath.Join(out, "outputs"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func TestCountsAgree(t *testing.T) {
 		if b, err := os.ReadFile(filepath.Join(out, "_manifest.json")); err != nil || json.Unmarshal(b, &m) != nil {
 			t.Fatal(err)
 		}
-		steps, err := datasets.ReadAll[datasets.Step](filepath.Join(out, "steps"))
+		steps, err := datasetstest.ReadAll[datasets.Step](filepath.Join(out, "steps"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestTextLogprobs(t *testing.T) {
 	if code, _, errs := glmbatch("run", "--demo", "--limit", "12", "--out", out, "--logprobs", "3", "--token-ids", "--max-tokens", "3", "--temperature", "0.5", "--quiet", "--timeline", "off"); code != 0 {
 		t.Fatal(errs)
 	}
-	rows, err := datasets.ReadAll[countedRow](filepath.Join(out, "outputs"))
+	rows, err := datasetstest.ReadAll[countedRow](filepath.Join(out, "outputs"))
 	if err != nil {
 		t.Fatal(err)
 	}

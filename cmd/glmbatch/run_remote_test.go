@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 	"glmbatch/datasets/demo"
 	"glmbatch/stores/storestest"
 )
@@ -44,7 +45,7 @@ func TestObjectStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(0, "run", "file://"+prompts, "--limit", "20", "--max-tokens", "6", "--quiet", "--out", filepath.Join(local, "out"))
-	want, err := datasets.ReadAll[mergedRow](filepath.Join(local, "out", "outputs"))
+	want, err := datasetstest.ReadAll[mergedRow](filepath.Join(local, "out", "outputs"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func TestObjectStore(t *testing.T) {
 				}
 			}
 		}
-		got, err := datasets.ReadAll[mergedRow](dir)
+		got, err := datasetstest.ReadAll[mergedRow](dir)
 		if err != nil {
 			t.Fatal(err)
 		}

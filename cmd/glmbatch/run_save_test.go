@@ -13,6 +13,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 )
 
 // TestSave: rows in other formats, in and out: each prompt's answer is the same.
@@ -95,7 +96,7 @@ func TestSave(t *testing.T) {
 	if _, err := os.Stat(in("c")); err == nil {
 		t.Error("a folder was made")
 	}
-	if n, err := datasets.ReadAll[mergedRow](filepath.Join(in("b"), datasets.OutputsDir)); err != nil || len(n) != 2 {
+	if n, err := datasetstest.ReadAll[mergedRow](filepath.Join(in("b"), datasets.OutputsDir)); err != nil || len(n) != 2 {
 		t.Error(len(n), err)
 	}
 }

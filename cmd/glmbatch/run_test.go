@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 	"glmbatch/datasets/demo"
 )
 
@@ -100,7 +101,7 @@ func TestRunDemo(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	spans, err := datasets.ReadAll[datasets.Span](filepath.Join(first, "timeline"))
+	spans, err := datasetstest.ReadAll[datasets.Span](filepath.Join(first, "timeline"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,11 +147,11 @@ func TestKill(t *testing.T) {
 	if code, _, errs := glmbatch(append(base, dir)...); code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
-	want, err := datasets.ReadAll[row](filepath.Join(whole, "outputs"))
+	want, err := datasetstest.ReadAll[row](filepath.Join(whole, "outputs"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := datasets.ReadAll[row](filepath.Join(dir, "outputs"))
+	got, err := datasetstest.ReadAll[row](filepath.Join(dir, "outputs"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"glmbatch/datasets"
+	"glmbatch/datasets/datasetstest"
 )
 
 func TestChooseShard(t *testing.T) {
@@ -112,11 +113,11 @@ func TestShards(t *testing.T) {
 	if says := runs(0, "merge", out); !strings.Contains(says, "4 shards merged: 30 input rows, 60 output rows, 0 with errors, in 4 files") {
 		t.Errorf("it says %q", says)
 	}
-	want, err := datasets.ReadAll[mergedRow](filepath.Join(whole, "outputs"))
+	want, err := datasetstest.ReadAll[mergedRow](filepath.Join(whole, "outputs"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := datasets.ReadAll[mergedRow](filepath.Join(out, "outputs"))
+	got, err := datasetstest.ReadAll[mergedRow](filepath.Join(out, "outputs"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,16 +1,14 @@
 package checkpoint
 
 import (
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"glmbatch/golden"
 	"glmbatch/kernels/nvfp4"
 )
-
-var update = flag.Bool("update", false, "rewrite testdata from GLMBATCH_TESTDATA")
 
 const sampleDir = "testdata/requantize"
 
@@ -33,7 +31,7 @@ func TestRequantize(t *testing.T) {
 	bf16 := mustOpen(t, filepath.Join(root, "models/tiny-glm5-bf16"))
 	fp4 := mustOpen(t, filepath.Join(root, "models/tiny-glm5-nvfp4"))
 	requantize(t, bf16, fp4, func(module string) string { return module })
-	if *update {
+	if golden.Update() {
 		writeSample(t, bf16, fp4, "model.layers.6.mlp.experts.14.gate_proj")
 	}
 }

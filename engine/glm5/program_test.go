@@ -1,7 +1,6 @@
 package glm5
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -9,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"glmbatch/golden"
 	"glmbatch/kernels"
 )
-
-var update = flag.Bool("update", false, "rewrite golden files")
 
 // sketch is a model without weights or memory: buffers of the right sizes that
 // no device has. Routed experts are NVFP4, all else BF16.
@@ -190,7 +188,7 @@ func TestProgramGolden(t *testing.T) {
 		}
 	}
 	path := filepath.Join("testdata", "program.txt")
-	if *update {
+	if golden.Update() {
 		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -50,18 +50,6 @@ var entryOf = map[string]Entry{
 
 func (e Entry) String() string { return entryNames[e] }
 
-// Sum adds up all entries; it is the wall time, always.
-func (l *Ledger) Sum() int64 {
-	var ns int64
-	for _, v := range l.Self {
-		ns += v
-	}
-	for _, v := range l.Other {
-		ns += v
-	}
-	return ns
-}
-
 // rankStep is one rank's share of a step while it is worked on.
 type rankStep struct {
 	rank     int32

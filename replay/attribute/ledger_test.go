@@ -172,8 +172,8 @@ func TestLedgerCloses(t *testing.T) {
 		var wall, spans, calls int64
 		for i := range ledgers {
 			l := &ledgers[i]
-			if l.Sum() != l.Wall {
-				t.Fatalf("rank %d: entries add up to %d of %d ns", l.Rank, l.Sum(), l.Wall)
+			if sumOf(l) != l.Wall {
+				t.Fatalf("rank %d: entries add up to %d of %d ns", l.Rank, sumOf(l), l.Wall)
 			}
 			for _, v := range append(l.Self, l.Other[:]...) {
 				if v < 0 {
@@ -264,4 +264,16 @@ func TestHostRowsOnlyTypeGaps(t *testing.T) {
 			}
 		}
 	})
+}
+
+// sumOf adds up all entries of a ledger.
+func sumOf(l *Ledger) int64 {
+	var ns int64
+	for _, v := range l.Self {
+		ns += v
+	}
+	for _, v := range l.Other {
+		ns += v
+	}
+	return ns
 }

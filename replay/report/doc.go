@@ -5,7 +5,7 @@
 // over steps and ranks, so that a table adds up to the wall time in its last row.
 //
 // [Compare] says what differs between two timelines. [Source.Export] writes the spans for
-// trace viewers. [LoadPage] makes a page with pictures: one HTML file with its
+// trace viewers. [Source.Page] makes a page with pictures: one HTML file with its
 // scripts (in page/) and the spans of some steps, which needs no network.
 //
 // # The JSON form

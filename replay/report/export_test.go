@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"glmbatch/datasets"
+	"glmbatch/golden"
 	"glmbatch/replay/importer"
 	"glmbatch/replay/timeline"
 )
@@ -425,7 +426,7 @@ func TestExportOfAnyTimes(t *testing.T) {
 				t.Errorf("%v, %s: %d spans read back, %v", wild, viewer, len(list), err)
 			}
 			var b bytes.Buffer
-			page, err := LoadPage(writeRows(t, rows), Options{})
+			page, err := Source{Path: writeRows(t, rows)}.Page(Options{})
 			if err == nil {
 				err = page.Write(&b)
 			}
@@ -509,6 +510,6 @@ func TestDiff(t *testing.T) {
 		if err := d.Write(&b, f, Style{}); err != nil {
 			t.Error(err)
 		}
-		golden(t, "diff."+f, b.Bytes())
+		golden.Check(t, "diff."+f, b.String())
 	}
 }

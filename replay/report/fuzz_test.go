@@ -71,7 +71,7 @@ func FuzzTimeline(f *testing.F) {
 				t.Errorf("the export is no JSON: %v", err)
 			}
 		}
-		if p, err := LoadPage(path, Options{}); err == nil {
+		if p, err := (Source{Path: path}).Page(Options{}); err == nil {
 			if err := p.Write(new(bytes.Buffer)); err != nil {
 				t.Error(err)
 			}

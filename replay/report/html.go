@@ -72,9 +72,6 @@ func (p *Page) AddWhatIf(name string, notes []string, d *Diff) {
 	}
 }
 
-// LoadPage makes the page of the timeline at path.
-func LoadPage(path string, opt Options) (*Page, error) { return Source{Path: path}.Page(opt) }
-
 // Page makes a page of the timeline, and of the steps table beside it if there is
 // one. If not all steps fit into the page, it has of each kind the median and the
 // slowest step and others evenly spread.

@@ -172,7 +172,7 @@ func TestPageInBrowser(t *testing.T) {
 	h200, _ := roofline.Named("h200")
 	rows := example(false)
 	rows[len(rows)-1].Kernel = `</script><script>alert("kernel")</script>&lt;` // names are not markup
-	p, err := LoadPage(outFolder(t, rows), Options{Machine: &h200})
+	p, err := Source{Path: outFolder(t, rows)}.Page(Options{Machine: &h200})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestLargePage(t *testing.T) {
 			rows = append(rows, r)
 		}
 	}
-	p, err := LoadPage(writeRows(t, rows), Options{})
+	p, err := Source{Path: writeRows(t, rows)}.Page(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestCutStep(t *testing.T) {
 	for i := range rows {
 		rows[i] = kernel("norm", int64(i)*100, int64(i)*100+60)
 	}
-	p, err := LoadPage(writeRows(t, rows), Options{})
+	p, err := Source{Path: writeRows(t, rows)}.Page(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -281,7 +281,7 @@ func TestCutStep(t *testing.T) {
 // The page asks for nothing from a network.
 func TestPageIsSelfContained(t *testing.T) {
 	var b bytes.Buffer
-	p, err := LoadPage(writeRows(t, example(true)), Options{})
+	p, err := Source{Path: writeRows(t, example(true))}.Page(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestPageHasOtherSteps(t *testing.T) {
 	}
 	loose := kernel("norm", 150, 160)
 	loose.Step = -1
-	p, err := LoadPage(writeRows(t, append(rows, loose)), Options{})
+	p, err := Source{Path: writeRows(t, append(rows, loose))}.Page(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

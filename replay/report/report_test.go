@@ -3,41 +3,19 @@ package report
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"glmbatch/datasets"
+	"glmbatch/golden"
 	"glmbatch/kernels"
 	"glmbatch/kernels/roofline"
 	"glmbatch/replay/attribute"
 	"glmbatch/replay/timeline"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares got with a file in testdata.
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), string(got)); d != "" {
-		t.Errorf("%s differs (rewrite it with -update if the change is meant):\n%s", name, d)
-	}
-}
 
 // calls are a few layers of a step.
 func calls(m int32) []kernels.Call {
@@ -136,7 +114,7 @@ func TestGolden(t *testing.T) {
 			if err := load(t, example(c.shared), c.opt).Write(&b, c.format, Style{}); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, c.name, b.Bytes())
+			golden.Check(t, c.name, b.String())
 			if c.format != "text" {
 				return
 			}

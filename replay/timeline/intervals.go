@@ -2,11 +2,12 @@ package timeline
 
 import (
 	"cmp"
+	"glmbatch/kernels"
 	"slices"
 )
 
 // Interval is the time [Start, End) in ns.
-type Interval struct{ Start, End int64 }
+type Interval = kernels.Interval
 
 // Union sorts iv and merges what overlaps or touches, in place. Empty intervals
 // vanish.
@@ -34,15 +35,6 @@ func After(union []Interval, at int64) []Interval {
 	return union
 }
 
-// Length is the time that a union covers.
-func Length(union []Interval) int64 {
-	var ns int64
-	for _, v := range union {
-		ns += v.End - v.Start
-	}
-	return ns
-}
-
 // Cut splits span by a union: inside is called for each part that the union
 // covers, outside for each part that it does not, in order of time.
 func Cut(span Interval, union []Interval, inside, outside func(Interval)) {
@@ -52,9 +44,9 @@ func Cut(span Interval, union []Interval, inside, outside func(Interval)) {
 		i, _ = slices.BinarySearchFunc(union, at, func(v Interval, t int64) int { return cmp.Compare(v.End, t+1) })
 	}
 	for ; i < len(union) && union[i].Start < span.End; i++ {
-		v := Interval{max(union[i].Start, at), min(union[i].End, span.End)}
+		v := Interval{Start: max(union[i].Start, at), End: min(union[i].End, span.End)}
 		if v.Start > at {
-			outside(Interval{at, v.Start})
+			outside(Interval{Start: at, End: v.Start})
 		}
 		if v.End > v.Start {
 			inside(v)
@@ -62,6 +54,6 @@ func Cut(span Interval, union []Interval, inside, outside func(Interval)) {
 		}
 	}
 	if at < span.End {
-		outside(Interval{at, span.End})
+		outside(Interval{Start: at, End: span.End})
 	}
 }

@@ -1,15 +1,13 @@
 package metrics
 
 import (
-	"flag"
 	"fmt"
+	"glmbatch/golden"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 )
-
-var update = flag.Bool("update", false, "rewrite the table of docs/metrics.md")
 
 // TestDocs: the documentation has the metrics that there are.
 func TestDocs(t *testing.T) {
@@ -40,7 +38,7 @@ func TestDocs(t *testing.T) {
 	if want == string(text) {
 		return
 	}
-	if !*update {
+	if !golden.Update() {
 		t.Fatal("docs/metrics.md has other metrics than the program: go test ./cmd/glmbatch/metrics -update")
 	}
 	if err := os.WriteFile(path, []byte(want), 0o666); err != nil {

@@ -84,7 +84,8 @@ func (c *arrowCheck) footer(b flat) error {
 // block checks a batch: {offset int64, metadata int32, padding, body int64}.
 func (c *arrowCheck) block(b []byte) error {
 	offset, meta, body := int64(binary.LittleEndian.Uint64(b)), int64(int32(binary.LittleEndian.Uint32(b[8:]))), int64(binary.LittleEndian.Uint64(b[16:]))
-	if offset < 0 || meta < 8 || body < 0 || meta > maxArrowMeta || offset > c.size || body > c.size || offset+meta+body > c.size {
+	if offset < 0 || meta < 8 || body < 0 || meta > maxArrowMeta || offset > c.size || body > c.size || offset+meta+
+		body > c.size {
 		return fmt.Errorf("%w: a batch at %d of %d + %d bytes in a file of %d", errArrow, offset, meta, body, c.size)
 	}
 	message := make(flat, meta)
@@ -141,8 +142,10 @@ func (c *arrowCheck) recordBatch(t *flatTable, at, body int64) error {
 		return err
 	}
 	for i := range n {
-		if length, nulls := t.b.long(nodes+16*i), t.b.long(nodes+16*i+8); length < 0 || length > 8*content || nulls < -1 || nulls > length {
-			return fmt.Errorf("%w: a column of %d values, %d of them null, in %d bytes", errArrow, length, nulls, content)
+		if length, nulls := t.b.long(nodes+16*i), t.b.long(nodes+16*i+8); length < 0 || length > 8*content ||
+			nulls < -1 || nulls > length {
+			return fmt.Errorf("%w: a column of %d values, %d of them null, in %d bytes", errArrow, length, nulls,
+				content)
 		}
 	}
 	return nil

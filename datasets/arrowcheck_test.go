@@ -16,7 +16,8 @@ func spanFile(t testing.TB, format string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := []Span{{Step: 1, Lane: "device", Kernel: "gemm_bf16", Class: "gemm.bf16", EndNS: 5}, {Step: 2, Lane: "host", Kernel: "read", Class: "host"}}
+	rows := []Span{{Step: 1, Lane: "device", Kernel: "gemm_bf16", Class: "gemm.bf16", EndNS: 5},
+		{Step: 2, Lane: "host", Kernel: "read", Class: "host"}}
 	if err := w.Write(rows); err != nil {
 		t.Fatal(err)
 	}

@@ -88,11 +88,13 @@ func arrowNode(f arrow.Field) (*node, error) {
 
 // parquetLeaf is the Parquet type that holds all values of an Arrow type.
 func parquetLeaf(typ arrow.DataType) (leafType, bool) {
-	units := [...]pages.Unit{arrow.Second: pages.Millis, arrow.Millisecond: pages.Millis, arrow.Microsecond: pages.Micros, arrow.Nanosecond: pages.Nanos}
+	units := [...]pages.Unit{arrow.Second: pages.Millis, arrow.Millisecond: pages.Millis,
+		arrow.Microsecond: pages.Micros, arrow.Nanosecond: pages.Nanos}
 	plain := func(kind pages.Kind) (leafType, bool) { return leafType{kind: kind}, true }
 	integer := func(unsigned bool) (leafType, bool) {
 		bits := typ.(arrow.FixedWidthDataType).BitWidth()
-		t := leafType{kind: pages.Int32, logical: pages.Logical{Class: pages.Integer, Bits: int8(bits), Unsigned: unsigned}}
+		t := leafType{kind: pages.Int32, logical: pages.Logical{Class: pages.Integer, Bits: int8(bits),
+			Unsigned: unsigned}}
 		if bits == 64 {
 			t.kind = pages.Int64
 		}

@@ -94,7 +94,8 @@ func TestAsideLinks(t *testing.T) {
 		if err := os.Lchown(path, 1000, 1000); err != nil {
 			t.Fatal(err)
 		}
-		if err := WriteFile(path, []byte("ours")); err == nil || !strings.Contains(err.Error(), "is a link that another user made") {
+		if err := WriteFile(path, []byte("ours")); err == nil ||
+			!strings.Contains(err.Error(), "is a link that another user made") {
 			t.Errorf("another's link: %v", err)
 		}
 	}

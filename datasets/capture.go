@@ -27,9 +27,11 @@ const (
 	CaptureInput     CapturePart = "input"     // what was uploaded: Name, Data
 	CapturePage      CapturePart = "page"      // a page of a cache: Name is the cache, Layer, Index the page, Data
 	CaptureSelection CapturePart = "selection" // what a call chose: Name is its argument, Call, Layer, Data
-	CaptureOutput    CapturePart = "output"    // what a call left: Name is its argument, Call, Layer, Rank, Hash, maybe Data
-	CaptureSpan      CapturePart = "span"      // when a call ran: Call, Layer, Rank, Index (experts touched), M (lane), StartNS, EndNS
-	CaptureAside     CapturePart = "aside"     // what a rank did besides calls: Name, Rank, StartNS, EndNS
+	// what a call left: Name is its argument, Call, Layer, Rank, Hash, maybe Data
+	CaptureOutput CapturePart = "output"
+	// when a call ran: Call, Layer, Rank, Index (experts touched), M (lane), StartNS, EndNS
+	CaptureSpan  CapturePart = "span"
+	CaptureAside CapturePart = "aside" // what a rank did besides calls: Name, Rank, StartNS, EndNS
 )
 
 // Capture is a row of a captured step. Each part fills the columns that its
@@ -275,7 +277,8 @@ func (r *Capture) seal(last []byte) []byte {
 	if r.Replicated {
 		flag = 1
 	}
-	for _, v := range []int64{int64(r.Call), int64(r.Layer), int64(r.Rank), r.Index, r.Bytes, flag, int64(r.M), int64(r.N), int64(r.K), int64(r.Groups),
+	for _, v := range []int64{int64(r.Call), int64(r.Layer), int64(r.Rank), r.Index, r.Bytes, flag, int64(r.M),
+		int64(r.N), int64(r.K), int64(r.Groups),
 		int64(r.Heads), int64(r.Rope), int64(r.TopK), int64(r.Ranks), r.Slots, r.Ctx, r.StartNS, r.EndNS, int64(len(r.Args)), int64(len(r.Scalars))} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(v))
 	}

@@ -14,10 +14,14 @@ import (
 
 func someCapture() []Capture {
 	return []Capture{
-		{Part: CaptureHeader, Call: -1, Layer: -1, Data: []byte(`{"step": 7}`), Args: []int64{}, Scalars: []float32{}, Hash: []byte{}},
-		{Part: CaptureCall, Name: "rms_norm", Layer: 2, Replicated: true, Dims: Dims{M: 3, K: 256}, Args: []int64{1, 0, 0, 64, 2, 8, 16, 128}, Scalars: []float32{1e-5}, Hash: []byte{}, Data: []byte{}},
-		{Part: CapturePage, Name: "latent", Call: -1, Layer: 1, Index: 9, Args: []int64{}, Scalars: []float32{}, Hash: []byte{}, Data: bytes.Repeat([]byte{1, 2, 3}, 500)},
-		{Part: CaptureOutput, Name: "logits", Call: 4, Layer: -1, Rank: 3, Args: []int64{}, Scalars: []float32{}, Hash: bytes.Repeat([]byte{7}, 32), Data: []byte{9}},
+		{Part: CaptureHeader, Call: -1, Layer: -1, Data: []byte(`{"step": 7}`), Args: []int64{}, Scalars: []float32{},
+			Hash: []byte{}},
+		{Part: CaptureCall, Name: "rms_norm", Layer: 2, Replicated: true, Dims: Dims{M: 3, K: 256},
+			Args: []int64{1, 0, 0, 64, 2, 8, 16, 128}, Scalars: []float32{1e-5}, Hash: []byte{}, Data: []byte{}},
+		{Part: CapturePage, Name: "latent", Call: -1, Layer: 1, Index: 9, Args: []int64{}, Scalars: []float32{},
+			Hash: []byte{}, Data: bytes.Repeat([]byte{1, 2, 3}, 500)},
+		{Part: CaptureOutput, Name: "logits", Call: 4, Layer: -1, Rank: 3, Args: []int64{}, Scalars: []float32{},
+			Hash: bytes.Repeat([]byte{7}, 32), Data: []byte{9}},
 	}
 }
 
@@ -77,7 +81,8 @@ func TestCaptureDamaged(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadCapture(path); !errors.Is(err, ErrSeal) || !strings.Contains(err.Error(), "page latent 9 of layer 1") {
+	if _, err := ReadCapture(path); !errors.Is(err, ErrSeal) ||
+		!strings.Contains(err.Error(), "page latent 9 of layer 1") {
 		t.Errorf("a changed page: %v", err)
 	}
 }

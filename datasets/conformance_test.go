@@ -134,7 +134,8 @@ func FuzzPassThrough(f *testing.F) {
 			t.Fatal(err)
 		}
 		// Our column comes last in each row.
-		kept := strings.ReplaceAll(strings.ReplaceAll(got.String(), `,"truncated_tokens":0}`, "}"), `{"truncated_tokens":0}`, "{}")
+		kept := strings.ReplaceAll(strings.ReplaceAll(got.String(), `,"truncated_tokens":0}`, "}"),
+			`{"truncated_tokens":0}`, "{}")
 		if kept != want.String() {
 			t.Errorf("%s, want %s", kept, &want)
 		}
@@ -148,7 +149,8 @@ func smallFiles(t testing.TB) (files [][]byte) {
 		B []string `parquet:"b,list"`
 	}
 	add := func(write func(b *bytes.Buffer, o parquet.WriterOption) error) {
-		for _, o := range []parquet.WriterOption{parquet.DataPageVersion(1), parquet.DataPageVersion(2), parquet.Compression(&parquet.Snappy),
+		for _, o := range []parquet.WriterOption{parquet.DataPageVersion(1), parquet.DataPageVersion(2),
+			parquet.Compression(&parquet.Snappy),
 			parquet.Compression(&parquet.Gzip), parquet.Compression(&parquet.Zstd), parquet.Compression(&parquet.Brotli), parquet.Compression(&parquet.Lz4Raw)} {
 			var b bytes.Buffer
 			if err := write(&b, o); err != nil {
@@ -177,7 +179,8 @@ func smallFiles(t testing.TB) (files [][]byte) {
 			Short int8     `parquet:"short"`
 			Big   uint64   `parquet:"big"`
 			Half  *float32 `parquet:"half,optional"`
-		}{{1, "a", nil, 0.5, true, 5, [3]byte{1, 2, 3}, -1, 1 << 63, nil}, {-1, "ab", ptr("k"), -1, false, -5, [3]byte{}, 7, 0, ptr(float32(2))}})
+		}{{1, "a", nil, 0.5, true, 5, [3]byte{1, 2, 3}, -1, 1 << 63, nil}, {-1, "ab", ptr("k"), -1, false, -5,
+			[3]byte{}, 7, 0, ptr(float32(2))}})
 	})
 	add(func(b *bytes.Buffer, o parquet.WriterOption) error {
 		return smallFile(b, o, []struct {

@@ -56,7 +56,8 @@ func isText(t leafType) bool {
 }
 
 func (t leafType) isInt() bool {
-	return t.duration == pages.NoUnit && (t.logical.Class == pages.Integer || t.logical.Class == pages.Plain && (t.kind == pages.Int32 || t.kind == pages.Int64))
+	return t.duration == pages.NoUnit && (t.logical.Class == pages.Integer || t.logical.Class == pages.Plain &&
+		(t.kind == pages.Int32 || t.kind == pages.Int64))
 }
 
 func (t leafType) isFloat() bool {
@@ -127,7 +128,8 @@ func widerDecimal(a, b leafType) leafType {
 	case l.Precision <= 18:
 		return leafType{kind: pages.Int64, logical: l}
 	}
-	return leafType{kind: pages.FixedLenByteArray, length: max(16, int32(math.Ceil((float64(l.Precision)*math.Log2(10)+1)/8))), logical: l}
+	return leafType{kind: pages.FixedLenByteArray,
+		length: max(16, int32(math.Ceil((float64(l.Precision)*math.Log2(10)+1)/8))), logical: l}
 }
 
 // converter returns how values of one type become the wider one's; nil: they stay.
@@ -253,7 +255,8 @@ func unscaled(kind pages.Kind, v []byte) *big.Int {
 
 func appendDecimal(dst []byte, t leafType, n *big.Int) ([]byte, error) {
 	switch {
-	case t.kind != pages.FixedLenByteArray && n.IsInt64() && (t.kind == pages.Int64 || int64(int32(n.Int64())) == n.Int64()):
+	case t.kind != pages.FixedLenByteArray && n.IsInt64() &&
+		(t.kind == pages.Int64 || int64(int32(n.Int64())) == n.Int64()):
 		return appendInt(dst, t, n.Int64()), nil
 	case t.kind != pages.FixedLenByteArray, n.BitLen() >= 8*int(t.length):
 		return dst, fmt.Errorf("%w: a decimal", errRange)

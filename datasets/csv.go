@@ -75,7 +75,8 @@ func csvKeys(header []string) ([][]byte, error) {
 	var keys [][]byte
 	for i, name := range header {
 		if name == "" || seen[name] || !utf8.ValidString(name) {
-			return nil, fmt.Errorf("line 1: column %d is called %q: each needs a name of its own in the header row", i+1, name)
+			return nil, fmt.Errorf("line 1: column %d is called %q: each needs a name of its own in the header row",
+				i+1, name)
 		}
 		seen[name] = true
 		key, err := json.Marshal(name)
@@ -97,7 +98,8 @@ func appendCSV(to []byte, f string) []byte {
 	if n, err := strconv.ParseInt(f, 10, 64); err == nil && strconv.FormatInt(n, 10) == f {
 		return append(to, f...)
 	}
-	if x, err := strconv.ParseFloat(f, 64); err == nil && strings.Contains(f, ".") && !strings.ContainsAny(f, "nNiIxX_eE") && strconv.FormatFloat(x, 'f', -1, 64) == f {
+	if x, err := strconv.ParseFloat(f, 64); err == nil && strings.Contains(f, ".") &&
+		!strings.ContainsAny(f, "nNiIxX_eE") && strconv.FormatFloat(x, 'f', -1, 64) == f {
 		return append(to, f...)
 	}
 	text, _ := json.Marshal(f) // valid UTF-8

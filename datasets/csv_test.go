@@ -21,12 +21,14 @@ import (
 // refused before it is split.
 func TestCSVHeads(t *testing.T) {
 	var out strings.Builder
-	if err := linesOfCSV(strings.NewReader("\ufeff\"prompt\",\"n, or more\"\nx,1\n"), &out); err != nil || out.String() != `{"prompt":"x","n, or more":1}`+"\n" {
+	if err := linesOfCSV(strings.NewReader("\ufeff\"prompt\",\"n, or more\"\nx,1\n"), &out); err != nil ||
+		out.String() != `{"prompt":"x","n, or more":1}`+"\n" {
 		t.Errorf("%q, %v", out.String(), err)
 	}
 	commas := strings.Repeat(",", maxJSONColumns+3*aheadCSV)
 	for _, text := range []string{commas, "prompt\n" + commas} {
-		if err := linesOfCSV(strings.NewReader(text), io.Discard); err == nil || !strings.Contains(err.Error(), "a row has more than") {
+		if err := linesOfCSV(strings.NewReader(text), io.Discard); err == nil ||
+			!strings.Contains(err.Error(), "a row has more than") {
 			t.Errorf("a row of commas: %v", err)
 		}
 	}
@@ -45,7 +47,8 @@ func TestCSV(t *testing.T) {
 		"\"two, \"\"quoted\"\"\nlines\",3,007,0.5,true,\n" +
 		"plain,12,8,1.25,false,x\n" +
 		"5,,1e3,2.5,true,\"\"\n"
-	want := [][]string{{"prompt", "n", "id", "share", "ok", "note"}, {"two, \"quoted\"\nlines", "3", "007", "0.5", "true", ""},
+	want := [][]string{{"prompt", "n", "id", "share", "ok", "note"}, {"two, \"quoted\"\nlines", "3", "007", "0.5",
+		"true", ""},
 		{"plain", "12", "8", "1.25", "false", "x"}, {"5", "", "1e3", "2.5", "true", ""}}
 	dir := t.TempDir()
 	pack := map[string][]byte{"a.csv": []byte(text)}
@@ -119,7 +122,8 @@ func TestCSV(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("a,b\n1,2\n3\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenLines([]string{filepath.Join(dir, "a.csv"), bad}); err == nil || !strings.Contains(err.Error(), "line 3") {
+	if _, err := OpenLines([]string{filepath.Join(dir, "a.csv"), bad}); err == nil ||
+		!strings.Contains(err.Error(), "line 3") {
 		t.Error(err)
 	}
 }

@@ -44,7 +44,8 @@ type schemaElement struct {
 
 // ownElement is an element of the library's schema, which has no field ids.
 func ownElement(e format.SchemaElement) schemaElement {
-	return schemaElement{Type: e.Type, TypeLength: e.TypeLength, RepetitionType: e.RepetitionType, Name: e.Name, NumChildren: e.NumChildren,
+	return schemaElement{Type: e.Type, TypeLength: e.TypeLength, RepetitionType: e.RepetitionType, Name: e.Name,
+		NumChildren:   e.NumChildren,
 		ConvertedType: e.ConvertedType, Scale: e.Scale, Precision: e.Precision, LogicalType: e.LogicalType}
 }
 
@@ -80,8 +81,9 @@ func rewriteFooter(a *Aside, meta *fileMeta) error {
 // footer is the library's footer with what the library does not know: the schema of
 // the input as its file has it, and bounds by what values mean.
 func (p *Part) footer(meta *format.FileMetaData) *fileMeta {
-	own := &fileMeta{Version: meta.Version, NumRows: meta.NumRows, RowGroups: meta.RowGroups, KeyValueMetadata: meta.KeyValueMetadata,
-		CreatedBy: meta.CreatedBy, ColumnOrders: meta.ColumnOrders}
+	own := &fileMeta{Version: meta.Version, NumRows: meta.NumRows, RowGroups: meta.RowGroups,
+		KeyValueMetadata: meta.KeyValueMetadata,
+		CreatedBy:        meta.CreatedBy, ColumnOrders: meta.ColumnOrders}
 	for i, n := range p.o.root.elements(nil) {
 		e := ownElement(meta.Schema[i])
 		if i > 0 && n.ours == nil { // the root stays the library's
@@ -141,7 +143,8 @@ func (n *node) element(physical schemaElement) schemaElement {
 // annotate writes the annotations of a type that several files' types made.
 func (t leafType) annotate(e *schemaElement) {
 	l := t.logical
-	units := [...]format.TimeUnit{{}, {}, {Value: &format.MilliSeconds{}}, {Value: &format.MicroSeconds{}}, {Value: &format.NanoSeconds{}}}
+	units := [...]format.TimeUnit{{}, {}, {Value: &format.MilliSeconds{}}, {Value: &format.MicroSeconds{}},
+		{Value: &format.NanoSeconds{}}}
 	converted := func(c deprecated.ConvertedType) { e.ConvertedType = thrift.New(c) }
 	switch l.Class {
 	case pages.String:
@@ -159,9 +162,11 @@ func (t leafType) annotate(e *schemaElement) {
 		e.LogicalType.Value = &format.NullType{}
 	case pages.Integer:
 		e.LogicalType.Value = &format.IntType{BitWidth: l.Bits, IsSigned: !l.Unsigned}
-		order := map[int8]deprecated.ConvertedType{8: deprecated.Int8, 16: deprecated.Int16, 32: deprecated.Int32, 64: deprecated.Int64}
+		order := map[int8]deprecated.ConvertedType{8: deprecated.Int8, 16: deprecated.Int16, 32: deprecated.Int32,
+			64: deprecated.Int64}
 		if l.Unsigned {
-			order = map[int8]deprecated.ConvertedType{8: deprecated.Uint8, 16: deprecated.Uint16, 32: deprecated.Uint32, 64: deprecated.Uint64}
+			order = map[int8]deprecated.ConvertedType{8: deprecated.Uint8, 16: deprecated.Uint16, 32: deprecated.Uint32,
+				64: deprecated.Uint64}
 		}
 		converted(order[l.Bits])
 	case pages.Decimal:

@@ -205,7 +205,8 @@ func partitionDay(raw string) (time.Time, bool) {
 // partitionMoment is a time without a zone, or in UTC where it has one.
 func partitionMoment(raw string) (time.Time, bool) {
 	raw = strings.Replace(raw, "T", " ", 1)
-	for _, layout := range []string{"2006-1-2 15:4:5", "2006-1-2 15:4:5Z07:00", "2006-1-2 15:4:5Z07"} { // with fractions too
+	// with fractions too
+	for _, layout := range []string{"2006-1-2 15:4:5", "2006-1-2 15:4:5Z07:00", "2006-1-2 15:4:5Z07"} {
 		if at, err := time.Parse(layout, raw); err == nil {
 			return at.UTC(), true
 		}

@@ -171,7 +171,8 @@ func TestPartitionOutput(t *testing.T) {
 // TestGlobs: what DuckDB 2.0 matches, without names that are hidden to us.
 func TestGlobs(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"a/b/c/x.parquet", "a/x.parquet", "x.parquet", ".h/x.parquet", "_h/x.parquet", "a/.x.parquet", "a/{b}.parquet"} {
+	for _, name := range []string{"a/b/c/x.parquet", "a/x.parquet", "x.parquet", ".h/x.parquet", "_h/x.parquet",
+		"a/.x.parquet", "a/{b}.parquet"} {
 		writeHive(t, filepath.Join(dir, name), hiveRow{"x"})
 	}
 	all := "a/b/c/x.parquet a/x.parquet a/{b}.parquet x.parquet"

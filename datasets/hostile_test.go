@@ -35,7 +35,10 @@ var mutations = []mutation{
 		n := 1 + r.IntN(at/2)
 		return append(append([]byte{}, d[:at-n]...), d[at:]...)
 	}},
-	{"data bit", false, func(r *rand.Rand, d []byte) []byte { return flip(d, 4+r.IntN(footerAt(d)-4), uint(r.IntN(8))) }},
+	{"data bit", false, func(r *rand.Rand, d []byte) []byte {
+		return flip(d, 4+r.IntN(footerAt(d)-4),
+			uint(r.IntN(8)))
+	}},
 	{"footer bit", true, func(r *rand.Rand, d []byte) []byte {
 		at := footerAt(d)
 		return flip(d, at+r.IntN(len(d)-at), uint(r.IntN(8)))

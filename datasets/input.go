@@ -13,8 +13,9 @@ type File struct {
 	Size    int64  `json:"size"`
 	ModTime int64  `json:"mtime_ns"` // since 1970
 	Rows    int64  `json:"rows"`
-	Footer  string `json:"footer_sha256"` // of the footer, which has the sizes and statistics of every column, and of the path's partition columns
-	Content string `json:"content"`       // a hash of the file, or of parts of a large one
+	// of the footer, which has the sizes and statistics of every column, and of the path's partition columns
+	Footer  string `json:"footer_sha256"`
+	Content string `json:"content"` // a hash of the file, or of parts of a large one
 
 	data   []byte   // of a file in memory; nil: it is on disk
 	local  string   // where it is on disk, if not at Path
@@ -105,8 +106,9 @@ func (in *Input) add(f *parquetFile) (*node, *arrowSchema, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	in.Files = append(in.Files, File{Content: content, Path: f.path, Size: f.size, ModTime: f.modTime, Rows: f.Rows, Footer: hex.EncodeToString(sum[:]),
-		data: f.data, leaves: len(f.Leaves)})
+	in.Files = append(in.Files, File{Content: content, Path: f.path, Size: f.size, ModTime: f.modTime, Rows: f.Rows,
+		Footer: hex.EncodeToString(sum[:]),
+		data:   f.data, leaves: len(f.Leaves)})
 	in.Rows += f.Rows
 	meta := f.keyValues()
 	if in.meta == nil {
@@ -146,7 +148,8 @@ func (in *Input) merge(root *node, firstPath string) error {
 		}
 		merged, err := merge(have, c)
 		if err != nil {
-			return fmt.Errorf("column %q is %s, but %s in %s: %w", c.name, signature(c), signature(have), firstPath, err)
+			return fmt.Errorf("column %q is %s, but %s in %s: %w", c.name, signature(c), signature(have), firstPath,
+				err)
 		}
 		in.root.replace(merged)
 	}

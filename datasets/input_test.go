@@ -88,9 +88,11 @@ func TestPassThrough(t *testing.T) {
 			for _, r := range recs {
 				res := Result{Response: ptr("r"), FinishReason: "stop", RowIndex: r.Index, RunID: "x"}
 				if r.Index == 1 {
-					res = Result{FinishReason: "error", ErrorCode: ptr("null_prompt"), Error: ptr("no prompt"), RowIndex: 1, RunID: "x"}
+					res = Result{FinishReason: "error", ErrorCode: ptr("null_prompt"), Error: ptr("no prompt"),
+						RowIndex: 1, RunID: "x"}
 				}
-				if err := p.Write(r, res, TokenIDs{[]int32{1, 2}}, Logprobs{[]TokenLogprob{{"a", 1, -1, nil}}, [][]TokenLogprob{{{"a", 1, -1, ptr(int32(1))}, {"b", 2, -3, ptr(int32(2))}}, {}}}); err != nil {
+				if err := p.Write(r, res, TokenIDs{[]int32{1, 2}}, Logprobs{[]TokenLogprob{{"a", 1, -1, nil}},
+					[][]TokenLogprob{{{"a", 1, -1, ptr(int32(1))}, {"b", 2, -3, ptr(int32(2))}}, {}}}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -108,7 +110,8 @@ func TestPassThrough(t *testing.T) {
 			for i := range in.root.fields {
 				want, have := in.root.child(i), back.root.child(i)
 				if want.name != have.name || signature(want) != signature(have) || want.rep != have.rep {
-					t.Errorf("column %s is %s (%d), want %s (%d)", have.name, signature(have), have.rep, signature(want), want.rep)
+					t.Errorf("column %s is %s (%d), want %s (%d)", have.name, signature(have), have.rep,
+						signature(want), want.rep)
 				}
 			}
 			for i := range recs {

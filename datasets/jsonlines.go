@@ -42,7 +42,8 @@ func JSONLines(r io.ReadSeeker, name, path string) error {
 		return badFile(name, err)
 	}
 	if len(t.columns) == 0 {
-		return badFile(name, errors.New("there are no columns: JSON lines are objects such as {\"prompt\": \"…\"}, one a line"))
+		return badFile(name, errors.New("there are no columns: JSON lines are objects such as {\"prompt\": \"…\"}, "+
+			"one a line"))
 	}
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return badFile(name, err)

@@ -34,15 +34,19 @@ func rowsOf(t testing.TB, in *Input) []string {
 
 func TestJSONLines(t *testing.T) {
 	for _, c := range []struct{ name, text, types, want string }{
-		{"types", `{"a":1,"b":0.5,"c":true,"d":"x"}` + "\n" + `{"a":2,"b":3,"c":false,"d":"é"}`, "INT64 DOUBLE BOOLEAN STRING",
+		{"types", `{"a":1,"b":0.5,"c":true,"d":"x"}` + "\n" + `{"a":2,"b":3,"c":false,"d":"é"}`,
+			"INT64 DOUBLE BOOLEAN STRING",
 			`{"a":1,"b":0.5,"c":true,"d":"x"} {"a":2,"b":3,"c":false,"d":"é"}`},
-		{"order and gaps", "\xef\xbb\xbf" + `{"b":1}` + "\r\n\n" + `{"z":null,"a":"x","b":null}` + "\n", "INT64 NULL STRING", `{"b":1} {"a":"x"}`},
+		{"order and gaps", "\xef\xbb\xbf" + `{"b":1}` + "\r\n\n" + `{"z":null,"a":"x","b":null}` + "\n",
+			"INT64 NULL STRING", `{"b":1} {"a":"x"}`},
 		{"nested", `{"m":[{"role":"user","content":"hi"}],"p":{"n": 2}}`, "JSON JSON",
 			`{"m":"[{\"role\":\"user\",\"content\":\"hi\"}]","p":"{\"n\": 2}"}`},
-		{"mixed", `{"a":1}` + "\n" + `{"a":"1"}` + "\n" + `{"a":[1]}` + "\n" + `{"a":true}`, "STRING", `{"a":"1"} {"a":"1"} {"a":"[1]"} {"a":"true"}`},
+		{"mixed", `{"a":1}` + "\n" + `{"a":"1"}` + "\n" + `{"a":[1]}` + "\n" + `{"a":true}`, "STRING",
+			`{"a":"1"} {"a":"1"} {"a":"[1]"} {"a":"true"}`},
 		{"long", `{"a":9223372036854775807}`, "INT64", `{"a":9223372036854775807}`},
 		{"beyond", `{"a":9223372036854775808,"b":1e999}`, "STRING STRING", `{"a":"9223372036854775808","b":"1e999"}`},
-		{"not a double", `{"a":9007199254740993}` + "\n" + `{"a":0.5}`, "STRING", `{"a":"9007199254740993"} {"a":"0.5"}`},
+		{"not a double", `{"a":9007199254740993}` + "\n" + `{"a":0.5}`, "STRING",
+			`{"a":"9007199254740993"} {"a":"0.5"}`},
 		{"twice", `{"a":1,"a":2}`, "INT64", `{"a":2}`},
 	} {
 		in, err := OpenStream(strings.NewReader(c.text), "standard input")

@@ -87,7 +87,8 @@ func (n *node) onlyNulls() bool {
 // fits reports that two nodes are of one kind: leaves whose types one holds, lists,
 // maps or structs.
 func fits(a, b *node) bool {
-	if a.leaf != b.leaf || a.isList() != b.isList() || a.isMap() != b.isMap() || (a.rep == repeated) != (b.rep == repeated) {
+	if a.leaf != b.leaf || a.isList() != b.isList() || a.isMap() != b.isMap() ||
+		(a.rep == repeated) != (b.rep == repeated) {
 		return false
 	}
 	_, ok := wider(a.typ, b.typ)

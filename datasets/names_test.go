@@ -39,7 +39,8 @@ func TestNaming(t *testing.T) {
 		{Naming{Prefix: "x_", Response: "X_seed"}, "prompt", "", "--prefix x_"},
 	} {
 		names, _, err := c.n.choose(inputNamed(strings.Fields(c.in)...), ours)
-		if got := strings.Join(names, " "); got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+		if got := strings.Join(names, " "); got != c.want || (err == nil) != (c.err == "") || err != nil &&
+			!strings.Contains(err.Error(), c.err) {
 			t.Errorf("%+v of %s: %q, %v, want %q, %s", c.n, c.in, got, err, c.want, c.err)
 		}
 	}

@@ -45,7 +45,8 @@ func (t leafType) width() int {
 }
 
 func (t leafType) String() string {
-	kind := [...]string{"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"}[t.kind]
+	kind := [...]string{"BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY",
+		"FIXED_LEN_BYTE_ARRAY"}[t.kind]
 	switch {
 	case t.duration != pages.NoUnit:
 		return "DURATION(" + t.duration.String() + ")"
@@ -118,7 +119,8 @@ func (n *node) Type() parquet.Type {
 	case n.typ.kind == pages.FixedLenByteArray:
 		return ownPages{parquet.FixedLenByteArrayType(int(n.typ.length))}
 	}
-	return ownPages{[...]parquet.Type{parquet.BooleanType, parquet.Int32Type, parquet.Int64Type, parquet.Int96Type, parquet.FloatType, parquet.DoubleType,
+	return ownPages{[...]parquet.Type{parquet.BooleanType, parquet.Int32Type, parquet.Int64Type, parquet.Int96Type,
+		parquet.FloatType, parquet.DoubleType,
 		parquet.ByteArrayType}[n.typ.kind]}
 }
 
@@ -311,7 +313,8 @@ func (n *node) isList() bool {
 
 // isMap reports the outer group of a map.
 func (n *node) isMap() bool {
-	return !n.leaf && n.logical == pages.Map && len(n.fields) == 1 && n.child(0).rep == repeated && len(n.child(0).fields) == 2
+	return !n.leaf && n.logical == pages.Map && len(n.fields) == 1 && n.child(0).rep == repeated &&
+		len(n.child(0).fields) == 2
 }
 
 // isNull reports a leaf of the type of columns that only ever hold nulls.

@@ -78,8 +78,10 @@ func TestShortIntegers(t *testing.T) {
 		t.Error(d)
 	}
 	meta := footerOf(t, output(t, in))
-	for i, want := range []struct{ min, max string }{{"\x80\xff\xff\xff", "\x00\x00\x00\x00"}, {"\x00\x00\x00\x00", "\xff\xff\x00\x00"}} {
-		if s := meta.RowGroups[0].Columns[i].MetaData.Statistics; string(s.MinValue) != want.min || string(s.MaxValue) != want.max {
+	for i, want := range []struct{ min, max string }{{"\x80\xff\xff\xff", "\x00\x00\x00\x00"},
+		{"\x00\x00\x00\x00", "\xff\xff\x00\x00"}} {
+		if s := meta.RowGroups[0].Columns[i].MetaData.Statistics; string(s.MinValue) != want.min ||
+			string(s.MaxValue) != want.max {
 			t.Errorf("column %d: %x to %x, want %x to %x", i, s.MinValue, s.MaxValue, want.min, want.max)
 		}
 	}

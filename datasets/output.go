@@ -123,10 +123,13 @@ func (o *Output) Create(path string, meta map[string]string) (*Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := []parquet.WriterOption{o.schema, createdBy, noPageBounds, parquet.PageBufferSize(endlessPage), // pages end where push says
-		parquet.DictionaryMaxBytes(dictionaryBytes), parquet.DataPageVersion(1)} // of version 2 fastparquet fails on categories with nulls
+	// pages end where push says
+	options := []parquet.WriterOption{o.schema, createdBy, noPageBounds, parquet.PageBufferSize(endlessPage),
+		// of version 2 fastparquet fails on categories with nulls
+		parquet.DictionaryMaxBytes(dictionaryBytes), parquet.DataPageVersion(1)}
 	if len(o.schema.Columns()) <= maxPageFiles {
-		options = append(options, parquet.ColumnPageBuffers(parquet.NewFileBufferPool(filepath.Dir(path), pageFiles(file))))
+		options = append(options, parquet.ColumnPageBuffers(parquet.NewFileBufferPool(filepath.Dir(path),
+			pageFiles(file))))
 	}
 	for i, leaf := range o.root.leafNodes() {
 		if leaf.brief {
@@ -453,7 +456,8 @@ func pageFiles(a *Aside) string {
 func keptMetadata(meta map[string]string) map[string]string {
 	kept := maps.Clone(meta)
 	for k := range kept {
-		for _, prefix := range []string{arrowSchemaKey, "org.apache.spark.", "spark.", "iceberg.", "avro.", "parquet.avro.", "writer.model.", "glmbatch."} {
+		for _, prefix := range []string{arrowSchemaKey, "org.apache.spark.", "spark.", "iceberg.", "avro.",
+			"parquet.avro.", "writer.model.", "glmbatch."} {
 			if strings.HasPrefix(k, prefix) {
 				delete(kept, k)
 			}

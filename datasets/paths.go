@@ -68,7 +68,8 @@ func expand(arg string) ([]string, error) {
 // glob lists the files that a pattern matches, and those of the folders that it
 // matches. With ** a folder's files match for themselves.
 func glob(pattern string) ([]string, error) {
-	matches, err := doublestar.FilepathGlob(literal.Replace(pattern), doublestar.WithFailOnIOErrors(), doublestar.WithNoFollow())
+	matches, err := doublestar.FilepathGlob(literal.Replace(pattern), doublestar.WithFailOnIOErrors(),
+		doublestar.WithNoFollow())
 	if err != nil {
 		return nil, fmt.Errorf("%s: bad pattern: %w", pattern, err)
 	}

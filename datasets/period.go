@@ -47,7 +47,8 @@ func (r *SpanReader) Periods() ([]Period, error) {
 	}
 	for i := range p {
 		if p[i].End < p[i].Start {
-			return nil, badFile(r.path, fmt.Errorf("metadata %s: step %d of rank %d ends before it starts", PeriodsKey, p[i].Step, p[i].Rank))
+			return nil, badFile(r.path, fmt.Errorf("metadata %s: step %d of rank %d ends before it starts", PeriodsKey,
+				p[i].Step, p[i].Rank))
 		}
 	}
 	return p, nil

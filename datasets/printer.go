@@ -149,7 +149,8 @@ func (o *Output) record(r Record, rows []any) (whole Record, err error) {
 				leaf, column := leaves[at], row[n].Column()
 				for ; n < len(row) && row[n].Column() == column; n++ {
 					v := &row[n]
-					whole.data = appendCell(whole.data, leaf, uint8(v.RepetitionLevel()), uint8(v.DefinitionLevel()), packed(*v))
+					whole.data = appendCell(whole.data, leaf, uint8(v.RepetitionLevel()), uint8(v.DefinitionLevel()),
+						packed(*v))
 				}
 				whole.ends = append(whole.ends, uint32(len(whole.data)))
 			}

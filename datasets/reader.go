@@ -133,7 +133,8 @@ func (r *Reader) ended() error {
 		if ok, err := c.more(); err != nil {
 			return err
 		} else if ok {
-			return fmt.Errorf("column %q of row group %d: %w: it has more rows than the row group", c.leaf.Name, r.group, pages.ErrDamaged)
+			return fmt.Errorf("column %q of row group %d: %w: it has more rows than the row group", c.leaf.Name,
+				r.group, pages.ErrDamaged)
 		}
 	}
 	return nil

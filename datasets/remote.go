@@ -30,7 +30,8 @@ func LocalPath(arg string) (string, error) {
 // what a glob matches. A ? begins the URL's options, so it is no wildcard here.
 func expandURL(arg string) ([]string, error) {
 	if !stores.IsURL(arg) {
-		return nil, fmt.Errorf("%s: %s:// cannot be read: it must be one of %s, or file", arg, Scheme(arg), strings.Join(stores.Schemes, ", "))
+		return nil, fmt.Errorf("%s: %s:// cannot be read: it must be one of %s, or file", arg, Scheme(arg),
+			strings.Join(stores.Schemes, ", "))
 	}
 	ctx := context.Background()
 	name, query, _ := strings.Cut(arg, "?")
@@ -53,7 +54,8 @@ func expandURL(arg string) ([]string, error) {
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("%s: no such object, and no Parquet files (%s) below it", arg, strings.Join(parquetExts, ", "))
+		return nil, fmt.Errorf("%s: no such object, and no Parquet files (%s) below it", arg,
+			strings.Join(parquetExts, ", "))
 	}
 	return found, nil
 }

@@ -11,7 +11,8 @@ func TestValues(t *testing.T) {
 	empty, text := "", "some text"
 	for _, r := range []Result{
 		{},
-		{Response: &text, Reasoning: &empty, FinishReason: "stop", PromptTokens: 3, CompletionTokens: -4, RowIndex: 1 << 40, SampleIndex: 7, Seed: -1 << 60, RunID: "run"},
+		{Response: &text, Reasoning: &empty, FinishReason: "stop", PromptTokens: 3, CompletionTokens: -4,
+			RowIndex: 1 << 40, SampleIndex: 7, Seed: -1 << 60, RunID: "run"},
 		{ErrorCode: &text, Error: &text, FinishReason: "error"},
 	} {
 		const first = 5

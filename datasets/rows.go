@@ -18,9 +18,10 @@ type Dims struct {
 // Span is a row of a timeline: one kernel call, copy, gap or host phase on one
 // lane of one rank. Imported timelines have the same rows as our own.
 type Span struct {
-	Step    int64  `parquet:"step" arrow:"step"`
-	Rank    int32  `parquet:"rank" arrow:"rank"`
-	Lane    string `parquet:"lane,dict" arrow:"lane,dict"`     // "device", "device 1", "host", or the stream of an import
+	Step int64 `parquet:"step" arrow:"step"`
+	Rank int32 `parquet:"rank" arrow:"rank"`
+	// "device", "device 1", "host", or the stream of an import
+	Lane    string `parquet:"lane,dict" arrow:"lane,dict"`
 	Call    int32  `parquet:"call" arrow:"call"`               // place in the step's list; -1: no call of ours
 	Layer   int32  `parquet:"layer" arrow:"layer"`             // -1: none
 	Kernel  string `parquet:"kernel,dict" arrow:"kernel,dict"` // or the host phase
@@ -78,5 +79,6 @@ type Step struct {
 	GPUMemoryClock *int32   `parquet:"gpu_memory_clock_mhz,optional" arrow:"gpu_memory_clock_mhz"`
 	GPUCelsius     *int32   `parquet:"gpu_celsius,optional" arrow:"gpu_celsius"` // of the hottest
 	GPUMemory      *int64   `parquet:"gpu_memory_bytes,optional" arrow:"gpu_memory_bytes"`
-	GPUThrottle    *string  `parquet:"gpu_throttle,optional,dict" arrow:"gpu_throttle"` // why clocks are lowered, with + between; empty: they are not
+	// why clocks are lowered, with + between; empty: they are not
+	GPUThrottle *string `parquet:"gpu_throttle,optional,dict" arrow:"gpu_throttle"`
 }

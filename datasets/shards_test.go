@@ -43,7 +43,8 @@ func TestShardSteps(t *testing.T) {
 	if got, err := Shards(out); err != nil || !slices.Equal(got, []Shard{{3, 8}}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	for name, ok := range map[string]bool{"00000-of-00001": true, "00003-of-00003": false, "3-of-4": false, "00001-of-00004x": false, "100000-of-200000": true} {
+	for name, ok := range map[string]bool{"00000-of-00001": true, "00003-of-00003": false, "3-of-4": false,
+		"00001-of-00004x": false, "100000-of-200000": true} {
 		if _, got := parseShard(name); got != ok {
 			t.Errorf("%s: %v", name, got)
 		}

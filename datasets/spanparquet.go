@@ -138,7 +138,8 @@ func (r *parquetSpans) column(group, k int, c *SpanColumns, rows int) error {
 }
 
 // readIntegers reads a column of integers; a file may lack it.
-func readIntegers[T int32 | int64](r *parquetSpans, group int, leaf *node, dst *[]T, rows int, narrow func(int64) T) error {
+func readIntegers[T int32 | int64](r *parquetSpans, group int, leaf *node, dst *[]T, rows int,
+	narrow func(int64) T) error {
 	if leaf == nil {
 		*dst = zeros(*dst, rows)
 		return nil
@@ -177,7 +178,8 @@ func (r *parquetSpans) constant(group int, leaf *node) (v int64, ok bool) {
 }
 
 // windows calls f with all values of a column, which must be one a row.
-func (p *parquetFile) windows(group int, leaf *node, rows int, memory *pages.Memory, f func(at int, w *pages.Window) error) error {
+func (p *parquetFile) windows(group int, leaf *node, rows int, memory *pages.Memory,
+	f func(at int, w *pages.Window) error) error {
 	var budget pages.Budget
 	c := p.Column(group, leaf.first, 8*windowValues, &budget)
 	c.OnlyPositions()

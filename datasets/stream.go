@@ -73,7 +73,8 @@ func convert(raw *os.File, name, path string, lines bool) error {
 	case bytes.HasPrefix(head, []byte(arrowMagic)), bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
 		return arrowTable(raw, name, path)
 	}
-	if text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n"); !lines && len(text) > 0 && text[0] != '{' && text[0] != '[' {
+	if text := bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")), " \t\r\n"); !lines && len(text) > 0 &&
+		text[0] != '{' && text[0] != '[' {
 		return convertCSV(raw, name, path)
 	}
 	return JSONLines(raw, name, path)

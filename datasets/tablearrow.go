@@ -79,8 +79,10 @@ func arrowLeaf(n *node) arrow.DataType {
 	case pages.String, pages.Enum, pages.JSON:
 		return arrow.BinaryTypes.String
 	case pages.Integer:
-		signed := [...]arrow.DataType{arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Int64}
-		unsigned := [...]arrow.DataType{arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Uint16, arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Uint64}
+		signed := [...]arrow.DataType{arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Int32,
+			arrow.PrimitiveTypes.Int64}
+		unsigned := [...]arrow.DataType{arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Uint16,
+			arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Uint64}
 		for i, bits := range []int8{8, 16, 32, 64} {
 			if bits == l.Bits && l.Unsigned {
 				return unsigned[i]

@@ -30,7 +30,8 @@ func NewTemporary() (t *Temporary, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t = &Temporary{Dir: filepath.Join(filepath.Dir(begin), temporaryPrefix+strings.TrimPrefix(filepath.Base(begin), beginPrefix))}
+	t = &Temporary{Dir: filepath.Join(filepath.Dir(begin), temporaryPrefix+strings.TrimPrefix(filepath.Base(begin),
+		beginPrefix))}
 	t.lock = flock.New(filepath.Join(begin, temporaryLock))
 	_, err = t.lock.TryLock() // without it the folder stays, at worst
 	if err != nil {

@@ -41,7 +41,8 @@ func TestOpenLines(t *testing.T) {
 		}
 		return path
 	}
-	paths := []string{pack("a.jsonl", "{\"prompt\":\"a\"}"), pack("b.jsonl.gz", "{\"prompt\":\"b\"}\n{\"prompt\":\"c\"}\n"), pack("c.NDJSON.zst", "{\"prompt\":\"d\"}\n")}
+	paths := []string{pack("a.jsonl", "{\"prompt\":\"a\"}"),
+		pack("b.jsonl.gz", "{\"prompt\":\"b\"}\n{\"prompt\":\"c\"}\n"), pack("c.NDJSON.zst", "{\"prompt\":\"d\"}\n")}
 	in, err := OpenLines(paths)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +60,8 @@ func TestOpenLines(t *testing.T) {
 	if got != "abcd" {
 		t.Errorf("the rows are %q", got)
 	}
-	for name, want := range map[string]bool{"x.jsonl": true, "x.ndjson.gz": true, "s3://b/x.jsonl.zst?region=x": true, "x.parquet": false, "x.gz": false, "jsonl": false} {
+	for name, want := range map[string]bool{"x.jsonl": true, "x.ndjson.gz": true, "s3://b/x.jsonl.zst?region=x": true,
+		"x.parquet": false, "x.gz": false, "jsonl": false} {
 		if IsLines(name) != want {
 			t.Errorf("%s: %v", name, !want)
 		}

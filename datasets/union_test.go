@@ -130,12 +130,14 @@ func TestUnion(t *testing.T) {
 	bare := withFooter(t, wide, func(m *format.FileMetaData) {
 		m.Schema[1].LogicalType, m.Schema[1].ConvertedType = format.LogicalType{}, thrift.Null[deprecated.ConvertedType]{}
 	})
-	in, err := union(t, wide, bare, parquetOf(t, []narrowRow{{"y", -128}}), parquetOf(t, []unsignedRow{nested, {N: 1}}), parquetOf(t, []nestedRow{deeper, {}}),
+	in, err := union(t, wide, bare, parquetOf(t, []narrowRow{{"y", -128}}), parquetOf(t, []unsignedRow{nested, {N: 1}}),
+		parquetOf(t, []nestedRow{deeper, {}}),
 		parquetOf(t, []textRow{}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`{"n":1152921504606846976,"s":"x"}`, `{"n":-1}`, `{"n":1152921504606846976,"s":"x"}`, `{"n":-1}`, `{"n":-128,"s":"y"}`,
+	want := []string{`{"n":1152921504606846976,"s":"x"}`, `{"n":-1}`, `{"n":1152921504606846976,"s":"x"}`, `{"n":-1}`,
+		`{"n":-128,"s":"y"}`,
 		`{"n":65535,"x":[{"a":-5}]}`, `{"n":1,"x":[]}`, `{"x":[{"a":1099511627776,"b":"b"}]}`, `{"x":[]}`}
 	if d := cmp.Diff(want, rowsOf(t, in)); d != "" {
 		t.Error(d)
@@ -149,7 +151,8 @@ func TestUnion(t *testing.T) {
 			t.Errorf("row %d comes back as %s, want %s", i, got, want[i])
 		}
 	}
-	if _, err := union(t, wide, parquetOf(t, []textRow{{"1"}})); err == nil || !strings.Contains(err.Error(), `b: column "n" is STRING, but INT64 in a`) {
+	if _, err := union(t, wide, parquetOf(t, []textRow{{"1"}})); err == nil ||
+		!strings.Contains(err.Error(), `b: column "n" is STRING, but INT64 in a`) {
 		t.Errorf("numbers and texts: %v", err)
 	}
 }
@@ -164,7 +167,8 @@ func TestWider(t *testing.T) {
 		return typ
 	}
 	decimal := func(kind pages.Kind, precision, scale, length int32) leafType {
-		return leafType{kind: kind, length: length, logical: pages.Logical{Class: pages.Decimal, Precision: precision, Scale: scale}}
+		return leafType{kind: kind, length: length, logical: pages.Logical{Class: pages.Decimal, Precision: precision,
+			Scale: scale}}
 	}
 	instant := func(unit pages.Unit, utc bool) leafType {
 		return leafType{kind: pages.Int64, logical: pages.Logical{Class: pages.Timestamp, Unit: unit, UTC: utc}}
@@ -187,7 +191,8 @@ func TestWider(t *testing.T) {
 		{decimal(pages.Int32, 4, 2, 0), decimal(pages.Int32, 4, 1, 0), ""},
 		{instant(pages.Millis, false), instant(pages.Nanos, false), "TIMESTAMP(ns)"},
 		{instant(pages.Millis, false), leafType{kind: pages.Int96}, "TIMESTAMP(us)"},
-		{leafType{kind: pages.Int64, duration: pages.Seconds}, leafType{kind: pages.Int64, duration: pages.Micros}, "DURATION(us)"},
+		{leafType{kind: pages.Int64, duration: pages.Seconds}, leafType{kind: pages.Int64, duration: pages.Micros},
+			"DURATION(us)"},
 		{leafType{kind: pages.Int64, duration: pages.Seconds}, i64, ""},
 		{textType, i32, ""},
 	} {
@@ -209,15 +214,19 @@ func TestBounds(t *testing.T) {
 		values   [][]byte
 		min, max []byte
 	}{
-		"decimal": {leafType{kind: pages.FixedLenByteArray, length: 2, logical: pages.Logical{Class: pages.Decimal, Precision: 4}},
+		"decimal": {leafType{kind: pages.FixedLenByteArray, length: 2, logical: pages.Logical{Class: pages.Decimal,
+			Precision: 4}},
 			[][]byte{{0, 5}, {0xff, 0xff}, {1, 0}, nil}, []byte{0xff, 0xff}, []byte{1, 0}},
-		"decimal of any length": {leafType{kind: pages.ByteArray, logical: pages.Logical{Class: pages.Decimal, Precision: 4}},
+		"decimal of any length": {leafType{kind: pages.ByteArray, logical: pages.Logical{Class: pages.Decimal,
+			Precision: 4}},
 			[][]byte{{5}, {0xff}, {1, 0}, {0xfe, 0}, {0}}, []byte{0xfe, 0}, []byte{1, 0}},
 		"half": {leafType{kind: pages.FixedLenByteArray, length: 2, logical: pages.Logical{Class: pages.Half}},
 			[][]byte{{0, 0x3c}, {0, 0xc0}, {1, 0x7e}, {0, 0}}, []byte{0, 0xc0}, []byte{0, 0x3c}},
-		"unsigned": {leafType{kind: pages.Int32, logical: pages.Logical{Class: pages.Integer, Bits: 32, Unsigned: true}},
+		"unsigned": {leafType{kind: pages.Int32, logical: pages.Logical{Class: pages.Integer, Bits: 32,
+			Unsigned: true}},
 			[][]byte{{0, 0, 0, 0x80}, {1, 0, 0, 0}}, []byte{1, 0, 0, 0}, []byte{0, 0, 0, 0x80}},
-		"NaN":         {leafType{kind: pages.Double}, [][]byte{number(math.NaN()), number(2), number(-1)}, number(-1), number(2)},
+		"NaN": {leafType{kind: pages.Double}, [][]byte{number(math.NaN()), number(2), number(-1)}, number(-1),
+			number(2)},
 		"only NaN":    {leafType{kind: pages.Double}, [][]byte{number(math.NaN())}, nil, nil},
 		"zeros":       {leafType{kind: pages.Double}, [][]byte{number(0)}, number(math.Copysign(0, -1)), number(0)},
 		"no order":    {leafType{kind: pages.Int96}, [][]byte{make([]byte, 12)}, nil, nil},
@@ -241,7 +250,8 @@ func TestConvertedDecimal(t *testing.T) {
 	type row struct {
 		D int64 `parquet:"d,decimal(2:15)"`
 	}
-	data := withFooter(t, parquetOf(t, []row{{-5}}), func(m *format.FileMetaData) { m.Schema[1].LogicalType = format.LogicalType{} })
+	data := withFooter(t, parquetOf(t, []row{{-5}}),
+		func(m *format.FileMetaData) { m.Schema[1].LogicalType = format.LogicalType{} })
 	in, err := union(t, data)
 	if err != nil {
 		t.Fatal(err)
@@ -272,8 +282,10 @@ func TestDurations(t *testing.T) {
 	bare := func(m *format.FileMetaData) {
 		m.Schema[1].LogicalType, m.Schema[1].ConvertedType = format.LogicalType{}, thrift.Null[deprecated.ConvertedType]{}
 	}
-	seconds := withFooter(t, parquetOf(t, []row{{2}}, stored(t, arrow.Field{Name: "d", Type: arrow.FixedWidthTypes.Duration_s})), bare)
-	millis := withFooter(t, parquetOf(t, []row{{2}}, stored(t, arrow.Field{Name: "d", Type: arrow.FixedWidthTypes.Duration_ms})), bare)
+	seconds := withFooter(t, parquetOf(t, []row{{2}},
+		stored(t, arrow.Field{Name: "d", Type: arrow.FixedWidthTypes.Duration_s})), bare)
+	millis := withFooter(t, parquetOf(t, []row{{2}},
+		stored(t, arrow.Field{Name: "d", Type: arrow.FixedWidthTypes.Duration_ms})), bare)
 	in, err := union(t, seconds, millis)
 	if err != nil {
 		t.Fatal(err)
@@ -333,7 +345,8 @@ func TestArrowTypesOfTomorrow(t *testing.T) {
 		A string `parquet:"a"`
 		B string `parquet:"b"`
 	}
-	data := parquetOf(t, []row{{"x", "y"}}, stored(t, arrow.Field{Name: "a", Type: arrow.BinaryTypes.LargeString}, arrow.Field{Name: "b", Type: arrow.BinaryTypes.LargeString}))
+	data := parquetOf(t, []row{{"x", "y"}}, stored(t, arrow.Field{Name: "a", Type: arrow.BinaryTypes.LargeString},
+		arrow.Field{Name: "b", Type: arrow.BinaryTypes.LargeString}))
 	in, err := union(t, data)
 	if err != nil {
 		t.Fatal(err)

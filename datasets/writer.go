@@ -38,7 +38,8 @@ func Create[T any](path string, meta map[string]string) (*Writer[T], error) {
 	w := &Writer[T]{file: file}
 	switch ext := strings.TrimPrefix(filepath.Ext(path), "."); ext {
 	case Parquet:
-		options := []parquet.WriterOption{parquet.Compression(codec), parquet.MaxRowsPerRowGroup(groupRows), parquet.DefaultEncoding(&parquet.Plain),
+		options := []parquet.WriterOption{parquet.Compression(codec), parquet.MaxRowsPerRowGroup(groupRows),
+			parquet.DefaultEncoding(&parquet.Plain),
 			createdBy, noPageBounds, parquet.PageBufferSize(pageBytes)}
 		for k, v := range meta {
 			options = append(options, parquet.KeyValueMetadata(k, v))

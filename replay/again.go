@@ -39,7 +39,8 @@ func (r *Result) again() *report.Again {
 		return nil
 	}
 	repeats := reportOf("again", r.Rows, report.Options{})
-	d := &beside{now: &repeats.Sections[0], a: report.AgainOf(&was.Sections[0], &repeats.Sections[0]), calls: callTimes(rows, r.Rows)}
+	d := &beside{now: &repeats.Sections[0], a: report.AgainOf(&was.Sections[0], &repeats.Sections[0]),
+		calls: callTimes(rows, r.Rows)}
 	d.a.Cause, d.a.Text = d.explain()
 	if evidence := conditions(r.Capture.Conditions, r.Conditions, d.a.Cause); evidence != "" {
 		d.a.Text += "; " + evidence
@@ -80,12 +81,14 @@ func (d *beside) explain() (cause, text string) {
 	case abs(by) <= int64(sameWall*float64(w.Median)):
 		return CauseNone, text + ": no difference to explain"
 	case w.Recorded >= least && w.Recorded <= most:
-		return CauseNone, fmt.Sprintf("%s, %s to %s: the step took what it takes now and then", text, ms(least), ms(most))
+		return CauseNone, fmt.Sprintf("%s, %s to %s: the step took what it takes now and then", text, ms(least),
+			ms(most))
 	case by < 0:
 		return CauseShort, fmt.Sprintf("%s: the repeats are what took longer, %s", text, d.widest(-1))
 	}
 	if idle, phase := d.idle(); idle >= int64(mostOfIt*float64(by)) {
-		return CauseHost, fmt.Sprintf("%s: for %s ms more than in the repeats the device idled, most of it in %s: the host held the step up, not a kernel", text, ms(idle), phase)
+		return CauseHost, fmt.Sprintf("%s: for %s ms more than in the repeats the device idled, most of it in %s: "+
+			"the host held the step up, not a kernel", text, ms(idle), phase)
 	}
 	typical := d.typical()
 	var all, alike int64
@@ -97,10 +100,12 @@ func (d *beside) explain() (cause, text string) {
 		return CauseSpread, text + ": " + d.widest(1)
 	}
 	if alike >= int64(mostOfIt*float64(all)) {
-		return CauseSlow, fmt.Sprintf("%s: half of the time ran %.2f times as long or more, %s: the whole step ran slower, no call stalled", text, typical, d.factors())
+		return CauseSlow, fmt.Sprintf("%s: half of the time ran %.2f times as long or more, %s: the whole step ran "+
+			"slower, no call stalled", text, typical, d.factors())
 	}
 	if few, part := d.few(typical, all); few != nil {
-		return CauseStall, fmt.Sprintf("%s: a stall: %s, which is %s of the difference; the other calls took %.2f times as long as again", text, strings.Join(few, " and "), percent(part), typical)
+		return CauseStall, fmt.Sprintf("%s: a stall: %s, which is %s of the difference; the other calls took %.2f "+
+			"times as long as again", text, strings.Join(few, " and "), percent(part), typical)
 	}
 	return CauseSpread, text + ": " + d.widest(1)
 }
@@ -109,7 +114,8 @@ func (d *beside) explain() (cause, text string) {
 func (d *beside) idle() (ns int64, most string) {
 	largest := int64(0)
 	for _, r := range d.a.Rows {
-		if slices.ContainsFunc(d.now.Classes, func(c attribute.Row) bool { return c.Label == r.Label }) || r.Label == attribute.Overlap.String() {
+		if slices.ContainsFunc(d.now.Classes, func(c attribute.Row) bool { return c.Label == r.Label }) ||
+			r.Label == attribute.Overlap.String() {
 			continue
 		}
 		by := r.Recorded - r.Median
@@ -198,7 +204,8 @@ func (d *beside) factors() string {
 	if least.Label == most.Label {
 		return "by class alike"
 	}
-	return fmt.Sprintf("by class from %.2f (%s) to %.2f (%s) times", factor(&least), least.Label, factor(&most), most.Label)
+	return fmt.Sprintf("by class from %.2f (%s) to %.2f (%s) times", factor(&least), least.Label, factor(&most),
+		most.Label)
 }
 
 // callTimes pairs the calls of a recorded step with those of its repeats.
@@ -230,7 +237,8 @@ func callTimes(recorded, repeats []datasets.Span) []callTime {
 	var list []callTime
 	was := sums(recorded)
 	for _, s := range was {
-		list = append(list, callTime{s.span.Kernel, s.span.Layer, s.ns / s.n, attribute.MedianOf(now[s.span.Call]).Median})
+		list = append(list, callTime{s.span.Kernel, s.span.Layer, s.ns / s.n,
+			attribute.MedianOf(now[s.span.Call]).Median})
 	}
 	slices.SortFunc(list, func(a, b callTime) int {
 		return cmp.Or(cmp.Compare(a.layer, b.layer), cmp.Compare(a.name, b.name), cmp.Compare(b.recorded, a.recorded))

@@ -19,7 +19,8 @@ func stepCalls() []kernels.Call {
 	var calls []kernels.Call
 	for layer := range int16(40) {
 		for _, k := range []kernels.Name{"gemm_bf16", "mla_attend_fp8", "silu_mul"} {
-			calls = append(calls, kernels.Call{Kernel: k, Layer: layer, Dims: kernels.Dims{M: 2, N: 64, K: 64, Heads: 4, Ctx: 100, Slots: 100}})
+			calls = append(calls, kernels.Call{Kernel: k, Layer: layer, Dims: kernels.Dims{M: 2, N: 64, K: 64, Heads: 4,
+				Ctx: 100, Slots: 100}})
 		}
 	}
 	return calls
@@ -41,7 +42,8 @@ func timesOf(calls []kernels.Call, begin, host int64, length func(i int) int64) 
 // stepTimes are those of a step that uploads for a while and then waits.
 func stepTimes(begin, upload, end int64) kernels.Times {
 	at := func(from, to int64) kernels.Interval { return kernels.Interval{Start: from, End: to} }
-	return kernels.Times{Wall: at(begin, end), Schedule: at(begin, begin), Upload: at(begin, begin+upload), Launch: at(begin+upload, begin+upload),
+	return kernels.Times{Wall: at(begin, end), Schedule: at(begin, begin), Upload: at(begin, begin+upload),
+		Launch: at(begin+upload, begin+upload),
 		Device: at(begin+upload, end), Sample: at(end, end)}
 }
 
@@ -54,7 +56,8 @@ func TestRecordedBesideReplayed(t *testing.T) {
 	for n := range int64(9) {
 		begin := n * 1_000_000
 		spans, end := timesOf(calls, begin, 2000, func(i int) int64 { return usual(i) + n })
-		repeats = timeline.Rows(repeats, &kernels.Trace{Step: n, Kind: kernels.Decode, Times: stepTimes(begin, 2000, end), Calls: calls, Spans: spans}, 0)
+		repeats = timeline.Rows(repeats, &kernels.Trace{Step: n, Kind: kernels.Decode,
+			Times: stepTimes(begin, 2000, end), Calls: calls, Spans: spans}, 0)
 	}
 	for _, c := range []struct {
 		cause  string
@@ -64,7 +67,8 @@ func TestRecordedBesideReplayed(t *testing.T) {
 	}{
 		{CauseNone, 2000, usual, []string{"no difference"}},
 		{CauseShort, 2000, func(i int) int64 { return usual(i) / 2 }, []string{"the repeats are what took longer"}},
-		{CauseSlow, 2000, func(i int) int64 { return 2*usual(i) + int64(i%7) }, []string{"2.00 times", "by class from 2.0", "no call stalled", "nothing was recorded of clocks and load"}},
+		{CauseSlow, 2000, func(i int) int64 { return 2*usual(i) + int64(i%7) },
+			[]string{"2.00 times", "by class from 2.0", "no call stalled", "nothing was recorded of clocks and load"}},
 		{CauseHost, 300_000, usual, []string{"the device idled", "gap.host"}},
 		{CauseStall, 2000, func(i int) int64 {
 			if i == 31 {
@@ -105,7 +109,8 @@ func TestRecordedBesideReplayed(t *testing.T) {
 			sum += row.Recorded
 		}
 		if sum != a.Wall.Recorded || a.Wall.Recorded != x.Times.Wall.NS() {
-			t.Errorf("%s: the recorded rows add up to %d, the wall is %d of %d", c.cause, sum, a.Wall.Recorded, x.Times.Wall.NS())
+			t.Errorf("%s: the recorded rows add up to %d, the wall is %d of %d", c.cause, sum, a.Wall.Recorded,
+				x.Times.Wall.NS())
 		}
 	}
 	if (&Result{Capture: &Capture{}}).again() != nil {
@@ -125,7 +130,8 @@ func TestCaptureIsATimeline(t *testing.T) {
 		spans, end := timesOf(calls, begin, 2000, func(i int) int64 { return 1000 })
 		x.Spans, x.Times = spans, stepTimes(begin, 2000, end)
 		x.Asides = [][]kernels.Aside{{{Name: kernels.AsideIn, Start: begin + 5, End: begin + 50}}}
-		x.Batch.Tokens, x.Tables, x.Outputs = []int32{1}, []Table{{0, []int32{0}}}, []Output{{Call: 0, Arg: "y", Hash: make([]byte, 32)}}
+		x.Batch.Tokens, x.Tables, x.Outputs = []int32{1}, []Table{{0, []int32{0}}}, []Output{{Call: 0, Arg: "y",
+			Hash: make([]byte, 32)}}
 		path := filepath.Join(dir, FileName(step))
 		if err := x.Write(path); err != nil {
 			t.Fatal(err)

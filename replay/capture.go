@@ -59,7 +59,8 @@ func (h *Header) Unended() bool { return len(h.Rows) > 0 }
 
 // unendedText says what the capture of a step is that did not end.
 func (h *Header) unendedText() string {
-	return fmt.Sprintf("step %d, %s, of input row %s, which did not end in its job", h.Step, h.Kind, strings.Trim(fmt.Sprint(h.Rows), "[]"))
+	return fmt.Sprintf("step %d, %s, of input row %s, which did not end in its job", h.Step, h.Kind,
+		strings.Trim(fmt.Sprint(h.Rows), "[]"))
 }
 
 // What a capture has of the caches.

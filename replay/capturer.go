@@ -87,7 +87,8 @@ func NewCapturer(m *glm5.Model, o CaptureOptions) (*Capturer, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
-	c := &Capturer{o: o, model: m, holders: map[int64]int{}, chosen: map[int64][]*watch{}, jobs: make(chan *Capture, 1), done: make(chan struct{})}
+	c := &Capturer{o: o, model: m, holders: map[int64]int{}, chosen: map[int64][]*watch{}, jobs: make(chan *Capture, 1),
+		done: make(chan struct{})}
 	for _, s := range o.Selectors {
 		c.watches = append(c.watches, watch{Selector: s})
 	}

@@ -21,7 +21,9 @@ func TestConditions(t *testing.T) {
 	}{
 		{host(3), host(0.1), CauseSlow, "other load: others had 3.0 of 8 CPUs around the step, 0.1 now"},
 		{host(0.1), host(0.2), CauseSlow, "neither load nor clocks differ by much: others had 0.1"},
-		{gpu(1200, "power cap"), gpu(1980), CauseSlow, "clocks: the GPU's clock was 1200 MHz, 1980 MHz now; clocks were lowered for power cap, which they are not now"},
+		{gpu(1200, "power cap"), gpu(1980), CauseSlow,
+			"clocks: the GPU's clock was 1200 MHz, 1980 MHz now; clocks were lowered for power cap, which they are " +
+				"not now"},
 		{gpu(1980), gpu(1980), CauseStall, "the GPU's clock was 1980 MHz, 1980 MHz now"},
 		{gpu(1980), gpu(1500, "thermal (driver)"), CauseShort, "clocks are lowered now for thermal (driver)"},
 		{nil, host(0), CauseSlow, "nothing was recorded of clocks and load"},

@@ -151,7 +151,8 @@ func converted(m *glm5.Model, pages []Pages, from, to kernels.Format) ([]Pages, 
 		p := &pages[i]
 		a, b := layoutOf(m, p.Cache, from), layoutOf(m, p.Cache, to)
 		if len(p.Data) != int(p.Run.Count)*a.page() {
-			return nil, fmt.Errorf("%s of layer %d: %d bytes are not %d pages in %s", p.Cache, p.Layer, len(p.Data), p.Run.Count, from)
+			return nil, fmt.Errorf("%s of layer %d: %d bytes are not %d pages in %s", p.Cache, p.Layer, len(p.Data),
+				p.Run.Count, from)
 		}
 		q := Pages{p.Cache, p.Layer, p.Run, make([]byte, int(p.Run.Count)*b.page())}
 		v := make([]float32, a.latent+a.rope)

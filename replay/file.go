@@ -35,7 +35,10 @@ func (c *Capture) rows() ([]datasets.Capture, error) {
 		add(datasets.CaptureCall, string(x.Kernel), func(r *datasets.Capture) { callRow(r, i, x) })
 	}
 	for _, b := range c.Buffers {
-		add(datasets.CaptureBuffer, b.Name, func(r *datasets.Capture) { r.Index, r.Layer, r.Bytes = int64(b.Index), int32(b.Layer), b.Bytes })
+		add(datasets.CaptureBuffer, b.Name, func(r *datasets.Capture) {
+			r.Index, r.Layer, r.Bytes = int64(b.Index),
+				int32(b.Layer), b.Bytes
+		})
 	}
 	input := func(name string, index int64, data []byte) {
 		add(datasets.CaptureInput, name, func(r *datasets.Capture) { r.Index, r.Data = index, data })
@@ -94,7 +97,10 @@ func (c *Capture) rows() ([]datasets.Capture, error) {
 	}
 	for rank, list := range c.Asides {
 		for _, a := range list {
-			add(datasets.CaptureAside, a.Name, func(r *datasets.Capture) { r.Rank, r.StartNS, r.EndNS = int32(rank), a.Start, a.End })
+			add(datasets.CaptureAside, a.Name, func(r *datasets.Capture) {
+				r.Rank, r.StartNS, r.EndNS = int32(rank),
+					a.Start, a.End
+			})
 		}
 	}
 	return rows, nil
@@ -199,20 +205,25 @@ func (c *Capture) row(r *datasets.Capture) error {
 }
 
 func (c *Capture) callOf(r *datasets.Capture) error {
-	if int(r.Call) != len(c.Calls) || len(r.Args)%4 != 0 || len(r.Scalars) != 4 || r.Layer < -1 || r.Layer > math.MaxInt16 {
-		return fmt.Errorf("it is call %d, of layer %d, with %d numbers of arguments and %d scalars", len(c.Calls), r.Layer, len(r.Args), len(r.Scalars))
+	if int(r.Call) != len(c.Calls) || len(r.Args)%4 != 0 || len(r.Scalars) != 4 || r.Layer < -1 ||
+		r.Layer > math.MaxInt16 {
+		return fmt.Errorf("it is call %d, of layer %d, with %d numbers of arguments and %d scalars", len(c.Calls),
+			r.Layer, len(r.Args), len(r.Scalars))
 	}
-	x := kernels.Call{Kernel: kernels.Name(r.Name), Layer: int16(r.Layer), Replicated: r.Replicated, Scalars: [4]float32(r.Scalars),
-		Dims: kernels.Dims(r.Dims)}
+	x := kernels.Call{Kernel: kernels.Name(r.Name), Layer: int16(r.Layer), Replicated: r.Replicated,
+		Scalars: [4]float32(r.Scalars),
+		Dims:    kernels.Dims(r.Dims)}
 	for i := 0; i < len(r.Args); i += 4 {
-		x.Args = append(x.Args, kernels.Buffer{Index: uint32(r.Args[i]), Pitch: int32(r.Args[i+1]), Offset: r.Args[i+2], Len: r.Args[i+3]})
+		x.Args = append(x.Args, kernels.Buffer{Index: uint32(r.Args[i]), Pitch: int32(r.Args[i+1]), Offset: r.Args[i+2],
+			Len: r.Args[i+3]})
 	}
 	c.Calls = append(c.Calls, x)
 	return nil
 }
 
 func (c *Capture) inputOf(r *datasets.Capture) error {
-	width := map[string]int{"params": paramBytes, "steering": steerBytes, "seen": 8, "allowed": 8, "masks": 8, "entries": entryBytes, "counts": 2}[r.Name]
+	width := map[string]int{"params": paramBytes, "steering": steerBytes, "seen": 8, "allowed": 8, "masks": 8,
+		"entries": entryBytes, "counts": 2}[r.Name]
 	if len(r.Data)%cmp.Or(width, 4) != 0 {
 		return fmt.Errorf("%d bytes", len(r.Data))
 	}
@@ -256,7 +267,8 @@ func (c *Capture) inputOf(r *datasets.Capture) error {
 
 func (c *Capture) outputOf(r *datasets.Capture) error {
 	if r.Call < 0 || int(r.Call) >= len(c.Calls) || r.Rank < 0 || int(r.Rank) >= c.Ranks || len(r.Hash) != sha256.Size {
-		return fmt.Errorf("call %d of %d, rank %d of %d, a hash of %d bytes", r.Call, len(c.Calls), r.Rank, c.Ranks, len(r.Hash))
+		return fmt.Errorf("call %d of %d, rank %d of %d, a hash of %d bytes", r.Call, len(c.Calls), r.Rank, c.Ranks,
+			len(r.Hash))
 	}
 	o := Output{Call: int(r.Call), Arg: r.Name, Layer: int(r.Layer), Rank: int(r.Rank), Hash: r.Hash}
 	if r.Bytes > 0 {
@@ -302,7 +314,8 @@ const copiesInput = "copies"
 
 // lists are the batch's columns of int32.
 func lists(b *glm5.Batch) []list {
-	return []list{{"tokens", &b.Tokens}, {"pos", &b.Pos}, {"seq", &b.Seq}, {"slots", &b.Slots}, {"logit_rows", &b.Logits}, {copiesInput, &b.Copies}}
+	return []list{{"tokens", &b.Tokens}, {"pos", &b.Pos}, {"seq", &b.Seq}, {"slots", &b.Slots},
+		{"logit_rows", &b.Logits}, {copiesInput, &b.Copies}}
 }
 
 // Values as files have them: little-endian.

@@ -36,7 +36,8 @@ func TestHeaderOfDurations(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := &c.Times
-	if c.Kind != kernels.Decode || x.Ahead() || x.Wall.NS() <= 0 || x.Schedule.Start != x.Wall.Start || x.Upload.Start != x.Schedule.End ||
+	if c.Kind != kernels.Decode || x.Ahead() || x.Wall.NS() <= 0 || x.Schedule.Start != x.Wall.Start ||
+		x.Upload.Start != x.Schedule.End ||
 		x.Device.Start != x.Launch.End || x.Sample.End != x.Wall.End {
 		t.Errorf("%s %+v", c.Kind, x)
 	}
@@ -60,9 +61,12 @@ func TestHeaderOfTimes(t *testing.T) {
 		want kernels.Times
 	}{
 		{durations{StartNS: 100, WallNS: 90, ScheduleNS: 10, UploadNS: 20, LaunchNS: 5, DeviceNS: 50, SampleNS: 5},
-			kernels.Times{Wall: at(100, 190), Schedule: at(100, 110), Upload: at(110, 130), Launch: at(130, 135), Device: at(135, 185), Sample: at(185, 190)}},
-		{durations{StartNS: 100, WallNS: 90, ScheduleNS: 10, UploadNS: 20, LaunchNS: 5, DeviceNS: 40, SampleNS: 5, Ahead: true},
-			kernels.Times{Wall: at(100, 190), Sample: at(100, 105), Schedule: at(115, 125), Upload: at(125, 145), Launch: at(145, 150), Device: at(150, 190)}},
+			kernels.Times{Wall: at(100, 190), Schedule: at(100, 110), Upload: at(110, 130), Launch: at(130, 135),
+				Device: at(135, 185), Sample: at(185, 190)}},
+		{durations{StartNS: 100, WallNS: 90, ScheduleNS: 10, UploadNS: 20, LaunchNS: 5, DeviceNS: 40, SampleNS: 5,
+			Ahead: true},
+			kernels.Times{Wall: at(100, 190), Sample: at(100, 105), Schedule: at(115, 125), Upload: at(125, 145),
+				Launch: at(145, 150), Device: at(150, 190)}},
 	} {
 		text, err := json.Marshal(x.old)
 		if err != nil {

@@ -99,7 +99,8 @@ var mutations = map[string]func(r *rand.Rand, rows []datasets.Capture) []dataset
 				continue
 			}
 			x.Data = bytes.Clone(x.Data)
-			copy(x.Data[4*r.IntN(len(x.Data)/4):], [][]byte{{255, 255, 255, 255}, {255, 255, 255, 127}, {0, 0, 1, 0}}[r.IntN(3)])
+			copy(x.Data[4*r.IntN(len(x.Data)/4):], [][]byte{{255, 255, 255, 255}, {255, 255, 255, 127},
+				{0, 0, 1, 0}}[r.IntN(3)])
 		}
 		return rows
 	},
@@ -189,7 +190,8 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header []byte, part, name string, data []byte, index int64, call int32) {
 		rows := []datasets.Capture{{Part: datasets.CaptureHeader, Data: header},
 			{Part: datasets.CaptureCall, Name: name, Args: make([]int64, len(data)%9), Scalars: make([]float32, 4)},
-			{Part: datasets.CapturePart(part), Name: name, Index: index, Call: call, Rank: call, Layer: call, Hash: data, Data: data, Dims: datasets.Dims{M: call}}}
+			{Part: datasets.CapturePart(part), Name: name, Index: index, Call: call, Rank: call, Layer: call,
+				Hash: data, Data: data, Dims: datasets.Dims{M: call}}}
 		path := filepath.Join(t.TempDir(), "x.arrow")
 		if err := datasets.WriteCapture(path, rows); err != nil {
 			t.Fatal(err)

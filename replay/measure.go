@@ -187,7 +187,8 @@ func classes(calls []kernels.Call) []string {
 	var names []string
 	for i := range kernels.Table {
 		k := &kernels.Table[i]
-		if !slices.Contains(names, string(k.Class)) && slices.ContainsFunc(calls, func(c kernels.Call) bool { return classOf(&c) == string(k.Class) }) {
+		if !slices.Contains(names, string(k.Class)) &&
+			slices.ContainsFunc(calls, func(c kernels.Call) bool { return classOf(&c) == string(k.Class) }) {
 			names = append(names, string(k.Class))
 		}
 	}
@@ -207,13 +208,15 @@ func without(calls []kernels.Call, class string) []kernels.Call {
 }
 
 // isolation puts the figures of each class beside each other.
-func isolation(kind string, r *report.Report, calls []kernels.Call, each []alone, gains map[string]attribute.Stat, m *roofline.Machine) report.Isolation {
+func isolation(kind string, r *report.Report, calls []kernels.Call, each []alone, gains map[string]attribute.Stat,
+	m *roofline.Machine) report.Isolation {
 	sec := &r.Sections[0]
 	iso := report.Isolation{Kind: kind, Wall: sec.WallOf.Median}
 	rows := map[string]*report.IsolatedRow{}
 	for i := range sec.Classes {
 		c := &sec.Classes[i]
-		rows[c.Class] = &report.IsolatedRow{Label: c.Class, InPlace: c.PerStep.Median, Calls: c.Calls / max(1, sec.RankSteps)}
+		rows[c.Class] = &report.IsolatedRow{Label: c.Class, InPlace: c.PerStep.Median,
+			Calls: c.Calls / max(1, sec.RankSteps)}
 		if m != nil {
 			rows[c.Class].Bound = c.Bound / max(1, sec.RankSteps)
 		}

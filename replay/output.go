@@ -44,7 +44,8 @@ func (r *reader) outputs(i int) ([]Output, error) {
 	}
 	var all []Output
 	for j, a := range k.Args {
-		if a.Role != kernels.Out && a.Role != kernels.InOut || a.Name == "cache" || a.Name == "pool" || c.Args[j].Index == 0 {
+		if a.Role != kernels.Out && a.Role != kernels.InOut || a.Name == "cache" || a.Name == "pool" ||
+			c.Args[j].Index == 0 {
 			continue
 		}
 		for rank := range n {

@@ -55,7 +55,8 @@ func (s *restored) pin(calls []kernels.Call) ([]kernels.Call, error) {
 			}
 			b, ok := own[place{int(c.Layer), source[c.Args[j].Index]}]
 			if !ok {
-				return nil, fmt.Errorf("the capture does not have the %s that call %d, %s of layer %d, reads", source[c.Args[j].Index], i, c.Kernel, c.Layer)
+				return nil, fmt.Errorf("the capture does not have the %s that call %d, %s of layer %d, reads",
+					source[c.Args[j].Index], i, c.Kernel, c.Layer)
 			}
 			c.Args[j].Index = b.Index
 		}

@@ -72,7 +72,8 @@ func ran(t testing.TB, m *glm5.Model) *Capture {
 	if err := m.Group().Run(calls, spans); err != nil {
 		t.Fatal(err)
 	}
-	c, err := take(m, &Step{Sequences: 3, Batch: &b, Trace: kernels.Trace{Step: 3, Kind: kernels.Decode, Calls: calls, Spans: spans}},
+	c, err := take(m, &Step{Sequences: 3, Batch: &b, Trace: kernels.Trace{Step: 3, Kind: kernels.Decode, Calls: calls,
+		Spans: spans}},
 		&CaptureOptions{KV: KVExact, Detail: DetailNone, MaxBytes: DefaultMaxBytes})
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +122,8 @@ func TestPinned(t *testing.T) {
 			}
 			at := slices.IndexFunc(c.Outputs, func(o Output) bool { return o.Call == i })
 			if string(out[0].Hash) != string(c.Outputs[at].Hash) {
-				t.Errorf("%d calls: %s: %s", len(calls), out[0].what(s.calls), difference(s.calls[i].Kernel, &c.Outputs[at], &out[0]))
+				t.Errorf("%d calls: %s: %s", len(calls), out[0].what(s.calls),
+					difference(s.calls[i].Kernel, &c.Outputs[at], &out[0]))
 			}
 		}
 	}
@@ -270,7 +272,8 @@ func sameCopy(t *testing.T, s *restored, calls []kernels.Call) {
 	f := layoutOf(s.m, glm5.RegionLatent, kernels.FP8)
 	run := PageRun{11, 1} // of a sequence
 	from := Pages{glm5.RegionLatent, layer, run, make([]byte, f.page())}
-	if err := s.m.Group().Download(0, from.Data, calls[at].Args[0].Slice(int64(11*f.page()), int64(f.page()))); err != nil {
+	if err := s.m.Group().Download(0, from.Data, calls[at].Args[0].Slice(int64(11*f.page()),
+		int64(f.page()))); err != nil {
 		t.Fatal(err)
 	}
 	want, err := converted(s.m, []Pages{from}, kernels.FP8, kernels.BF16)
@@ -330,7 +333,8 @@ func TestConvertedAndMoved(t *testing.T) {
 
 func TestScaled(t *testing.T) {
 	rows := []datasets.Span{
-		{Rank: -1, Lane: timeline.LaneHost, Call: -1, Kernel: "decode", Class: "host", Evidence: timeline.RoleStep, StartNS: 0, EndNS: 100},
+		{Rank: -1, Lane: timeline.LaneHost, Call: -1, Kernel: "decode", Class: "host", Evidence: timeline.RoleStep,
+			StartNS: 0, EndNS: 100},
 		{Rank: 0, Lane: "device", Call: 0, Class: "gemm.bf16", StartNS: 10, EndNS: 30},
 		{Rank: 1, Lane: "device", Call: 0, Class: "gemm.bf16", StartNS: 10, EndNS: 20},
 		{Rank: 0, Lane: "device", Call: 1, Class: "comm", StartNS: 32, EndNS: 40},
@@ -355,7 +359,8 @@ func TestScaled(t *testing.T) {
 
 func TestSelectors(t *testing.T) {
 	for s, want := range map[string][]int64{
-		"every=3": {0, 3, 6, 9}, "step=4": {4}, "first=2": {0, 1}, "decode:every=2": {1, 5, 9}, "mixed:first=9": nil, "prefill:first=9": {0, 2, 4, 6, 8},
+		"every=3": {0, 3, 6, 9}, "step=4": {4}, "first=2": {0, 1}, "decode:every=2": {1, 5,
+			9}, "mixed:first=9": nil, "prefill:first=9": {0, 2, 4, 6, 8},
 		"slowest=1": {0, 1, 2, 3, 4, 9},
 	} {
 		x, err := ParseSelectors(s)
@@ -375,7 +380,8 @@ func TestSelectors(t *testing.T) {
 			t.Errorf("%s takes %v, want %v", s, got, want)
 		}
 	}
-	for _, s := range []string{"", "every", "every=", "every=0", "every=-1", "every=x", "often=3", "decod:every=3", "decode:step=3", "slowest=99999999", "step=-1", "every=2,first", "decode:"} {
+	for _, s := range []string{"", "every", "every=", "every=0", "every=-1", "every=x", "often=3", "decod:every=3",
+		"decode:step=3", "slowest=99999999", "step=-1", "every=2,first", "decode:"} {
 		if _, err := ParseSelectors(s); err == nil {
 			t.Errorf("%q was taken", s)
 		}
@@ -383,12 +389,14 @@ func TestSelectors(t *testing.T) {
 }
 
 func TestParseWhatIf(t *testing.T) {
-	for _, s := range []string{"kv=cast-pool", "kv=cast-active", "kv=in-place", "kv-cache=fp8", "drop=gemm.bf16", "scale=attn:0.5", "tp=4"} {
+	for _, s := range []string{"kv=cast-pool", "kv=cast-active", "kv=in-place", "kv-cache=fp8", "drop=gemm.bf16",
+		"scale=attn:0.5", "tp=4"} {
 		if w, err := ParseWhatIf(s); err != nil || w.String() != s {
 			t.Errorf("%s: %v, %v", s, w, err)
 		}
 	}
-	for _, s := range []string{"", "kv", "kv=cast", "kv-cache=fp4", "drop=gemm", "drop=", "scale=attn", "scale=attn:-1", "scale=attn:NaN", "scale=attn:Inf", "scale=x:1", "tp=0", "tp=x", "speed=2"} {
+	for _, s := range []string{"", "kv", "kv=cast", "kv-cache=fp4", "drop=gemm", "drop=", "scale=attn", "scale=attn:-1",
+		"scale=attn:NaN", "scale=attn:Inf", "scale=x:1", "tp=0", "tp=x", "speed=2"} {
 		if _, err := ParseWhatIf(s); err == nil {
 			t.Errorf("%q was taken", s)
 		}

@@ -14,7 +14,8 @@ func (c *Capture) Timeline() []datasets.Span {
 	if len(c.Spans) == 0 {
 		return nil
 	}
-	t := kernels.Trace{Step: c.Step, Kind: c.Kind, Times: c.Times, Calls: c.Calls, Spans: c.Spans, Asides: c.Asides, Shared: c.Device.Shared}
+	t := kernels.Trace{Step: c.Step, Kind: c.Kind, Times: c.Times, Calls: c.Calls, Spans: c.Spans, Asides: c.Asides,
+		Shared: c.Device.Shared}
 	return timeline.Rows(nil, &t, 0)
 }
 

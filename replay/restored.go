@@ -83,8 +83,10 @@ func (s *restored) check() error {
 	fault := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	have := map[int32]Table{}
 	for _, t := range s.c.Tables {
-		if t.Seat < 0 || int(t.Seat) >= o.MaxSeqs || len(t.Pages) == 0 || len(t.Pages)*kernels.PageTokens > (o.Context+kernels.PageTokens-1)/kernels.PageTokens*kernels.PageTokens {
-			fault("page table %d of %d pages: the model has %d tables of a context of %d", t.Seat, len(t.Pages), o.MaxSeqs, o.Context)
+		if t.Seat < 0 || int(t.Seat) >= o.MaxSeqs || len(t.Pages) == 0 || len(t.Pages)*kernels.PageTokens > (o.Context+
+			kernels.PageTokens-1)/kernels.PageTokens*kernels.PageTokens {
+			fault("page table %d of %d pages: the model has %d tables of a context of %d", t.Seat, len(t.Pages),
+				o.MaxSeqs, o.Context)
 		}
 		have[t.Seat] = t
 	}
@@ -92,7 +94,8 @@ func (s *restored) check() error {
 	for i := range min(len(b.Seq), len(b.Pos), len(b.Slots)) {
 		t := have[b.Seq[i]]
 		at := int(b.Pos[i]) / kernels.PageTokens
-		if b.Pos[i] < 0 || at >= len(t.Pages) || b.Slots[i] != t.Pages[at]*kernels.PageTokens+b.Pos[i]%kernels.PageTokens {
+		if b.Pos[i] < 0 || at >= len(t.Pages) || b.Slots[i] != t.Pages[at]*kernels.PageTokens+
+			b.Pos[i]%kernels.PageTokens {
 			fault("row %d: slot %d is not that of position %d of sequence %d", i, b.Slots[i], b.Pos[i], b.Seq[i])
 			break
 		}
@@ -107,7 +110,8 @@ func (s *restored) check() error {
 		rows := map[int32]bool{}
 		for _, x := range list {
 			if x.Seat < 0 || int(x.Seat) >= o.MaxSeqs || len(x.Words) != s.m.SeenWords() {
-				fault("tokens %s %d in %d words: the model has %d of %d words", name, x.Seat, len(x.Words), o.MaxSeqs, s.m.SeenWords())
+				fault("tokens %s %d in %d words: the model has %d of %d words", name, x.Seat, len(x.Words), o.MaxSeqs,
+					s.m.SeenWords())
 			}
 			rows[x.Seat] = true
 		}
@@ -131,7 +135,9 @@ func (s *restored) check() error {
 		}
 	}
 	for i, p := range b.Params {
-		if p.Seen >= 0 && !seen[p.Seen] || p.Counts >= 0 && !counts[p.Counts] || p.Presence != p.Presence || p.Frequency != p.Frequency || p.Logprobs > kernels.MaxLogprobs || p.Temperature != p.Temperature || p.TopP != p.TopP || p.MinP != p.MinP || p.Repetition != p.Repetition || p.Repetition == 0 {
+		if p.Seen >= 0 && !seen[p.Seen] || p.Counts >= 0 && !counts[p.Counts] || p.Presence != p.Presence ||
+			p.Frequency != p.Frequency || p.Logprobs > kernels.MaxLogprobs || p.Temperature != p.Temperature ||
+			p.TopP != p.TopP || p.MinP != p.MinP || p.Repetition != p.Repetition || p.Repetition == 0 {
 			fault("parameters %d: %+v", i, p)
 			break
 		}
@@ -145,8 +151,10 @@ func (s *restored) place(compact bool) ([]Table, []Pages, error) {
 	here := map[int32]int32{} // captured page: page here
 	next := int32(0)
 	for _, r := range c.PageRuns {
-		if r.First < 0 || r.Count < 1 || int64(r.First)+int64(r.Count) > 1<<31-1 || int64(next)+int64(r.Count) > int64(s.m.Options().Pages) {
-			return nil, nil, fmt.Errorf("pages %d and %d after it do not fit %d pages", r.First, r.Count-1, s.m.Options().Pages)
+		if r.First < 0 || r.Count < 1 || int64(r.First)+int64(r.Count) > 1<<31-1 || int64(next)+
+			int64(r.Count) > int64(s.m.Options().Pages) {
+			return nil, nil, fmt.Errorf("pages %d and %d after it do not fit %d pages", r.First, r.Count-1,
+				s.m.Options().Pages)
 		}
 		to := r.First
 		if compact {
@@ -198,7 +206,8 @@ func (s *restored) place(compact bool) ([]Table, []Pages, error) {
 	for i := range moved {
 		to, ok := here[moved[i].Run.First]
 		if !ok {
-			return nil, nil, fmt.Errorf("%s: page %d of layer %d is in no page table", moved[i].Cache, moved[i].Run.First, moved[i].Layer)
+			return nil, nil, fmt.Errorf("%s: page %d of layer %d is in no page table", moved[i].Cache,
+				moved[i].Run.First, moved[i].Layer)
 		}
 		moved[i].Run.First = to
 	}
@@ -232,12 +241,14 @@ func (s *restored) sameProgram() error {
 	}
 	for i := range s.calls {
 		a, b := &s.c.Calls[i], &s.calls[i]
-		same := a.Kernel == b.Kernel && a.Layer == b.Layer && a.Replicated == b.Replicated && a.Dims == b.Dims && a.Scalars == b.Scalars &&
+		same := a.Kernel == b.Kernel && a.Layer == b.Layer && a.Replicated == b.Replicated && a.Dims == b.Dims &&
+			a.Scalars == b.Scalars &&
 			slices.EqualFunc(a.Args, b.Args, func(x, y kernels.Buffer) bool {
 				return x.Index == y.Index && x.Pitch == y.Pitch && x.Offset == y.Offset
 			})
 		if !same {
-			return fmt.Errorf("call %d is %s of layer %d, captured was %s of layer %d, or its dimensions or arguments differ", i, b.Kernel, b.Layer, a.Kernel, a.Layer)
+			return fmt.Errorf("call %d is %s of layer %d, captured was %s of layer %d, or its dimensions or "+
+				"arguments differ", i, b.Kernel, b.Layer, a.Kernel, a.Layer)
 		}
 	}
 	return nil

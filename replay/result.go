@@ -66,7 +66,8 @@ func (ch *Change) compare(base *Figures) (err error) {
 	if ch.Diff, err = report.Compare(a, b); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s: wall %s ms a step, %s ms without the change (%+.1f %%)", ch.Name, ms(ch.Wall.Median), ms(base.Wall.Median),
+	text := fmt.Sprintf("%s: wall %s ms a step, %s ms without the change (%+.1f %%)", ch.Name, ms(ch.Wall.Median),
+		ms(base.Wall.Median),
 		100*(float64(ch.Wall.Median)/float64(max(1, base.Wall.Median))-1))
 	if ch.Note != "" {
 		text += "; " + ch.Note
@@ -76,7 +77,8 @@ func (ch *Change) compare(base *Figures) (err error) {
 		ch.say("tokens", fmt.Sprintf("%d of %d sampled tokens are the recorded ones", ch.SameTokens, ch.Tokens))
 	}
 	if own := coverage(base.alone, base.Wall.Median); own != nil {
-		ch.say("coverage", fmt.Sprintf("alone, the step's own calls explain %s of this step, and %s of it without the change", percent(ch.Coverage.Warm), percent(own.Warm)))
+		ch.say("coverage", fmt.Sprintf("alone, the step's own calls explain %s of this step, and %s of it without "+
+			"the change", percent(ch.Coverage.Warm), percent(own.Warm)))
 	}
 	return nil
 }
@@ -205,15 +207,18 @@ type jsonChange struct {
 // json writes the schema that the package's documentation lists.
 func (r *Result) json(w io.Writer) error {
 	c := r.Capture
-	d := jsonResult{Schema: Schema, Capture: jsonCapture{c.File, c.Step, c.Kind, c.Ranks, c.Model, c.Device.Kind, c.KV, c.Times.Wall.NS(), c.Rows},
-		Device: jsonDevice{r.Device.Kind, r.Device.Name, r.Device.Detail}, Verified: r.Verdict, Wall: r.Wall, Coverage: r.Coverage}
+	d := jsonResult{Schema: Schema, Capture: jsonCapture{c.File, c.Step, c.Kind, c.Ranks, c.Model, c.Device.Kind, c.KV,
+		c.Times.Wall.NS(), c.Rows},
+		Device: jsonDevice{r.Device.Kind, r.Device.Name,
+			r.Device.Detail}, Verified: r.Verdict, Wall: r.Wall, Coverage: r.Coverage}
 	var err error
 	if d.Report, err = document(r.Report); err != nil {
 		return err
 	}
 	for i := range r.WhatIf {
 		ch := &r.WhatIf[i]
-		j := jsonChange{Name: ch.Name, Note: ch.Note, SameTokens: ch.SameTokens, Tokens: ch.Tokens, Wall: ch.Wall, Coverage: ch.Coverage, Diff: ch.Diff}
+		j := jsonChange{Name: ch.Name, Note: ch.Note, SameTokens: ch.SameTokens, Tokens: ch.Tokens, Wall: ch.Wall,
+			Coverage: ch.Coverage, Diff: ch.Diff}
 		if j.Report, err = document(ch.Report); err != nil {
 			return err
 		}

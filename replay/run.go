@@ -302,7 +302,8 @@ func (st *stage) cast(ch *Change, w WhatIf, base *Figures, tokens []int32) error
 	}
 	if w.Value == CastActive {
 		for i := range ch.Report.Findings {
-			ch.Report.Findings[i].Text = strings.Replace(ch.Report.Findings[i].Text, "the whole pool", "the batch's pages", 1)
+			ch.Report.Findings[i].Text = strings.Replace(ch.Report.Findings[i].Text, "the whole pool",
+				"the batch's pages", 1)
 		}
 	}
 	ch.count(s, tokens)

@@ -28,7 +28,8 @@ func TestReplayOfSharedPrefixes(t *testing.T) {
 	o := small
 	o.KVCache = kernels.FP8
 	dir := filepath.Join(t.TempDir(), "captures")
-	_, n := jobOf(t, l, 2, o, replay.CaptureOptions{Dir: dir, Selectors: selectors(t, "mixed:first=2,decode:first=1"), Detail: replay.DetailHash}, rs)
+	_, n := jobOf(t, l, 2, o, replay.CaptureOptions{Dir: dir, Selectors: selectors(t, "mixed:first=2,decode:first=1"),
+		Detail: replay.DetailHash}, rs)
 	files, err := filepath.Glob(filepath.Join(dir, "step-*.arrow"))
 	if err != nil || n.Failed > 0 || len(files) < 2 {
 		t.Fatalf("%d files, %+v: %v", len(files), n, err)

@@ -78,8 +78,9 @@ func begun(m *glm5.Model, s *Step, o *CaptureOptions) *Capture {
 	}
 	c.Calls = cloneCalls(s.Calls)
 	b := s.Batch
-	c.Batch = glm5.Batch{Tokens: slices.Clone(b.Tokens), Pos: slices.Clone(b.Pos), Seq: slices.Clone(b.Seq), Slots: slices.Clone(b.Slots),
-		Long: b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params), Copies: slices.Clone(b.Copies),
+	c.Batch = glm5.Batch{Tokens: slices.Clone(b.Tokens), Pos: slices.Clone(b.Pos), Seq: slices.Clone(b.Seq),
+		Slots: slices.Clone(b.Slots),
+		Long:  b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params), Copies: slices.Clone(b.Copies),
 		Masks: slices.Clone(b.Masks), Entries: slices.Clone(b.Entries)}
 	return c
 }
@@ -244,7 +245,8 @@ func (c *Capture) estimate(m *glm5.Model) int64 {
 	}
 	n += int64(len(c.Spans)) * int64(len(c.Calls)) * 300
 	return n + int64(len(c.Batch.Tokens))*16 + int64(len(c.Batch.Params))*(paramBytes+sampledBytes+4) +
-		int64((len(c.Seen)+len(c.Allowed))*8*m.SeenWords()) + int64(len(c.Batch.Masks)*8+len(c.Batch.Entries)*entryBytes) + c.countBytes() + 4096
+		int64((len(c.Seen)+len(c.Allowed))*8*m.SeenWords()) +
+		int64(len(c.Batch.Masks)*8+len(c.Batch.Entries)*entryBytes) + c.countBytes() + 4096
 }
 
 func (c *Capture) countBytes() (n int64) {
@@ -308,8 +310,10 @@ func uploadPages(m *glm5.Model, pages []Pages) error {
 			return fmt.Errorf("the model has no %s of layer %d", p.Cache, p.Layer)
 		}
 		k := &all[at]
-		if p.Run.First < 0 || p.Run.Count < 1 || (int64(p.Run.First)+int64(p.Run.Count))*k.page > k.Buffer.Len || int64(p.Run.Count)*k.page != int64(len(p.Data)) {
-			return fmt.Errorf("pages %d to %d of %s, layer %d, in %d bytes do not fit the model's cache", p.Run.First, p.Run.First+p.Run.Count-1, p.Cache, p.Layer, len(p.Data))
+		if p.Run.First < 0 || p.Run.Count < 1 || (int64(p.Run.First)+int64(p.Run.Count))*k.page > k.Buffer.Len ||
+			int64(p.Run.Count)*k.page != int64(len(p.Data)) {
+			return fmt.Errorf("pages %d to %d of %s, layer %d, in %d bytes do not fit the model's cache", p.Run.First,
+				p.Run.First+p.Run.Count-1, p.Cache, p.Layer, len(p.Data))
 		}
 		if err := m.Group().Upload(k.run(p.Run), p.Data); err != nil {
 			return fmt.Errorf("%s of layer %d: %w", p.Cache, p.Layer, err)

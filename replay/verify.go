@@ -44,7 +44,8 @@ func (s *restored) verify(mode string) (Verdict, error) {
 	stop := stops(s.calls, DetailNone)
 	switch {
 	case mode == VerifyCalls && s.c.Detail == DetailNone:
-		return v, errors.New("--verify calls: the capture has no outputs of calls; capture with --capture-calls hash or data")
+		return v, errors.New("--verify calls: the capture has no outputs of calls; capture with --capture-calls " +
+			"hash or data")
 	case mode == VerifyCalls:
 		stop = stops(s.calls, s.c.Detail)
 	}
@@ -63,7 +64,8 @@ func (s *restored) verify(mode string) (Verdict, error) {
 				atEnd++
 			}
 			if first == nil && !bytes.Equal(o.Hash, want.Hash) {
-				first = fmt.Errorf("%w: %s: %s", ErrMismatch, o.what(s.calls), difference(s.calls[o.Call].Kernel, want, o))
+				first = fmt.Errorf("%w: %s: %s", ErrMismatch, o.what(s.calls),
+					difference(s.calls[o.Call].Kernel, want, o))
 			}
 		}
 		return nil
@@ -72,7 +74,8 @@ func (s *restored) verify(mode string) (Verdict, error) {
 		return v, err
 	}
 	if first == nil && s.c.Unended() {
-		v.Text = fmt.Sprintf("%s: it ran to its end here, on cache entries made from a seed, and there are no outputs to compare with", s.c.unendedText())
+		v.Text = fmt.Sprintf("%s: it ran to its end here, on cache entries made from a seed, and there are no "+
+			"outputs to compare with", s.c.unendedText())
 		return v, nil
 	}
 	if first == nil && atEnd == 0 {
@@ -83,7 +86,8 @@ func (s *restored) verify(mode string) (Verdict, error) {
 		return v, first
 	}
 	v.Equal = true
-	v.Text = fmt.Sprintf("outputs equal the recorded ones bit for bit: %d tokens, %d outputs of calls compared", len(s.batch.Logits), v.Compared)
+	v.Text = fmt.Sprintf("outputs equal the recorded ones bit for bit: %d tokens, %d outputs of calls compared",
+		len(s.batch.Logits), v.Compared)
 	return v, nil
 }
 
@@ -109,7 +113,8 @@ func difference(k kernels.Name, want, got *Output) string {
 		for i := 0; i < len(got.Data); i += sampledBytes {
 			a, b := want.Data[i:i+sampledBytes], got.Data[i:i+sampledBytes]
 			if !bytes.Equal(a, b) {
-				return fmt.Sprintf("row %d: token %d with log-probability %v, recorded %d with %v", i/sampledBytes, ints(b)[0], float32At(b, 4), ints(a)[0], float32At(a, 4))
+				return fmt.Sprintf("row %d: token %d with log-probability %v, recorded %d with %v", i/sampledBytes,
+					ints(b)[0], float32At(b, 4), ints(a)[0], float32At(a, 4))
 			}
 		}
 	}
@@ -126,7 +131,8 @@ func differentInts(want, got []int32) string {
 			n++
 		}
 	}
-	return fmt.Sprintf("%d of %d choices differ, the first, %d, is %d, recorded %d", n, len(want), at, got[at], want[at])
+	return fmt.Sprintf("%d of %d choices differ, the first, %d, is %d, recorded %d", n, len(want), at, got[at],
+		want[at])
 }
 
 func differentFloats(want, got []byte) string {

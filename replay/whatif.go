@@ -92,7 +92,8 @@ func (s *restored) withCast(calls []kernels.Call, slots int64) ([]kernels.Call, 
 
 // CastPoolOf allocates what slots of a layer's latent cache take in BF16.
 func CastPoolOf(m *glm5.Model, slots int64) (kernels.Buffer, error) {
-	pool, err := m.Group().Alloc(slots*int64(kernels.LatentEntry(kernels.BF16, m.Config.KVLoRA, m.Config.QKRope)), kernels.Replicated)
+	pool, err := m.Group().Alloc(slots*int64(kernels.LatentEntry(kernels.BF16, m.Config.KVLoRA, m.Config.QKRope)),
+		kernels.Replicated)
 	if err != nil {
 		return pool, fmt.Errorf("a BF16 copy of %d slots: %w", slots, err)
 	}
@@ -115,7 +116,8 @@ func WithCast(m *glm5.Model, calls []kernels.Call, slots int64, pool kernels.Buf
 		if x.Layer != copied {
 			copied = x.Layer
 			cache := x.Args[1].Slice(0, slots*int64(kernels.LatentEntry(kernels.FP8, c.KVLoRA, c.QKRope)))
-			out = append(out, kernels.Call{Kernel: "kv_cast_fp8", Layer: x.Layer, Replicated: true, Args: []kernels.Buffer{cache, pool},
+			out = append(out, kernels.Call{Kernel: "kv_cast_fp8", Layer: x.Layer, Replicated: true,
+				Args: []kernels.Buffer{cache, pool},
 				Dims: kernels.Dims{K: int32(c.KVLoRA), Rope: int32(c.QKRope), Slots: slots}})
 		}
 		x.Kernel, x.Args[1] = to, pool

@@ -126,7 +126,8 @@ func List(ctx context.Context, raw string) ([]Entry, error) {
 			if strings.HasSuffix(o.Key, "/") && o.Size == 0 { // stands for a folder
 				continue
 			}
-			all = append(all, Entry{strings.TrimPrefix(o.Key, prefix), Join(p.name, o.Key), o.Size, o.ModTime.UnixNano()})
+			all = append(all, Entry{strings.TrimPrefix(o.Key, prefix), Join(p.name, o.Key), o.Size,
+				o.ModTime.UnixNano()})
 		}
 		if len(all) > maxObjects {
 			return nil, fmt.Errorf("%s has more than %d objects: name less", raw, maxObjects)

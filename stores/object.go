@@ -99,7 +99,10 @@ func (o *Object) block(i int64) ([]byte, error) {
 		data = make([]byte, want)
 	}
 	data = data[:want]
-	err := again(context.Background(), "reading "+o.url, func(ctx context.Context) error { return o.fetch(ctx, data, from) })
+	err := again(context.Background(), "reading "+o.url, func(ctx context.Context) error {
+		return o.fetch(ctx, data,
+			from)
+	})
 	if err != nil {
 		return nil, err
 	}

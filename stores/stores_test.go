@@ -102,7 +102,8 @@ func TestMirror(t *testing.T) {
 	if err := m.Finish(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got := s.Keys(t); !slices.Equal(got, []string{"jobs/one/_SUCCESS", "jobs/one/_manifest.json", "jobs/one/late/0", "jobs/one/outputs/part-00000.parquet"}) {
+	if got := s.Keys(t); !slices.Equal(got, []string{"jobs/one/_SUCCESS", "jobs/one/_manifest.json", "jobs/one/late/0",
+		"jobs/one/outputs/part-00000.parquet"}) {
 		t.Errorf("at the end: %v", got)
 	}
 	if s.LastPut() != "jobs/one/_SUCCESS" {
@@ -112,7 +113,8 @@ func TestMirror(t *testing.T) {
 	if err := back.Pull(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := os.ReadFile(filepath.Join(back.Dir, "outputs/part-00000.parquet")); err != nil || !slices.Equal(got, big) {
+	if got, err := os.ReadFile(filepath.Join(back.Dir, "outputs/part-00000.parquet")); err != nil ||
+		!slices.Equal(got, big) {
 		t.Errorf("%d bytes come back of %d: %v", len(got), len(big), err)
 	}
 	before = s.Puts()

@@ -87,7 +87,10 @@ func Download(ctx context.Context, raw, path string) (err error) {
 	buf := make([]byte, 4<<20)
 	for at := int64(0); at < o.Size; {
 		part := buf[:min(int64(len(buf)), o.Size-at)]
-		if err = again(ctx, "reading "+raw, func(ctx context.Context) error { return o.fetch(ctx, part, at) }); err != nil {
+		if err = again(ctx, "reading "+raw, func(ctx context.Context) error {
+			return o.fetch(ctx, part,
+				at)
+		}); err != nil {
 			return err
 		}
 		if _, err = f.Write(part); err != nil {

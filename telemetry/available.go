@@ -58,7 +58,8 @@ func groupRoom(root, groups string) int64 {
 		switch {
 		case parts[1] == "": // version 2
 		case strings.Contains(","+parts[1]+",", ",memory,"):
-			dir, limit, used, idle = filepath.Join(root, "memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+			dir, limit, used, idle = filepath.Join(root,
+				"memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
 		default:
 			continue
 		}

@@ -6,7 +6,8 @@ import (
 )
 
 func TestParseStat(t *testing.T) {
-	h := parseStat([]byte("cpu  100 10 20 9000 50 3 4 5 7 0\ncpu0 50 5 10 4500 25 1 2 2 3 0\ncpu1 50 5 10 4500 25 2 2 3 4 0\nintr 1 2 3\n"))
+	h := parseStat([]byte("cpu  100 10 20 9000 50 3 4 5 7 0\ncpu0 50 5 10 4500 25 1 2 2 3 0\ncpu1 50 5 10 4500 25 2 " +
+		"2 3 4 0\nintr 1 2 3\n"))
 	if h.CPUs != 2 || h.All != 142*tick {
 		t.Errorf("%+v", h)
 	}

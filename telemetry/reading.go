@@ -41,7 +41,8 @@ func (g *GPU) Join(o GPU) {
 	}
 	g.Clock, g.MemoryClock = least(g.Clock, o.Clock), least(g.MemoryClock, o.MemoryClock)
 	g.Count += max(1, o.Count)
-	g.Watts, g.Joules, g.Memory, g.Celsius = g.Watts+o.Watts, g.Joules+o.Joules, g.Memory+o.Memory, max(g.Celsius, o.Celsius)
+	g.Watts, g.Joules, g.Memory, g.Celsius = g.Watts+o.Watts, g.Joules+o.Joules, g.Memory+
+		o.Memory, max(g.Celsius, o.Celsius)
 	for _, t := range o.Throttle {
 		if !slices.Contains(g.Throttle, t) {
 			g.Throttle = append(g.Throttle, t)

@@ -13,13 +13,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestBetween(t *testing.T) {
 	at := time.Unix(1e9, 0)
-	a := Reading{At: at, Host: Host{CPUs: 4, Own: time.Second, All: 10 * time.Second}, GPU: &GPU{Count: 1, Watts: 300, Joules: 5000, Clock: 1200, Throttle: []string{"power cap"}}}
-	b := Reading{At: at.Add(2 * time.Second), Host: Host{CPUs: 4, Own: 2 * time.Second, All: 15 * time.Second}, GPU: &GPU{Count: 1, Watts: 700, Joules: 6000, Clock: 1980, Celsius: 70}}
+	a := Reading{At: at, Host: Host{CPUs: 4, Own: time.Second, All: 10 * time.Second},
+		GPU: &GPU{Count: 1, Watts: 300, Joules: 5000, Clock: 1200, Throttle: []string{"power cap"}}}
+	b := Reading{At: at.Add(2 * time.Second), Host: Host{CPUs: 4, Own: 2 * time.Second, All: 15 * time.Second},
+		GPU: &GPU{Count: 1, Watts: 700, Joules: 6000, Clock: 1980, Celsius: 70}}
 	c := Between(a, b)
 	if c.Seconds != 2 || c.CPUs != 4 || c.Own != 0.5 || c.Others != 2 {
 		t.Errorf("%+v", c)
 	}
-	if g := c.GPU; g == nil || g.Joules != 1000 || g.Watts != 500 || g.Clock != 1200 || g.Celsius != 70 || !slices.Equal(g.Throttle, []string{"power cap"}) {
+	if g := c.GPU; g == nil || g.Joules != 1000 || g.Watts != 500 || g.Clock != 1200 || g.Celsius != 70 ||
+		!slices.Equal(g.Throttle, []string{"power cap"}) {
 		t.Errorf("%+v", c.GPU)
 	}
 	b.GPU, b.Host = nil, Host{}
@@ -33,10 +36,14 @@ func TestBetween(t *testing.T) {
 
 func TestJoin(t *testing.T) {
 	var g GPU
-	g.Join(GPU{Watts: 300, Joules: 10, Clock: 1980, MemoryClock: 3200, Celsius: 50, Memory: 5, Throttle: []string{"power cap"}})
-	g.Join(GPU{Watts: 200, Joules: 20, Clock: 1500, MemoryClock: 3200, Celsius: 40, Memory: 6, Throttle: []string{"clock setting", "power cap"}})
-	want := GPU{Count: 2, Watts: 500, Joules: 30, Clock: 1500, MemoryClock: 3200, Celsius: 50, Memory: 11, Throttle: []string{"clock setting", "power cap"}}
-	if g.Watts != want.Watts || g.Joules != want.Joules || g.Clock != want.Clock || g.Celsius != want.Celsius || g.Memory != want.Memory || g.Count != 2 || !slices.Equal(g.Throttle, want.Throttle) {
+	g.Join(GPU{Watts: 300, Joules: 10, Clock: 1980, MemoryClock: 3200, Celsius: 50, Memory: 5,
+		Throttle: []string{"power cap"}})
+	g.Join(GPU{Watts: 200, Joules: 20, Clock: 1500, MemoryClock: 3200, Celsius: 40, Memory: 6,
+		Throttle: []string{"clock setting", "power cap"}})
+	want := GPU{Count: 2, Watts: 500, Joules: 30, Clock: 1500, MemoryClock: 3200, Celsius: 50, Memory: 11,
+		Throttle: []string{"clock setting", "power cap"}}
+	if g.Watts != want.Watts || g.Joules != want.Joules || g.Clock != want.Clock || g.Celsius != want.Celsius ||
+		g.Memory != want.Memory || g.Count != 2 || !slices.Equal(g.Throttle, want.Throttle) {
 		t.Errorf("%+v, want %+v", g, want)
 	}
 }

@@ -29,7 +29,8 @@ func (b *Budget) take(n int64) error {
 		limit = MaxOpenPages
 	}
 	if n > 0 && b.used+n > limit {
-		return fmt.Errorf("%w: pages of %d MiB open at once; at most %d MiB are read", ErrUnsupported, (b.used+n)>>20, limit>>20)
+		return fmt.Errorf("%w: pages of %d MiB open at once; at most %d MiB are read", ErrUnsupported, (b.used+n)>>20,
+			limit>>20)
 	}
 	b.used += n
 	return nil

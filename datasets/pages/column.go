@@ -207,7 +207,8 @@ func (c *Column) load(h *header, at int64, memory []byte) ([]byte, error) {
 	}
 	if codec == 0 {
 		if h.compressed != h.uncompressed {
-			return nil, damaged("a page of %d bytes, %d uncompressed, without compression", h.compressed, h.uncompressed)
+			return nil, damaged("a page of %d bytes, %d uncompressed, without compression", h.compressed,
+				h.uncompressed)
 		}
 		return raw, nil
 	}

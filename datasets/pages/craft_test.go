@@ -226,33 +226,64 @@ func TestCrafted(t *testing.T) {
 		want string
 		err  string
 	}{
-		"plain":                              {craft{kind: Int32, rows: 2, fileRows: 2, pages: []craftPage{{values: 2, body: ints(1, -2)}}}, "1 -2", ""},
-		"two pages":                          {craft{kind: Int32, rows: 3, pages: []craftPage{{values: 2, body: ints(1, 2)}, {values: 1, body: ints(3), crc: true}}}, "1 2 3", ""},
-		"rows of the file are 0":             {craft{kind: Int32, rows: 1, fileRows: 0, pages: []craftPage{{values: 1, body: ints(5)}}}, "5", ""},
-		"booleans in runs, version 1":        {craft{kind: Boolean, rows: 10, pages: []craftPage{{values: 10, encoding: runLength, body: framed(16, 1, 3, 0b10)}}}, "1 1 1 1 1 1 1 1 0 1", ""},
-		"booleans in runs, version 2":        {craft{kind: Boolean, rows: 9, pages: []craftPage{{kind: dataPageV2, values: 9, encoding: runLength, body: framed(5, 0b10101010, 0b1)}}}, "0 1 0 1 0 1 0 1 1", ""},
-		"version 2 of nulls alone":           {craft{kind: Int32, optional: true, codec: 1, rows: 3, pages: []craftPage{{kind: dataPageV2, values: 3, levels: 2, body: []byte{6, 0}}}}, "- - -", ""},
-		"version 2 without values":           {craft{kind: Int32, optional: true, rows: 1, pages: []craftPage{{kind: dataPageV2, values: 0, body: nil}, {kind: dataPageV2, values: 1, levels: 2, body: append([]byte{2, 1}, ints(4)...)}}}, "4", ""},
-		"no rows":                            {craft{kind: Int32, rows: 0}, "", ""},
-		"LZ4_RAW":                            {craft{kind: Int32, codec: 7, rows: 2, pages: []craftPage{{values: 2, uncompressed: 8, body: lz4Literals(ints(3, 4))}}}, "3 4", ""},
-		"LZ4 as Hadoop frames it":            {craft{kind: Int32, codec: 5, rows: 2, pages: []craftPage{{values: 2, uncompressed: 8, body: hadoop(ints(3, 4))}}}, "3 4", ""},
-		"LZ4 of a bare block":                {craft{kind: Int32, codec: 5, rows: 2, pages: []craftPage{{values: 2, uncompressed: 8, body: lz4Literals(ints(3, 4))}}}, "3 4", ""},
-		"LZ4_RAW of more than it says":       {craft{kind: Int32, codec: 7, rows: 1, pages: []craftPage{{values: 1, uncompressed: 4, body: lz4Literals(ints(3, 4))}}}, "", "damaged: LZ4_RAW"},
-		"LZ4_RAW of less than it says":       {craft{kind: Int32, codec: 7, rows: 1, pages: []craftPage{{values: 1, uncompressed: 12, body: lz4Literals(ints(3, 4))}}}, "", "damaged: LZ4_RAW: 8 bytes decompressed, want 12"},
-		"dictionary":                         {craft{kind: Int32, rows: 4, dict: 1, pages: []craftPage{dict, positions}}, "7 9 9 7", ""},
-		"dictionary whose place is not said": {craft{kind: Int32, rows: 2, pages: []craftPage{{values: 2, body: ints(1, 2)}}, dict: 1}, "1 2", ""},
-		"dictionary's checksum":              {craft{kind: Int32, rows: 4, dict: 1, pages: []craftPage{{kind: dictionaryPage, values: 2, body: ints(7, 9), crc: true, badCRC: true}, positions}}, "", "damaged: the checksum of the page at byte 4"},
-		"page's checksum":                    {craft{kind: Int32, rows: 1, pages: []craftPage{{values: 1, body: ints(1), crc: true, badCRC: true}}}, "", "damaged: the checksum"},
-		"position past the dictionary":       {craft{kind: Int32, rows: 4, dict: 1, pages: []craftPage{{kind: dictionaryPage, values: 1, body: ints(7)}, positions}}, "", "damaged: position 1 in a dictionary of 1"},
-		"metadata without a value": {craft{kind: Int32, rows: 1, pages: []craftPage{{values: 1, body: ints(1)}}, meta: func(c *compact) {
-			c.list(5, 2, func(i int) { c.text(1, "k") })
-		}}, "1", ""},
-		"too many values":   {craft{kind: Int32, rows: 1 << 28, pages: []craftPage{{kind: dataPage, values: 1 << 28, encoding: rleDictionary, body: []byte{0}}}}, "", "not supported: a page of 268435456 values"},
-		"too large a page":  {craft{kind: Int32, codec: 6, rows: 1, pages: []craftPage{{values: 1, uncompressed: 1 << 30, body: ints(1)}}}, "", "not supported: a page of 1024 MiB"},
-		"unknown codec":     {craft{kind: Int32, codec: 3, rows: 1, pages: []craftPage{{values: 1, uncompressed: 4, body: ints(1)}}}, "", "not supported: compression LZO"},
-		"unknown encoding":  {craft{kind: Int32, rows: 1, pages: []craftPage{{values: 1, encoding: 42, body: ints(1)}}}, "", "not supported: encoding 42"},
-		"values end early":  {craft{kind: Int32, rows: 2, pages: []craftPage{{values: 2, body: ints(1)}}}, "", "damaged: values end early"},
-		"pages end early":   {craft{kind: Int32, rows: 2, pages: []craftPage{{values: 1, body: ints(1)}}}, "1", "damaged"},
+		"plain": {craft{kind: Int32, rows: 2, fileRows: 2,
+			pages: []craftPage{{values: 2, body: ints(1, -2)}}}, "1 -2", ""},
+		"two pages": {craft{kind: Int32, rows: 3, pages: []craftPage{{values: 2,
+			body: ints(1, 2)}, {values: 1, body: ints(3), crc: true}}}, "1 2 3", ""},
+		"rows of the file are 0": {craft{kind: Int32, rows: 1, fileRows: 0,
+			pages: []craftPage{{values: 1, body: ints(5)}}}, "5", ""},
+		"booleans in runs, version 1": {craft{kind: Boolean, rows: 10,
+			pages: []craftPage{{values: 10, encoding: runLength,
+				body: framed(16, 1, 3, 0b10)}}}, "1 1 1 1 1 1 1 1 0 1", ""},
+		"booleans in runs, version 2": {craft{kind: Boolean, rows: 9,
+			pages: []craftPage{{kind: dataPageV2, values: 9, encoding: runLength,
+				body: framed(5, 0b10101010, 0b1)}}}, "0 1 0 1 0 1 0 1 1", ""},
+		"version 2 of nulls alone": {craft{kind: Int32, optional: true, codec: 1, rows: 3,
+			pages: []craftPage{{kind: dataPageV2, values: 3, levels: 2, body: []byte{6, 0}}}}, "- - -", ""},
+		"version 2 without values": {craft{kind: Int32, optional: true, rows: 1,
+			pages: []craftPage{{kind: dataPageV2, values: 0, body: nil}, {kind: dataPageV2, values: 1, levels: 2,
+				body: append([]byte{2, 1}, ints(4)...)}}}, "4", ""},
+		"no rows": {craft{kind: Int32, rows: 0}, "", ""},
+		"LZ4_RAW": {craft{kind: Int32, codec: 7, rows: 2,
+			pages: []craftPage{{values: 2, uncompressed: 8, body: lz4Literals(ints(3, 4))}}}, "3 4", ""},
+		"LZ4 as Hadoop frames it": {craft{kind: Int32, codec: 5, rows: 2,
+			pages: []craftPage{{values: 2, uncompressed: 8, body: hadoop(ints(3, 4))}}}, "3 4", ""},
+		"LZ4 of a bare block": {craft{kind: Int32, codec: 5, rows: 2,
+			pages: []craftPage{{values: 2, uncompressed: 8, body: lz4Literals(ints(3, 4))}}}, "3 4", ""},
+		"LZ4_RAW of more than it says": {craft{kind: Int32, codec: 7, rows: 1,
+			pages: []craftPage{{values: 1, uncompressed: 4, body: lz4Literals(ints(3, 4))}}}, "", "damaged: LZ4_RAW"},
+		"LZ4_RAW of less than it says": {craft{kind: Int32, codec: 7, rows: 1,
+			pages: []craftPage{{values: 1, uncompressed: 12,
+				body: lz4Literals(ints(3, 4))}}}, "", "damaged: LZ4_RAW: 8 bytes decompressed, want 12"},
+		"dictionary": {craft{kind: Int32, rows: 4, dict: 1,
+			pages: []craftPage{dict, positions}}, "7 9 9 7", ""},
+		"dictionary whose place is not said": {craft{kind: Int32, rows: 2, pages: []craftPage{{values: 2,
+			body: ints(1, 2)}}, dict: 1}, "1 2", ""},
+		"dictionary's checksum": {craft{kind: Int32, rows: 4, dict: 1,
+			pages: []craftPage{{kind: dictionaryPage, values: 2, body: ints(7, 9), crc: true, badCRC: true},
+				positions}}, "", "damaged: the checksum of the page at byte 4"},
+		"page's checksum": {craft{kind: Int32, rows: 1, pages: []craftPage{{values: 1, body: ints(1),
+			crc: true, badCRC: true}}}, "", "damaged: the checksum"},
+		"position past the dictionary": {craft{kind: Int32, rows: 4, dict: 1,
+			pages: []craftPage{{kind: dictionaryPage, values: 1, body: ints(7)},
+				positions}}, "", "damaged: position 1 in a dictionary of 1"},
+		"metadata without a value": {craft{kind: Int32, rows: 1, pages: []craftPage{{values: 1, body: ints(1)}},
+			meta: func(c *compact) {
+				c.list(5, 2, func(i int) { c.text(1, "k") })
+			}}, "1", ""},
+		"too many values": {craft{kind: Int32, rows: 1 << 28, pages: []craftPage{{kind: dataPage, values: 1 << 28,
+			encoding: rleDictionary, body: []byte{0}}}}, "", "not supported: a page of 268435456 values"},
+		"too large a page": {craft{kind: Int32, codec: 6, rows: 1,
+			pages: []craftPage{{values: 1, uncompressed: 1 << 30,
+				body: ints(1)}}}, "", "not supported: a page of 1024 MiB"},
+		"unknown codec": {craft{kind: Int32, codec: 3, rows: 1, pages: []craftPage{{values: 1, uncompressed: 4,
+			body: ints(1)}}}, "", "not supported: compression LZO"},
+		"unknown encoding": {craft{kind: Int32, rows: 1, pages: []craftPage{{values: 1, encoding: 42, body: ints(1)}}},
+			"", "not supported: encoding 42"},
+		"values end early": {craft{kind: Int32, rows: 2, pages: []craftPage{{values: 2, body: ints(1)}}}, "",
+			"damaged: values end early"},
+		"pages end early": {craft{kind: Int32, rows: 2, pages: []craftPage{{values: 1, body: ints(1)}}}, "1",
+			"damaged"},
 		"more than it says": {craft{kind: Int32, rows: 1, pages: []craftPage{{values: 2, body: ints(1, 2)}}}, "1", ""},
 	} {
 		got, err := c.f.values()
@@ -269,9 +300,11 @@ func TestCrafted(t *testing.T) {
 func FuzzColumn(f *testing.F) {
 	for _, codec := range []int64{0, 1, 2, 4, 5, 6, 7} {
 		for _, kind := range []Kind{Boolean, Int32, ByteArray} {
-			for _, encoding := range []int64{plain, runLength, deltaBinaryPacked, deltaByteArray, rleDictionary, byteStreamSplit} {
+			for _, encoding := range []int64{plain, runLength, deltaBinaryPacked, deltaByteArray, rleDictionary,
+				byteStreamSplit} {
 				f.Add(craft{kind: kind, codec: codec, rows: 4, optional: true, pages: []craftPage{
-					{kind: dataPageV2, values: 4, levels: 2, encoding: encoding, body: append([]byte{8, 1}, ints(4, 5, 6, 7)...)}}}.file())
+					{kind: dataPageV2, values: 4, levels: 2, encoding: encoding,
+						body: append([]byte{8, 1}, ints(4, 5, 6, 7)...)}}}.file())
 			}
 		}
 	}
@@ -313,13 +346,15 @@ func TestFootersWithoutFields(t *testing.T) {
 		schema, groups func(c *compact)
 		err            string
 	}{
-		"whole":        {element("x"), groups, ""},
-		"no groups":    {element("x"), none, "field 4 of a struct is missing"},
-		"no schema":    {none, groups, "field 2 of a struct is missing"},
-		"no name":      {element(""), groups, "field 4 of a struct is missing"},
-		"not UTF-8":    {element("x\xe3"), groups, "is not UTF-8"},
-		"no chunks":    {element("x"), func(c *compact) { c.list(4, 1, func(int) { c.i64(2, 0).i64(3, 0) }) }, "field 1 of a struct is missing"},
-		"no rows said": {element("x"), func(c *compact) { c.list(4, 1, func(int) { c.list(1, 0, func(int) {}) }) }, "field 3 of a struct is missing"},
+		"whole":     {element("x"), groups, ""},
+		"no groups": {element("x"), none, "field 4 of a struct is missing"},
+		"no schema": {none, groups, "field 2 of a struct is missing"},
+		"no name":   {element(""), groups, "field 4 of a struct is missing"},
+		"not UTF-8": {element("x\xe3"), groups, "is not UTF-8"},
+		"no chunks": {element("x"), func(c *compact) { c.list(4, 1, func(int) { c.i64(2, 0).i64(3, 0) }) },
+			"field 1 of a struct is missing"},
+		"no rows said": {element("x"), func(c *compact) { c.list(4, 1, func(int) { c.list(1, 0, func(int) {}) }) },
+			"field 3 of a struct is missing"},
 	} {
 		c := &compact{}
 		c.open()

@@ -25,7 +25,8 @@ func newDeltas(b []byte) (*deltas, error) {
 	block, minis, total := d.uvarint(), d.uvarint(), d.uvarint()
 	v := d.uvarint()
 	d.last = int64(v>>1) ^ -int64(v&1)
-	if d.b == nil || block == 0 || minis == 0 || block > 1<<24 || minis > block || block%minis != 0 || total > MaxPageValues {
+	if d.b == nil || block == 0 || minis == 0 || block > 1<<24 || minis > block || block%minis != 0 ||
+		total > MaxPageValues {
 		return nil, damaged("the head of delta-encoded values")
 	}
 	d.block, d.mini, d.left = int(block), int(block/minis), int(total)

@@ -306,7 +306,8 @@ func (f *File) findLeaves() error {
 			return unsupported("a schema nested more than %d deep", MaxNesting)
 		case !utf8.ValidString(e.Name):
 			return damaged("the name of column %q is not UTF-8", e.Name)
-		case e.Children < 0 || e.Repetition < Required || e.Repetition > Repeated || e.Kind < Group || e.Kind > FixedLenByteArray:
+		case e.Children < 0 || e.Repetition < Required || e.Repetition > Repeated || e.Kind < Group ||
+			e.Kind > FixedLenByteArray:
 			return damaged("column %q of the schema", e.Name)
 		}
 		if err := e.checkAnnotations(); err != nil {
@@ -360,7 +361,8 @@ func (f *File) check() error {
 		}
 		f.Rows += g.Rows
 		if len(g.Chunks) != len(f.Leaves) {
-			return fmt.Errorf("damaged Parquet footer: row group %d has %d columns, the schema %d", i, len(g.Chunks), len(f.Leaves))
+			return fmt.Errorf("damaged Parquet footer: row group %d has %d columns, the schema %d", i, len(g.Chunks),
+				len(f.Leaves))
 		}
 		for j := range g.Chunks {
 			c, l := &g.Chunks[j], &f.Leaves[j]
@@ -371,10 +373,12 @@ func (f *File) check() error {
 				return unsupported("column %q lies in another file", l.Name)
 			case c.Kind != l.Kind:
 				return fmt.Errorf("damaged Parquet footer: column %q has two types", l.Name)
-			case c.Compressed < 0 || c.DataPage < 0 || c.Dictionary < 0 || c.Values < 0 || (c.Values > 0 && c.start() >= f.data) || c.Compressed > f.data:
+			case c.Compressed < 0 || c.DataPage < 0 || c.Dictionary < 0 || c.Values < 0 ||
+				(c.Values > 0 && c.start() >= f.data) || c.Compressed > f.data:
 				return fmt.Errorf("damaged Parquet footer: column %q of row group %d lies outside the file", l.Name, i)
 			case l.MaxRep == 0 && c.Values != g.Rows:
-				return fmt.Errorf("damaged Parquet footer: column %q of row group %d has %d values in %d rows", l.Name, i, c.Values, g.Rows)
+				return fmt.Errorf("damaged Parquet footer: column %q of row group %d has %d values in %d rows", l.Name,
+					i, c.Values, g.Rows)
 			}
 		}
 	}

@@ -67,10 +67,12 @@ func readHeader(r io.ReaderAt, at, end int64) (header, error) {
 
 func (h *header) check() error {
 	switch {
-	case h.compressed < 0 || h.uncompressed < 0 || h.values < 0 || h.defLen < 0 || h.repLen < 0 || h.defLen+h.repLen > min(h.compressed, h.uncompressed):
+	case h.compressed < 0 || h.uncompressed < 0 || h.values < 0 || h.defLen < 0 || h.repLen < 0 || h.defLen+
+		h.repLen > min(h.compressed, h.uncompressed):
 		return damaged("a page of %d bytes, %d uncompressed, with %d values", h.compressed, h.uncompressed, h.values)
 	case h.uncompressed > MaxPage || h.compressed > MaxPage:
-		return unsupported("a page of %d MiB; at most %d MiB are read", max(h.uncompressed, h.compressed)>>20, MaxPage>>20)
+		return unsupported("a page of %d MiB; at most %d MiB are read", max(h.uncompressed, h.compressed)>>20,
+			MaxPage>>20)
 	case h.values > MaxPageValues:
 		return unsupported("a page of %d values; at most %d are read", h.values, MaxPageValues)
 	}

@@ -70,7 +70,8 @@ func (l Logical) String() string {
 		}
 		return fmt.Sprintf("%s(%s%s)", [...]string{"TIME", "TIMESTAMP"}[l.Class-Time], l.Unit, zone)
 	}
-	return [...]string{"", "STRING", "ENUM", "JSON", "BSON", "", "", "DATE", "", "", "INTERVAL", "UUID", "FLOAT16", "NULL", "LIST", "MAP", "MAP", "UNKNOWN"}[l.Class]
+	return [...]string{"", "STRING", "ENUM", "JSON", "BSON", "", "", "DATE", "", "", "INTERVAL", "UUID", "FLOAT16",
+		"NULL", "LIST", "MAP", "MAP", "UNKNOWN"}[l.Class]
 }
 
 // converted are the meanings of the format's older annotation.
@@ -80,7 +81,8 @@ var converted = map[int32]Logical{
 	9: {Class: Timestamp, Unit: Millis, UTC: true}, 10: {Class: Timestamp, Unit: Micros, UTC: true},
 	11: {Class: Integer, Bits: 8, Unsigned: true}, 12: {Class: Integer, Bits: 16, Unsigned: true},
 	13: {Class: Integer, Bits: 32, Unsigned: true}, 14: {Class: Integer, Bits: 64, Unsigned: true},
-	15: {Class: Integer, Bits: 8}, 16: {Class: Integer, Bits: 16}, 17: {Class: Integer, Bits: 32}, 18: {Class: Integer, Bits: 64},
+	15: {Class: Integer, Bits: 8}, 16: {Class: Integer, Bits: 16}, 17: {Class: Integer, Bits: 32}, 18: {Class: Integer,
+		Bits: 64},
 	19: {Class: JSON}, 20: {Class: BSON}, 21: {Class: Interval},
 }
 
@@ -116,7 +118,8 @@ func (e *Element) Logical() Logical {
 		l = old
 	}
 	// Bare integers say the same as integers of their own width.
-	if l == (Logical{Class: Integer, Bits: 32}) && e.Kind == Int32 || l == (Logical{Class: Integer, Bits: 64}) && e.Kind == Int64 {
+	if l == (Logical{Class: Integer, Bits: 32}) && e.Kind == Int32 || l == (Logical{Class: Integer, Bits: 64}) &&
+		e.Kind == Int64 {
 		return Logical{}
 	}
 	if !l.fits(e) {
@@ -155,7 +158,8 @@ func (l Logical) fits(e *Element) bool {
 	case Integer:
 		return e.Kind == Int32 && l.Bits <= 32 && l.Bits > 0 || e.Kind == Int64 && l.Bits == 64
 	case Decimal:
-		return (e.Kind == Int32 || e.Kind == Int64 || e.Kind == ByteArray || e.Kind == FixedLenByteArray) && l.Precision > 0 && l.Scale >= 0 && l.Scale <= l.Precision
+		return (e.Kind == Int32 || e.Kind == Int64 || e.Kind == ByteArray || e.Kind == FixedLenByteArray) &&
+			l.Precision > 0 && l.Scale >= 0 && l.Scale <= l.Precision
 	case Date:
 		return e.Kind == Int32
 	case Time:

@@ -96,7 +96,8 @@ func FromTensors(name string, config []byte, tensors []Tensor) (*Checkpoint, err
 	for i := range tensors {
 		t := &tensors[i]
 		if want := int64(t.Len()) * sizes[t.DType]; want != int64(len(t.Data)) {
-			return nil, fmt.Errorf("%s: %s is %s %v, which takes %d bytes, and has %d", name, t.Name, t.DType, t.Shape, want, len(t.Data))
+			return nil, fmt.Errorf("%s: %s is %s %v, which takes %d bytes, and has %d", name, t.Name, t.DType, t.Shape,
+				want, len(t.Data))
 		}
 		if c.tensors[t.Name] != nil {
 			return nil, fmt.Errorf("%s: %s is there twice", name, t.Name)
@@ -207,7 +208,8 @@ func (c *Checkpoint) openFiles(src source, index index, gone []string, needs fun
 		if n := unfinished(src.list()); n != "" {
 			half = fmt.Sprintf(" (a download is unfinished: %q)", n)
 		}
-		return fmt.Errorf("%d of %d weight files are missing, download them: %s%s: %w", missing.n, len(index.files)+len(gone), missing.String(), half, fs.ErrNotExist)
+		return fmt.Errorf("%d of %d weight files are missing, download them: %s%s: %w", missing.n,
+			len(index.files)+len(gone), missing.String(), half, fs.ErrNotExist)
 	}
 	var lacking []string
 	for name, file := range index.fileOf {
@@ -216,7 +218,8 @@ func (c *Checkpoint) openFiles(src source, index index, gone []string, needs fun
 		}
 	}
 	if len(lacking) > 0 {
-		c.warnings = append(c.warnings, fmt.Sprintf("%s names %d tensors that its files lack, first %s", IndexFile, len(lacking), slices.Min(lacking)))
+		c.warnings = append(c.warnings, fmt.Sprintf("%s names %d tensors that its files lack, first %s", IndexFile,
+			len(lacking), slices.Min(lacking)))
 	}
 	return nil
 }
@@ -239,7 +242,8 @@ func (c *Checkpoint) take(f *file, tensors []Tensor, index index) error {
 		c.tensors[t.Name] = t
 	}
 	if strays.n > 0 {
-		c.warnings = append(c.warnings, fmt.Sprintf("%s has %d tensors that %s does not place there: %s", f.name, strays.n, IndexFile, strays.String()))
+		c.warnings = append(c.warnings, fmt.Sprintf("%s has %d tensors that %s does not place there: %s", f.name,
+			strays.n, IndexFile, strays.String()))
 	}
 	return nil
 }

@@ -30,7 +30,8 @@ func pack(t testing.TB, ts ...stored) []byte {
 		if x.shape == nil {
 			x.shape = []int{}
 		}
-		doc[x.name] = map[string]any{"dtype": x.dtype, "shape": x.shape, "data_offsets": []int{len(data), len(data) + len(x.data)}}
+		doc[x.name] = map[string]any{"dtype": x.dtype, "shape": x.shape, "data_offsets": []int{len(data),
+			len(data) + len(x.data)}}
 		data = append(data, x.data...)
 	}
 	header, err := json.Marshal(doc)
@@ -74,9 +75,10 @@ func bf16(v ...float32) []byte {
 
 // small is a checkpoint in two files with an index.
 func small(t testing.TB) map[string][]byte {
-	index, err := json.Marshal(map[string]any{"metadata": map[string]int{"total_size": 40}, "weight_map": map[string]string{
-		"a.weight": "model-00001-of-00002.safetensors", "b.weight": "model-00002-of-00002.safetensors", "norm.weight": "model-00002-of-00002.safetensors",
-	}})
+	index, err := json.Marshal(map[string]any{"metadata": map[string]int{"total_size": 40},
+		"weight_map": map[string]string{
+			"a.weight": "model-00001-of-00002.safetensors", "b.weight": "model-00002-of-00002.safetensors", "norm.weight": "model-00002-of-00002.safetensors",
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +86,8 @@ func small(t testing.TB) map[string][]byte {
 		ConfigFile:                         []byte(`{"model_type":"glm_moe_dsa"}`),
 		IndexFile:                          index,
 		"model-00001-of-00002.safetensors": pack(t, stored{"a.weight", F32, []int{2, 3}, f32(1, 2, 3, 4, 5, 6)}),
-		"model-00002-of-00002.safetensors": pack(t, stored{"b.weight", BF16, []int{2, 2}, bf16(1, -2, .5, 4)}, stored{"norm.weight", BF16, []int{4}, bf16(1, 2, 3, 4)}),
+		"model-00002-of-00002.safetensors": pack(t, stored{"b.weight", BF16, []int{2, 2}, bf16(1, -2, .5, 4)},
+			stored{"norm.weight", BF16, []int{4}, bf16(1, 2, 3, 4)}),
 	}
 }
 
@@ -184,11 +187,15 @@ func TestOpenFaults(t *testing.T) {
 		want   string
 	}{
 		{"no config", func(m map[string][]byte) { delete(m, ConfigFile) }, ConfigFile},
-		{"no weights", func(m map[string][]byte) { delete(m, IndexFile); delete(m, first); delete(m, second) }, "neither " + IndexFile + " nor " + WeightsFile},
-		{"a file is missing", func(m map[string][]byte) { delete(m, second) }, "1 of 2 weight files are missing, download them: " + second},
-		{"truncated", func(m map[string][]byte) { m[first] = m[first][:len(m[first])-1] }, first + ": truncated: a.weight"},
+		{"no weights", func(m map[string][]byte) { delete(m, IndexFile); delete(m, first); delete(m, second) },
+			"neither " + IndexFile + " nor " + WeightsFile},
+		{"a file is missing", func(m map[string][]byte) { delete(m, second) },
+			"1 of 2 weight files are missing, download them: " + second},
+		{"truncated", func(m map[string][]byte) { m[first] = m[first][:len(m[first])-1] },
+			first + ": truncated: a.weight"},
 		{"outside the folder", func(m map[string][]byte) { m[IndexFile] = []byte(`{"weight_map":{"a":"../x.safetensors"}}`) }, `"../x.safetensors"`},
-		{"of another form", func(m map[string][]byte) { m[IndexFile] = []byte(`{"weight_map":{"a":"x.bin"}}`) }, `"x.bin"`},
+		{"of another form", func(m map[string][]byte) { m[IndexFile] = []byte(`{"weight_map":{"a":"x.bin"}}`) },
+			`"x.bin"`},
 		{"no map", func(m map[string][]byte) { m[IndexFile] = []byte(`{}`) }, "weight_map"},
 		{"not JSON", func(m map[string][]byte) { m[IndexFile] = []byte(`{`) }, IndexFile},
 		{"config is not JSON", func(m map[string][]byte) { m[ConfigFile] = []byte(`{`) }, ConfigFile},
@@ -221,7 +228,8 @@ func TestOpenFaults(t *testing.T) {
 // TestStrays: what the index does not place is used, or said.
 func TestStrays(t *testing.T) {
 	files := small(t)
-	files["model-00001-of-00002.safetensors"] = pack(t, stored{"a.weight", F32, []int{2, 3}, f32(1, 2, 3, 4, 5, 6)}, stored{"extra", F32, nil, f32(1)})
+	files["model-00001-of-00002.safetensors"] = pack(t, stored{"a.weight", F32, []int{2, 3}, f32(1, 2, 3, 4, 5, 6)},
+		stored{"extra", F32, nil, f32(1)})
 	c, err := FromFiles(files)
 	if err != nil {
 		t.Fatal(err)
@@ -266,7 +274,8 @@ func TestTruncatedInUse(t *testing.T) {
 
 func TestFromTensors(t *testing.T) {
 	block := bf16(1, 2, 3, 4, 5, 6)
-	ts := []Tensor{{Name: "a.weight", DType: BF16, Shape: []int{2, 2}, Data: block[:8]}, {Name: "b.weight", DType: BF16, Shape: []int{2, 2}, Data: block[4:]},
+	ts := []Tensor{{Name: "a.weight", DType: BF16, Shape: []int{2, 2}, Data: block[:8]},
+		{Name: "b.weight", DType: BF16, Shape: []int{2, 2}, Data: block[4:]},
 		{Name: "c", DType: F32, Data: f32(7)}}
 	ck, err := FromTensors("memory", []byte("{}"), ts)
 	if err != nil {
@@ -285,7 +294,8 @@ func TestFromTensors(t *testing.T) {
 	if err := ck.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := FromTensors("memory", nil, append(ts, Tensor{Name: "d", DType: BF16, Shape: []int{3}, Data: block[:4]})); err == nil {
+	if _, err := FromTensors("memory", nil, append(ts, Tensor{Name: "d", DType: BF16, Shape: []int{3},
+		Data: block[:4]})); err == nil {
 		t.Error("a tensor with too few bytes was taken")
 	}
 	if _, err := FromTensors("memory", nil, append(ts, ts[0])); err == nil {

@@ -21,7 +21,8 @@ func TestDamage(t *testing.T) {
 	fp4 := forms(t, 2, 32, make([]float32, 64))
 	sound[ConfigFile] = []byte(`{"model_type":"glm_moe_dsa","quantization_config":{"quant_method":"modelopt","quant_algo":"NVFP4","ignore":["lm_head","*self_attn*"],"config_groups":{"group_0":{"weights":{"num_bits":4,"type":"float","group_size":16}}}}}`)
 	sound[QuantFile] = []byte(`{"quantization":{"quant_algo":"NVFP4","group_size":16,"exclude_modules":["lm_head","*self_attn*"]}}`)
-	one := map[string][]byte{ConfigFile: sound[ConfigFile], QuantFile: sound[QuantFile], WeightsFile: pack(t, fp4["modelopt"]...)}
+	one := map[string][]byte{ConfigFile: sound[ConfigFile], QuantFile: sound[QuantFile],
+		WeightsFile: pack(t, fp4["modelopt"]...)}
 	other := map[string][]byte{ConfigFile: []byte(`{}`), WeightsFile: pack(t, fp4["compressed"]...)}
 
 	cases := 0
@@ -79,8 +80,10 @@ func damage(b []byte, rng *rand.Rand) map[string][]byte {
 			out[fmt.Sprintf("large %d", digits)] = slices.Insert(slices.Clone(b), at, []byte("99999999999")...)
 		}
 	}
-	for i, p := range [][2]string{{"BF16", "F64"}, {"U8", "F8_E4M3"}, {"F32", "I64"}, {"shape", "shapes"}, {"weight_scale", "weight_scala"},
-		{"NVFP4", "FP8"}, {"lm_head", "re:((((a+)+)+)+)$"}, {"weight_map", "metadata"}, {"[", "{"}, {":", ","}, {"16", "-1"}} {
+	for i, p := range [][2]string{{"BF16", "F64"}, {"U8", "F8_E4M3"}, {"F32", "I64"}, {"shape", "shapes"},
+		{"weight_scale", "weight_scala"},
+		{"NVFP4", "FP8"}, {"lm_head", "re:((((a+)+)+)+)$"}, {"weight_map", "metadata"}, {"[", "{"}, {":", ","}, {"16",
+			"-1"}} {
 		if c := bytes.ReplaceAll(b, []byte(p[0]), []byte(p[1])); !bytes.Equal(c, b) {
 			out[fmt.Sprintf("words %d", i)] = c
 		}

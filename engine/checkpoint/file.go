@@ -55,7 +55,8 @@ func (f *file) read(b []byte, at int64) error {
 		if info, serr := f.f.Stat(); serr == nil {
 			size = info.Size()
 		}
-		return fmt.Errorf("%s was truncated from %d to %d bytes while in use: start again when it is whole", f.name, f.size, size)
+		return fmt.Errorf("%s was truncated from %d to %d bytes while in use: start again when it is whole", f.name,
+			f.size, size)
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w", f.name, err)

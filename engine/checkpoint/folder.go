@@ -23,7 +23,8 @@ func foreign(start []byte) string {
 	switch {
 	case bytes.HasPrefix(text, []byte("version https://git-lfs")):
 		return "a Git LFS pointer, not the file itself: run 'git lfs pull' in the folder"
-	case bytes.HasPrefix(text, []byte("<!doctype")), bytes.HasPrefix(text, []byte("<html")), bytes.HasPrefix(text, []byte("<?xml")):
+	case bytes.HasPrefix(text, []byte("<!doctype")), bytes.HasPrefix(text, []byte("<html")), bytes.HasPrefix(text,
+		[]byte("<?xml")):
 		return "a web page, not the file itself (a log-in or an error page was saved in its place): download it again"
 	case bytes.HasPrefix(start, []byte("GGUF")):
 		return "GGUF, not safetensors: " + needSafetensors
@@ -53,7 +54,8 @@ func absent(names []string) string {
 	}
 	switch {
 	case weights.n > 0:
-		return fmt.Sprintf("it has weights (%s) but no %s: copy that from the model's page", weights.String(), ConfigFile)
+		return fmt.Sprintf("it has weights (%s) but no %s: copy that from the model's page", weights.String(),
+			ConfigFile)
 	case others.n > 0:
 		return fmt.Sprintf("it has no %s, but %s: %s", ConfigFile, others.String(), needSafetensors)
 	}
@@ -152,10 +154,12 @@ func Snapshot(dir string) (string, error) {
 		if blobs, err := os.ReadDir(filepath.Join(dir, "blobs")); err == nil && len(blobs) > 0 {
 			what = "only parts of a download are there"
 		}
-		return "", fmt.Errorf("opening checkpoint: %s is a model's folder in Hugging Face's cache, and %s: download it first: %w", dir, what, fs.ErrNotExist)
+		return "", fmt.Errorf("opening checkpoint: %s is a model's folder in Hugging Face's cache, and %s: download "+
+			"it first: %w", dir, what, fs.ErrNotExist)
 	}
 	if len(entries) > 1 {
-		return "", fmt.Errorf("opening checkpoint: %s has %d snapshots and no refs/main: give one of the folders in it", dir, len(entries))
+		return "", fmt.Errorf("opening checkpoint: %s has %d snapshots and no refs/main: give one of the folders in it",
+			dir, len(entries))
 	}
 	return filepath.Join(base, entries[0].Name()), nil
 }

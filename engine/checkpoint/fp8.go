@@ -36,7 +36,8 @@ func (c *Checkpoint) fp8(module string, w *Tensor) (Linear, error) {
 	}
 	s, err := c.Tensor(name)
 	if err != nil {
-		return Linear{}, fmt.Errorf("an FP8 weight needs weight_scale_inv or weight_scale, which is missing: the checkpoint is incomplete")
+		return Linear{}, fmt.Errorf("an FP8 weight needs weight_scale_inv or weight_scale, which is missing: the " +
+			"checkpoint is incomplete")
 	}
 	switch s.DType {
 	case F32, BF16, F16, E8M0:
@@ -57,7 +58,8 @@ func (c *Checkpoint) fp8(module string, w *Tensor) (Linear, error) {
 	case n == l.Rows && s.Shape[0] == l.Rows:
 		b.rows, b.cols = 1, l.Cols
 	default:
-		return Linear{}, fmt.Errorf("%s has shape %v: a weight of [%d, %d] has one scale, %d of rows, or [%d, %d] of blocks of %d x %d", name, s.Shape, l.Rows, l.Cols, l.Rows, down, across, height, width)
+		return Linear{}, fmt.Errorf("%s has shape %v: a weight of [%d, %d] has one scale, %d of rows, or [%d, %d] "+
+			"of blocks of %d x %d", name, s.Shape, l.Rows, l.Cols, l.Rows, down, across, height, width)
 	}
 	l.blocks, l.scales = b, s
 	return l, nil

@@ -33,24 +33,31 @@ func TestFP8(t *testing.T) {
 		scale        stored
 		at           func(r, c int) float32
 	}{
-		{"blocks", "{}", stored{"w.weight_scale_inv", F32, []int{2, 3}, f32(blocks...)}, func(r, c int) float32 { return blocks[r/128*3+c/128] }},
-		{"blocks of another size", `{"quantization_config":{"quant_method":"fp8","weight_block_size":[65,100]}}`, stored{"w.weight_scale_inv", F32, []int{2, 3}, f32(blocks...)},
+		{"blocks", "{}", stored{"w.weight_scale_inv", F32, []int{2, 3}, f32(blocks...)},
+			func(r, c int) float32 { return blocks[r/128*3+c/128] }},
+		{"blocks of another size", `{"quantization_config":{"quant_method":"fp8","weight_block_size":[65,100]}}`,
+			stored{"w.weight_scale_inv", F32, []int{2, 3}, f32(blocks...)},
 			func(r, c int) float32 { return blocks[r/65*3+c/100] }},
-		{"powers of two", "{}", stored{"w.weight_scale_inv", E8M0, []int{2, 3}, power}, func(r, c int) float32 { return float32(math.Ldexp(1, int(power[r/128*3+c/128])-127)) }},
-		{"rows", "{}", stored{"w.weight_scale", F32, []int{rows, 1}, f32(byRow...)}, func(r, c int) float32 { return byRow[r] }},
+		{"powers of two", "{}", stored{"w.weight_scale_inv", E8M0, []int{2, 3}, power},
+			func(r, c int) float32 { return float32(math.Ldexp(1, int(power[r/128*3+c/128])-127)) }},
+		{"rows", "{}", stored{"w.weight_scale", F32, []int{rows, 1}, f32(byRow...)},
+			func(r, c int) float32 { return byRow[r] }},
 		{"one", "{}", stored{"w.weight_scale", F32, nil, f32(one...)}, func(r, c int) float32 { return one[0] }},
 	} {
 		weight := stored{"w.weight", F8, []int{rows, cols}, codes}
-		disk := mustOpen(t, writeFiles(t, map[string][]byte{ConfigFile: []byte(tt.config), WeightsFile: pack(t, weight, tt.scale)}))
+		disk := mustOpen(t, writeFiles(t, map[string][]byte{ConfigFile: []byte(tt.config),
+			WeightsFile: pack(t, weight, tt.scale)}))
 		for _, c := range []*Checkpoint{disk, fromTensors(t, tt.config, weight, tt.scale)} {
 			l, err := c.Linear("w")
 			if err != nil {
 				t.Fatalf("%s: %v", tt.name, err)
 			}
-			if l.Format != kernels.BF16 || l.Stored != kernels.FP8 || l.Bytes() != int64(len(codes)+len(tt.scale.data)) {
+			if l.Format != kernels.BF16 || l.Stored != kernels.FP8 ||
+				l.Bytes() != int64(len(codes)+len(tt.scale.data)) {
 				t.Errorf("%s: %s stored as %s in %d bytes", tt.name, l.Format, l.Stored, l.Bytes())
 			}
-			for _, s := range [][4]int{{0, rows, 0, cols}, {0, 0, 0, 0}, {100, 130, 0, cols}, {127, 129, 90, 270}, {5, 6, 299, 300}} {
+			for _, s := range [][4]int{{0, rows, 0, cols}, {0, 0, 0, 0}, {100, 130, 0, cols}, {127, 129, 90, 270},
+				{5, 6, 299, 300}} {
 				m, err := l.Slice(s[0], s[1], s[2], s[3])
 				if err != nil {
 					t.Fatal(err)
@@ -61,7 +68,8 @@ func TestFP8(t *testing.T) {
 				for i := range v {
 					r, c := s[0]+i/width, s[2]+i%width
 					exact := float64(nvfp4.E4M3[codes[r*cols+c]]) * float64(tt.at(r, c))
-					if math.Abs(float64(v[i])-exact) > math.Abs(exact)/256 || tt.name == "powers of two" && float64(v[i]) != exact {
+					if math.Abs(float64(v[i])-exact) > math.Abs(exact)/256 || tt.name == "powers of two" &&
+						float64(v[i]) != exact {
 						t.Fatalf("%s %v: value [%d, %d] is %g, want %g", tt.name, s, r, c, v[i], exact)
 					}
 				}
@@ -90,7 +98,8 @@ func TestFP8(t *testing.T) {
 		}
 	}
 	// A scale that is no number is said when it is used.
-	l, err := fromTensors(t, "{}", stored{"w.weight", F8, []int{1, 1}, []byte{1}}, stored{"w.weight_scale_inv", F32, []int{1, 1}, f32(float32(math.Inf(1)))}).Linear("w")
+	l, err := fromTensors(t, "{}", stored{"w.weight", F8, []int{1, 1}, []byte{1}},
+		stored{"w.weight_scale_inv", F32, []int{1, 1}, f32(float32(math.Inf(1)))}).Linear("w")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +116,8 @@ func checkBlocks(t *testing.T, name string, l *Linear) {
 		share int
 		ok    map[string]bool
 	}{
-		{300, map[string]bool{"blocks": true, "powers of two": true, "rows": true, "one": true}}, // blocks of 100 columns are no multiple of 128
+		// blocks of 100 columns are no multiple of 128
+		{300, map[string]bool{"blocks": true, "powers of two": true, "rows": true, "one": true}},
 		{128, map[string]bool{"blocks": true, "powers of two": true, "rows": true, "one": true}},
 		{50, map[string]bool{"blocks of another size": true, "rows": true, "one": true}},
 		{100, map[string]bool{"blocks of another size": true, "rows": true, "one": true}},

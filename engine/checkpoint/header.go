@@ -80,7 +80,8 @@ func (f *file) readHeader() error {
 	n := binary.LittleEndian.Uint64(start)
 	switch {
 	case n > maxHeader:
-		return fmt.Errorf("not a safetensors file: its header would have %d bytes, at most %d are allowed", n, maxHeader)
+		return fmt.Errorf("not a safetensors file: its header would have %d bytes, at most %d are allowed", n,
+			maxHeader)
 	case n > uint64(f.size-8):
 		return fmt.Errorf("truncated: the header has %d bytes, the file %d: download it again", n, f.size)
 	}
@@ -106,7 +107,8 @@ func (f *file) entries() (tensors []Tensor, err error) {
 		s := &spans[i]
 		switch {
 		case s.hi > size:
-			return nil, fmt.Errorf("truncated: %s ends at byte %d of the data, the file has %d: download it again", s.Name, s.hi, size)
+			return nil, fmt.Errorf("truncated: %s ends at byte %d of the data, the file has %d: download it again",
+				s.Name, s.hi, size)
 		case s.lo < end:
 			return nil, fmt.Errorf("%s overlaps the tensor before it", s.Name)
 		case s.lo > end:
@@ -227,7 +229,8 @@ func (e *entry) span(name string) (span, error) {
 	if len(e.Offsets) != 2 {
 		return span{}, fmt.Errorf("data_offsets has %d numbers, not 2", len(e.Offsets))
 	}
-	s := span{Tensor: Tensor{Name: name, DType: e.DType, Shape: make([]int, len(e.Shape))}, lo: e.Offsets[0], hi: e.Offsets[1]}
+	s := span{Tensor: Tensor{Name: name, DType: e.DType, Shape: make([]int, len(e.Shape))}, lo: e.Offsets[0],
+		hi: e.Offsets[1]}
 	bytes := size
 	for i, d := range e.Shape {
 		if d < 0 || d > math.MaxInt32 || d > 0 && bytes > math.MaxInt64/d {

@@ -31,7 +31,8 @@ func TestHeaderFaults(t *testing.T) {
 		{withHeader(`{"a":{"dtype":"F32","shape":[4],"data_offsets":[16,0]}}`, data), "data_offsets"},
 		{withHeader(`{"a":{"dtype":"F32","shape":[-4],"data_offsets":[0,16]}}`, data), "too large"},
 		{withHeader(`{"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,16]}}`, data), "damaged"},
-		{withHeader(`{"a":{"dtype":"F32","shape":[2147483647,2147483647,2147483647],"data_offsets":[0,16]}}`, data), "too large"},
+		{withHeader(`{"a":{"dtype":"F32","shape":[2147483647,2147483647,2147483647],"data_offsets":[0,16]}}`, data),
+			"too large"},
 		{withHeader(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, data), "too large"},
 		{withHeader(`{"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,4],"data_offsets":[0,16]}}`, data), "dimensions"},
 		{withHeader(`{"a":{"dtype":"F32","shape":[8],"data_offsets":[0,32]}}`, data), "truncated: a"},
@@ -39,7 +40,8 @@ func TestHeaderFaults(t *testing.T) {
 		{withHeader(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}}`, data), "8 bytes before a"},
 		{withHeader(`{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},"b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}}`, data), "overlaps"},
 		{withHeader(`{"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]},"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`, data), `"a" twice`},
-		{withHeader(`{"`+strings.Repeat("n", 2000)+`":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`, data), "a name has 2000 bytes"},
+		{withHeader(`{"`+strings.Repeat("n", 2000)+`":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`, data),
+			"a name has 2000 bytes"},
 		{withHeader(`{"\u001b[2Jx":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`, data), `"\x1b[2Jx" is no name`},
 		{withHeader(`{"a\u202eb":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}}`, data), `"a\u202eb" is no name`},
 		{[]byte("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n"), "git lfs pull"},
@@ -108,7 +110,8 @@ func FuzzIndex(f *testing.F) {
 }
 
 func FuzzQuantization(f *testing.F) {
-	f.Add([]byte(`{"quantization_config":{"quant_method":"modelopt","quant_algo":"NVFP4","ignore":["*x*","lm_head"]}}`), []byte(`{"quantization":{"quant_algo":"NVFP4","exclude_modules":["a*"]}}`), "a.b")
+	f.Add([]byte(`{"quantization_config":{"quant_method":"modelopt","quant_algo":"NVFP4","ignore":["*x*","lm_head"]}}`),
+		[]byte(`{"quantization":{"quant_algo":"NVFP4","exclude_modules":["a*"]}}`), "a.b")
 	f.Add([]byte(`{"quantization_config":{"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized","ignore":["re:.*[a-z]$"]}}`), []byte(nil), "a.b")
 	f.Fuzz(func(t *testing.T, config, extra []byte, module string) {
 		q, err := parseQuantization(config, extra)

@@ -69,7 +69,8 @@ func noWeights(names []string) error {
 	if n := unfinished(names); n != "" {
 		what = fmt.Sprintf("a download is unfinished (%q): let it end", n)
 	}
-	return fmt.Errorf("neither %s nor %s is there: glmbatch reads safetensors; %s: %w", IndexFile, WeightsFile, what, fs.ErrNotExist)
+	return fmt.Errorf("neither %s nor %s is there: glmbatch reads safetensors; %s: %w", IndexFile, WeightsFile, what,
+		fs.ErrNotExist)
 }
 
 // parseIndex accepts names of files in the folder itself only.
@@ -94,7 +95,8 @@ func parseIndex(b []byte) (index, error) {
 		}
 		seen[name] = true
 		if !filepath.IsLocal(name) || strings.ContainsAny(name, "/\\\x00") || !strings.HasSuffix(name, ".safetensors") {
-			return index{}, fmt.Errorf("%s is placed in %q, which is not a .safetensors file of this folder", tensor, name)
+			return index{}, fmt.Errorf("%s is placed in %q, which is not a .safetensors file of this folder", tensor,
+				name)
 		}
 		x.files = append(x.files, name)
 	}

@@ -79,7 +79,8 @@ func (c *Checkpoint) linear(module string) (Linear, error) {
 	case F8:
 		return c.fp8(module, t)
 	}
-	return Linear{}, fmt.Errorf("dtype %s is not supported: glmbatch reads BF16, F32, F16, FP8 (%s) and NVFP4", t.DType, F8)
+	return Linear{}, fmt.Errorf("dtype %s is not supported: glmbatch reads BF16, F32, F16, FP8 (%s) and NVFP4", t.DType,
+		F8)
 }
 
 // fp4 reads either form of NVFP4. compressed-tensors stores the reciprocals of
@@ -91,20 +92,24 @@ func (c *Checkpoint) fp4(module string, f form, packed, global, input string) (L
 	}
 	s, err := c.Tensor(module + ".weight_scale")
 	if err != nil {
-		return Linear{}, errors.New("an NVFP4 weight needs weight_scale, which is missing: the checkpoint is incomplete or of another 4-bit form")
+		return Linear{}, errors.New("an NVFP4 weight needs weight_scale, which is missing: the checkpoint is " +
+			"incomplete or of another 4-bit form")
 	}
 	if len(w.Shape) != 2 || w.DType != U8 {
 		return Linear{}, fmt.Errorf("%s is %s %v, NVFP4 is U8 [rows, columns/2]", w.Name, w.DType, w.Shape)
 	}
-	l := Linear{Name: module, Format: kernels.FP4, Stored: kernels.FP4, Rows: w.Shape[0], Cols: 2 * w.Shape[1], form: f, data: w, scales: s}
+	l := Linear{Name: module, Format: kernels.FP4, Stored: kernels.FP4, Rows: w.Shape[0], Cols: 2 * w.Shape[1], form: f,
+		data: w, scales: s}
 	if l.Cols%nvfp4.Block != 0 {
 		return Linear{}, fmt.Errorf("%d columns are not whole blocks of %d", l.Cols, nvfp4.Block)
 	}
 	if s.DType != F8 || len(s.Shape) != 2 || s.Shape[0] != l.Rows || s.Shape[1] != l.Cols/nvfp4.Block {
-		return Linear{}, fmt.Errorf("%s is %s %v, NVFP4 needs %s [%d, %d]: one scale for each %d columns", s.Name, s.DType, s.Shape, F8, l.Rows, l.Cols/nvfp4.Block, nvfp4.Block)
+		return Linear{}, fmt.Errorf("%s is %s %v, NVFP4 needs %s [%d, %d]: one scale for each %d columns", s.Name,
+			s.DType, s.Shape, F8, l.Rows, l.Cols/nvfp4.Block, nvfp4.Block)
 	}
 	if !c.Has(module + global) {
-		return Linear{}, fmt.Errorf("an NVFP4 weight needs %s, which is missing: the checkpoint is incomplete or of another 4-bit form", global[1:])
+		return Linear{}, fmt.Errorf("an NVFP4 weight needs %s, which is missing: the checkpoint is incomplete or of "+
+			"another 4-bit form", global[1:])
 	}
 	if l.Global, err = c.scale(module+global, f); err != nil {
 		return Linear{}, err

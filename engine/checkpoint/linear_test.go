@@ -29,8 +29,10 @@ func forms(t testing.TB, rows, cols int, w []float32) map[string][]stored {
 		"f16":  {{"w.weight", F16, []int{rows, cols}, half}},
 		"modelopt": {{"w.weight_scale_2", F32, nil, f32(global)}, {"w.input_scale", F32, nil, f32(.25)},
 			{"w.weight", U8, []int{rows, cols / 2}, packed}, {"w.weight_scale", F8, []int{rows, cols / 16}, scales}},
-		"compressed": {{"w.weight_global_scale", F32, []int{1}, f32(1 / global)}, {"w.input_global_scale", F32, []int{1}, f32(4)},
-			{"w.weight_packed", U8, []int{rows, cols / 2}, packed}, {"w.weight_scale", F8, []int{rows, cols / 16}, scales}},
+		"compressed": {{"w.weight_global_scale", F32, []int{1}, f32(1 / global)},
+			{"w.input_global_scale", F32, []int{1}, f32(4)},
+			{"w.weight_packed", U8, []int{rows, cols / 2}, packed}, {"w.weight_scale", F8, []int{rows, cols / 16},
+				scales}},
 	}
 }
 
@@ -136,7 +138,8 @@ func TestSlice(t *testing.T) {
 				}
 			}
 		})
-		for _, bad := range [][4]int{{-1, 2, 0, 16}, {0, 8, 0, 16}, {3, 2, 0, 16}, {0, 2, -16, 16}, {0, 2, 0, 80}, {0, 2, 32, 16}} {
+		for _, bad := range [][4]int{{-1, 2, 0, 16}, {0, 8, 0, 16}, {3, 2, 0, 16}, {0, 2, -16, 16}, {0, 2, 0, 80},
+			{0, 2, 32, 16}} {
 			if _, err := l.Slice(bad[0], bad[1], bad[2], bad[3]); err == nil {
 				t.Errorf("%s %v: no error", name, bad)
 			}
@@ -149,7 +152,8 @@ func TestSlice(t *testing.T) {
 
 // TestSliceShares: of a file in memory whole rows are a view, not a copy.
 func TestSliceShares(t *testing.T) {
-	c, err := FromFiles(map[string][]byte{ConfigFile: []byte("{}"), WeightsFile: pack(t, forms(t, 4, 32, make([]float32, 128))["modelopt"]...)})
+	c, err := FromFiles(map[string][]byte{ConfigFile: []byte("{}"), WeightsFile: pack(t, forms(t, 4, 32,
+		make([]float32, 128))["modelopt"]...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,16 +192,20 @@ func TestLinearFaults(t *testing.T) {
 		ts   []stored
 		want string
 	}{
-		{"FP8 without scales", []stored{{"w.weight", F8, []int{2, 2}, make([]byte, 4)}}, "weight_scale_inv or weight_scale, which is missing"},
-		{"FP8 with scales of other blocks", []stored{{"w.weight", F8, []int{2, 2}, make([]byte, 4)}, {"w.weight_scale_inv", F32, []int{3, 1}, f32(1, 1, 1)}}, "[1, 1] of blocks of 128 x 128"},
-		{"FP8 with whole numbers for scales", []stored{{"w.weight", F8, []int{2, 2}, make([]byte, 4)}, {"w.weight_scale", "I32", []int{1}, make([]byte, 4)}}, "w.weight_scale is I32"},
+		{"FP8 without scales", []stored{{"w.weight", F8, []int{2, 2}, make([]byte, 4)}},
+			"weight_scale_inv or weight_scale, which is missing"},
+		{"FP8 with scales of other blocks", []stored{{"w.weight", F8, []int{2, 2}, make([]byte, 4)},
+			{"w.weight_scale_inv", F32, []int{3, 1}, f32(1, 1, 1)}}, "[1, 1] of blocks of 128 x 128"},
+		{"FP8 with whole numbers for scales", []stored{{"w.weight", F8, []int{2, 2}, make([]byte, 4)},
+			{"w.weight_scale", "I32", []int{1}, make([]byte, 4)}}, "w.weight_scale is I32"},
 		{"an FP8 vector", []stored{{"w.weight", F8, []int{2}, make([]byte, 2)}}, "two dimensions"},
 		{"E5M2", []stored{{"w.weight", "F8_E5M2", []int{2, 2}, make([]byte, 4)}}, "F8_E5M2"},
 		{"integers", []stored{{"w.weight", "I32", []int{1, 1}, make([]byte, 4)}}, "I32"},
 		{"a vector", []stored{{"w.weight", BF16, []int{2}, bf16(1, 2)}}, "two dimensions"},
 		{"no block scales", without("w.weight_scale"), "weight_scale"},
 		{"no global scale", without("w.weight_scale_2"), "weight_scale_2"},
-		{"FP8 as bytes", append(without("w.weight_scale"), stored{"w.weight_scale_inv", F32, []int{1, 1}, f32(1)}), "weight_scale"},
+		{"FP8 as bytes", append(without("w.weight_scale"), stored{"w.weight_scale_inv", F32, []int{1, 1}, f32(1)}),
+			"weight_scale"},
 		{"scales of another block", replace(stored{"w.weight_scale", F8, []int{2, 1}, make([]byte, 2)}), "[2, 2]"},
 		{"scales of another type", replace(stored{"w.weight_scale", U8, []int{2, 2}, make([]byte, 4)}), "F8_E4M3"},
 		{"half a block", replace(stored{"w.weight", U8, []int{2, 12}, make([]byte, 24)}), "24 columns"},
@@ -211,7 +219,8 @@ func TestLinearFaults(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
-	if _, err := fromTensors(t, "{}", stored{"v", U8, []int{1}, []byte{1}}).Vector("v"); err == nil || !strings.Contains(err.Error(), "U8") {
+	if _, err := fromTensors(t, "{}", stored{"v", U8, []int{1}, []byte{1}}).Vector("v"); err == nil ||
+		!strings.Contains(err.Error(), "U8") {
 		t.Errorf("a vector of bytes: %v", err)
 	}
 }

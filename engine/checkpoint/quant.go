@@ -125,7 +125,8 @@ func parseQuantization(config, extra []byte) (quantization, error) {
 		}
 	}
 	if differ.n > 0 {
-		q.warnings = append(q.warnings, fmt.Sprintf("%s and %s leave out different modules, one of them lacks %s", q.where, QuantFile, differ.String()))
+		q.warnings = append(q.warnings, fmt.Sprintf("%s and %s leave out different modules, one of them lacks %s",
+			q.where, QuantFile, differ.String()))
 	}
 	return q, nil
 }
@@ -137,7 +138,8 @@ var formats8 = []string{"nvfp4-pack-quantized", "mixed-precision", "float-quanti
 func (c *quantConfig) known() bool {
 	switch c.Method {
 	case "modelopt":
-		return c.Algo == "" || c.Algo == "MIXED_PRECISION" || strings.Contains(c.Algo, "NVFP4") || strings.HasPrefix(c.Algo, "FP8")
+		return c.Algo == "" || c.Algo == "MIXED_PRECISION" || strings.Contains(c.Algo, "NVFP4") ||
+			strings.HasPrefix(c.Algo, "FP8")
 	case "compressed-tensors":
 		return slices.Contains(formats8, c.Format)
 	}
@@ -146,11 +148,13 @@ func (c *quantConfig) known() bool {
 
 func (q *quantization) fill(c *quantConfig) error {
 	if !c.known() {
-		return fmt.Errorf("quant_method %q with quant_algo %q and format %q is not supported: glmbatch reads FP8, ModelOpt NVFP4 and compressed-tensors nvfp4-pack-quantized", c.Method, c.Algo, c.Format)
+		return fmt.Errorf("quant_method %q with quant_algo %q and format %q is not supported: glmbatch reads FP8, "+
+			"ModelOpt NVFP4 and compressed-tensors nvfp4-pack-quantized", c.Method, c.Algo, c.Format)
 	}
 	q.ignore = compile(slices.Concat(c.Ignore, c.Exclude, c.Keep, c.Ignored))
 	if q.ignore.unread != "" {
-		q.warnings = append(q.warnings, fmt.Sprintf("%s says what is not quantised in a way that is not compared with the weights: %s", q.where, q.ignore.unread))
+		q.warnings = append(q.warnings, fmt.Sprintf("%s says what is not quantised in a way that is not compared "+
+			"with the weights: %s", q.where, q.ignore.unread))
 	}
 	if c.Layers != nil {
 		q.only = map[string]bool{}
@@ -170,7 +174,8 @@ func (q *quantization) fill(c *quantConfig) error {
 		}
 		sizes = append(sizes, g.Weights.Group)
 		if b := g.Weights.Bits; b != nil && *b != 4 && (*b != 8 || g.Weights.Type == "int") {
-			q.warnings = append(q.warnings, fmt.Sprintf("%s has a group of %d-bit weights: only its NVFP4 and FP8 weights can be read", q.where, *b))
+			q.warnings = append(q.warnings, fmt.Sprintf("%s has a group of %d-bit weights: only its NVFP4 and FP8 "+
+				"weights can be read", q.where, *b))
 		}
 		if block == nil && json.Unmarshal(g.Weights.Block, &block) != nil {
 			block = nil // a text: the weights' shapes decide
@@ -188,7 +193,8 @@ func (q *quantization) fill(c *quantConfig) error {
 	}
 	for _, g := range sizes {
 		if g != nil && *g != nvfp4.Block && strings.Contains(c.Algo+c.Format, "4") {
-			q.warnings = append(q.warnings, fmt.Sprintf("%s says group_size %d: NVFP4 has a scale for each %d", q.where, *g, nvfp4.Block))
+			q.warnings = append(q.warnings, fmt.Sprintf("%s says group_size %d: NVFP4 has a scale for each %d", q.where,
+				*g, nvfp4.Block))
 			break
 		}
 	}
@@ -237,10 +243,12 @@ func (c *Checkpoint) contradictions() []string {
 	}
 	var w []string
 	if unsaid.n > 0 {
-		w = append(w, fmt.Sprintf("%d weights are stored quantised, but neither %s nor %s says so: %s", unsaid.n, ConfigFile, QuantFile, unsaid.String()))
+		w = append(w, fmt.Sprintf("%d weights are stored quantised, but neither %s nor %s says so: %s", unsaid.n,
+			ConfigFile, QuantFile, unsaid.String()))
 	}
 	if left.n > 0 {
-		w = append(w, fmt.Sprintf("%d weights are stored quantised, but %s leaves them out: %s", left.n, c.quant.where, left.String()))
+		w = append(w, fmt.Sprintf("%d weights are stored quantised, but %s leaves them out: %s", left.n, c.quant.where,
+			left.String()))
 	}
 	if found == 0 && c.quant.where != "" {
 		w = append(w, fmt.Sprintf("%s says that weights are quantised, but none is stored so", c.quant.where))

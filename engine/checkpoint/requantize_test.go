@@ -78,7 +78,8 @@ func requantize(t *testing.T, bf16, fp4 *Checkpoint, from func(module string) st
 			if scales[b] != stored {
 				differ++
 				amax := nvfp4.Amax(block)
-				if script := nvfp4.EncodeE4M3(amax / 6 / global); script != stored || amax != 0 && scales[b] != stored+1 && scales[b] != stored-1 {
+				if script := nvfp4.EncodeE4M3(amax / 6 / global); script != stored || amax != 0 &&
+					scales[b] != stored+1 && scales[b] != stored-1 {
 					t.Errorf("%s block %d (largest %v): scale %#x, stored %#x", module, b, amax, scales[b], stored)
 				}
 				continue

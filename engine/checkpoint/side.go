@@ -60,7 +60,8 @@ func ReadSide(path string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is not a file", path)
 	case info.Size() > maxSideFile:
-		return nil, fmt.Errorf("%s has %s: no file beside the weights is that large; move it away", path, units.Bytes(info.Size()))
+		return nil, fmt.Errorf("%s has %s: no file beside the weights is that large; move it away", path,
+			units.Bytes(info.Size()))
 	}
 	return os.ReadFile(path)
 }

@@ -33,7 +33,8 @@ func (l *Linear) SliceTo(a kernels.Alloc, rowLo, rowHi, colLo, colHi int) (kerne
 	switch {
 	case l.Format == kernels.FP4:
 		if colLo%nvfp4.Block != 0 || colHi%nvfp4.Block != 0 {
-			return m, fmt.Errorf("columns %d to %d of %s: NVFP4 is sliced at multiples of %d", colLo, colHi, l.Name, nvfp4.Block)
+			return m, fmt.Errorf("columns %d to %d of %s: NVFP4 is sliced at multiples of %d", colLo, colHi, l.Name,
+				nvfp4.Block)
 		}
 		m = kernels.Matrix{
 			Data:   part(l.data, a, l.Cols/2, colLo/2, colHi/2),
@@ -148,7 +149,8 @@ func (l *Linear) Bytes() int64 {
 
 func (l *Linear) inside(rowLo, rowHi, colLo, colHi int) error {
 	if rowLo < 0 || rowLo > rowHi || rowHi > l.Rows || colLo < 0 || colLo > colHi || colHi > l.Cols {
-		return fmt.Errorf("rows %d to %d and columns %d to %d are outside %s [%d, %d]", rowLo, rowHi, colLo, colHi, l.Name, l.Rows, l.Cols)
+		return fmt.Errorf("rows %d to %d and columns %d to %d are outside %s [%d, %d]", rowLo, rowHi, colLo, colHi,
+			l.Name, l.Rows, l.Cols)
 	}
 	return nil
 }

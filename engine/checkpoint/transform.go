@@ -29,7 +29,8 @@ func (t *transformConfig) online() []transform {
 			if strings.HasPrefix(a.Location, "weight") { // stored so
 				continue
 			}
-			out = append(out, transform{name: name, kind: g.Type, at: a.Location, targets: compile(a.Targets), ignore: compile(a.Ignore)})
+			out = append(out, transform{name: name, kind: g.Type, at: a.Location, targets: compile(a.Targets),
+				ignore: compile(a.Ignore)})
 		}
 	}
 	return out

@@ -65,7 +65,8 @@ func NewWriter(out string, entries []Entry, shardSize int64) (*Writer, error) {
 	}
 	w := &Writer{out: out, shards: plan(entries, shardSize), places: map[string]*place{}}
 	if len(w.shards) > maxShards {
-		return nil, fmt.Errorf("%d files of at most %d bytes: at most %d files are written, raise the shard size", len(w.shards), shardSize, maxShards)
+		return nil, fmt.Errorf("%d files of at most %d bytes: at most %d files are written, raise the shard size",
+			len(w.shards), shardSize, maxShards)
 	}
 	parent := filepath.Dir(out)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
@@ -76,7 +77,8 @@ func NewWriter(out string, entries []Entry, shardSize int64) (*Writer, error) {
 		need += s.size
 	}
 	if free, ok := FreeBytes(parent); ok && need > free {
-		return nil, fmt.Errorf("%s would take %.2f GB, its disk has %.2f GB free", out, float64(need)/1e9, float64(free)/1e9)
+		return nil, fmt.Errorf("%s would take %.2f GB, its disk has %.2f GB free", out, float64(need)/1e9,
+			float64(free)/1e9)
 	}
 	var err error
 	if w.aside, err = os.MkdirTemp(parent, "."+filepath.Base(out)+".partial-"); err != nil {
@@ -206,7 +208,8 @@ func (w *Writer) commit() error {
 		}
 	}
 	if len(w.shards) > 1 {
-		b, err := json.MarshalIndent(map[string]any{"metadata": map[string]int64{"total_size": total}, "weight_map": fileOf}, "", " ")
+		b, err := json.MarshalIndent(map[string]any{"metadata": map[string]int64{"total_size": total},
+			"weight_map": fileOf}, "", " ")
 		if err != nil {
 			return err
 		}

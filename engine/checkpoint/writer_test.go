@@ -10,15 +10,18 @@ import (
 )
 
 func TestWriter(t *testing.T) {
-	entries := []Entry{{"a", U8, []int{5}}, {"b", F32, nil}, {"c", BF16, []int{3, 2}}, {"d", U8, []int{100}}, {"empty", F32, []int{0}}}
-	data := map[string][]byte{"a": []byte("hello"), "b": f32(7), "c": bf16(1, 2, 3, 4, 5, 6), "d": bytes.Repeat([]byte("x"), 100), "empty": nil}
+	entries := []Entry{{"a", U8, []int{5}}, {"b", F32, nil}, {"c", BF16, []int{3, 2}}, {"d", U8, []int{100}},
+		{"empty", F32, []int{0}}}
+	data := map[string][]byte{"a": []byte("hello"), "b": f32(7), "c": bf16(1, 2, 3, 4, 5, 6),
+		"d": bytes.Repeat([]byte("x"), 100), "empty": nil}
 	for _, tt := range []struct {
 		shardSize int64
 		files     string
 	}{
 		{1 << 30, WeightsFile},
 		{21, "model-00001-of-00002.safetensors model-00002-of-00002.safetensors"},
-		{1, "model-00001-of-00004.safetensors model-00002-of-00004.safetensors model-00003-of-00004.safetensors model-00004-of-00004.safetensors"},
+		{1, "model-00001-of-00004.safetensors model-00002-of-00004.safetensors model-00003-of-00004.safetensors " +
+			"model-00004-of-00004.safetensors"},
 	} {
 		out := filepath.Join(t.TempDir(), "deep", "model")
 		if tt.shardSize == 21 {

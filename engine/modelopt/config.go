@@ -117,7 +117,8 @@ func Entries(module string, rows, cols int, input bool) []checkpoint.Entry {
 
 // WriteScales writes the scalars of an NVFP4 weight; an input of 0 is none.
 func WriteScales(w *checkpoint.Writer, module string, global, input float32) error {
-	if err := w.Write(module+".weight_scale_2", 0, binary.LittleEndian.AppendUint32(nil, math.Float32bits(global))); err != nil || input == 0 {
+	if err := w.Write(module+".weight_scale_2", 0,
+		binary.LittleEndian.AppendUint32(nil, math.Float32bits(global))); err != nil || input == 0 {
 		return err
 	}
 	return w.Write(module+".input_scale", 0, binary.LittleEndian.AppendUint32(nil, math.Float32bits(input)))

@@ -74,9 +74,11 @@ func New(ck *checkpoint.Checkpoint, c *glm5.Config, include []string, input floa
 		case s.Format == kernels.FP4:
 			return nil, fmt.Errorf("%s is NVFP4 already: give a BF16 checkpoint", s.Module())
 		case !s.MayQuantize:
-			return nil, fmt.Errorf("%s cannot be NVFP4: the engine reads it as BF16 or F32; change --include", s.Module())
+			return nil, fmt.Errorf("%s cannot be NVFP4: the engine reads it as BF16 or F32; change --include",
+				s.Module())
 		case s.Cols%nvfp4.Block != 0:
-			return nil, fmt.Errorf("%s has %d columns, not whole blocks of %d: it cannot be NVFP4", s.Module(), s.Cols, nvfp4.Block)
+			return nil, fmt.Errorf("%s has %d columns, not whole blocks of %d: it cannot be NVFP4", s.Module(), s.Cols,
+				nvfp4.Block)
 		}
 		if err := q.choose(s.Module(), names); err != nil {
 			return nil, err
@@ -84,7 +86,8 @@ func New(ck *checkpoint.Checkpoint, c *glm5.Config, include []string, input floa
 	}
 	for i, n := range hits {
 		if n == 0 {
-			return nil, fmt.Errorf("--include %q matches no weight; names are those of modules, model.layers.3.mlp.shared_experts.up_proj say", include[i])
+			return nil, fmt.Errorf("--include %q matches no weight; names are those of modules, "+
+				"model.layers.3.mlp.shared_experts.up_proj say", include[i])
 		}
 	}
 	if q.Count == 0 {
@@ -136,7 +139,8 @@ func (q *Quantizer) widen(module string, names map[string]bool) error {
 		return err
 	}
 	q.replace(&l, names)
-	q.Entries = append(q.Entries, checkpoint.Entry{Name: module + ".weight", DType: checkpoint.BF16, Shape: []int{l.Rows, l.Cols}})
+	q.Entries = append(q.Entries, checkpoint.Entry{Name: module + ".weight", DType: checkpoint.BF16,
+		Shape: []int{l.Rows, l.Cols}})
 	q.jobs = append(q.jobs, job{widened: &l})
 	return nil
 }

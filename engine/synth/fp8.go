@@ -27,7 +27,8 @@ func fp8ByDefault(t *glm5.Tensor) bool {
 func fp8Entries(t *glm5.Tensor) []checkpoint.Entry {
 	return []checkpoint.Entry{
 		{Name: t.Name, DType: checkpoint.F8, Shape: []int{t.Rows, t.Cols}},
-		{Name: t.Name + "_scale_inv", DType: checkpoint.F32, Shape: []int{(t.Rows + fp8Block - 1) / fp8Block, (t.Cols + fp8Block - 1) / fp8Block}},
+		{Name: t.Name + "_scale_inv", DType: checkpoint.F32, Shape: []int{(t.Rows + fp8Block - 1) / fp8Block,
+			(t.Cols + fp8Block - 1) / fp8Block}},
 	}
 }
 

@@ -61,7 +61,8 @@ func (s *Synth) blocks() *randomBlocks {
 	}
 	room := func(n int64) []byte { return make([]byte, n+min(n, randomMore)) }
 	rng := s.random("blocks")
-	b := &randomBlocks{values: room(values), codes: room(codes), scales: room(scales), floats: room(vector), ones: room(vector), zeros: room(vector)}
+	b := &randomBlocks{values: room(values), codes: room(codes), scales: room(scales), floats: room(vector),
+		ones: room(vector), zeros: room(vector)}
 	std := 1 / math.Sqrt(float64(s.c.Hidden))
 	var table [normals]uint16
 	for i, q := range s.normal {
@@ -76,7 +77,8 @@ func (s *Synth) blocks() *randomBlocks {
 	for i := 0; i+2 <= len(b.ones); i += 2 {
 		binary.LittleEndian.PutUint16(b.ones[i:], BF16(1))
 	}
-	b.global = binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(std/math.Sqrt(8.5625*s.scaleSq)))) // the mean square of E2M1's values
+	// the mean square of E2M1's values
+	b.global = binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(std/math.Sqrt(8.5625*s.scaleSq))))
 	b.input = binary.LittleEndian.AppendUint32(nil, math.Float32bits(synthInput))
 	return b
 }

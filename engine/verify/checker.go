@@ -186,7 +186,8 @@ func (k *checker) greedy(i int, p *Prompt, wrong float64) error {
 	if err != nil {
 		return err
 	}
-	if err := e.Add(engine.Request{Prompt: ids, Sampling: engine.Sampling{MaxTokens: len(want), IgnoreEOS: true}}); err != nil {
+	if err := e.Add(engine.Request{Prompt: ids, Sampling: engine.Sampling{MaxTokens: len(want),
+		IgnoreEOS: true}}); err != nil {
 		return err
 	}
 	for at := 0; !e.Idle(); {

@@ -29,7 +29,8 @@ func Open(path string) (*Expected, error) {
 		return nil, fmt.Errorf("reading expected outputs: %w", err)
 	}
 	if info.Size() > maxExpected {
-		return nil, fmt.Errorf("reading expected outputs: %s has %d bytes, at most %d are read", path, info.Size(), int64(maxExpected))
+		return nil, fmt.Errorf("reading expected outputs: %s has %d bytes, at most %d are read", path, info.Size(),
+			int64(maxExpected))
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -111,7 +111,8 @@ func (l *layers) routes(layer int) error {
 		return err
 	}
 	if cols != topK || len(want) != len(got) {
-		return fmt.Errorf("%s has %d values, %d a token: the model routes %d tokens to %d experts", key(l.prompt, index), len(want), cols, l.rows, topK)
+		return fmt.Errorf("%s has %d values, %d a token: the model routes %d tokens to %d experts",
+			key(l.prompt, index), len(want), cols, l.rows, topK)
 	}
 	wantW, err := l.want.floats(l.prompt, fmt.Sprintf("expert_weight.%d", j), len(want))
 	if err != nil {
@@ -127,7 +128,10 @@ func (l *layers) routes(layer int) error {
 			}
 			continue
 		}
-		if err := l.differs(&l.p.Routes, "route", layer, r, func() (choice, error) { return l.route(layer, r, ours, theirs) }); err != nil {
+		if err := l.differs(&l.p.Routes, "route", layer, r, func() (choice, error) {
+			return l.route(layer, r, ours,
+				theirs)
+		}); err != nil {
 			return err
 		}
 	}
@@ -158,7 +162,8 @@ func (l *layers) selections(layer int) error {
 		return err
 	}
 	if cols > topK || cols*l.rows != len(want) {
-		return fmt.Errorf("%s has %d values, %d a token: the model selects %d positions for %d tokens", key(l.prompt, name), len(want), cols, topK, l.rows)
+		return fmt.Errorf("%s has %d values, %d a token: the model selects %d positions for %d tokens",
+			key(l.prompt, name), len(want), cols, topK, l.rows)
 	}
 	for r := range l.rows {
 		w := slices.DeleteFunc(slices.Clone(want[r*cols:(r+1)*cols]), func(s int32) bool { return s < 0 || int(s) > r })
@@ -167,7 +172,10 @@ func (l *layers) selections(layer int) error {
 		if l.p.Selections.compare(ours, w) {
 			continue
 		}
-		if err := l.differs(&l.p.Selections, "selection", layer, r, func() (choice, error) { return l.selection(r, ours, w), nil }); err != nil {
+		if err := l.differs(&l.p.Selections, "selection", layer, r, func() (choice, error) {
+			return l.selection(r, ours,
+				w), nil
+		}); err != nil {
 			return err
 		}
 	}

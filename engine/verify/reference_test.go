@@ -200,7 +200,8 @@ func (m *reference) predict(ids []int32, final [][]float64) [][]float64 {
 	x := make([][]float64, len(ids)-1)
 	for r := range x {
 		e := m.matrix("model.embed_tokens")[int(ids[r+1])*m.c.Hidden:][:m.c.Hidden]
-		x[r] = m.times(at+"eh_proj", slices.Concat(rms(e, m.vector(at+"enorm.weight"), m.c.NormEps), rms(final[r], m.vector(at+"hnorm.weight"), m.c.NormEps)))
+		x[r] = m.times(at+"eh_proj", slices.Concat(rms(e, m.vector(at+"enorm.weight"), m.c.NormEps),
+			rms(final[r], m.vector(at+"hnorm.weight"), m.c.NormEps)))
 	}
 	m.layer(m.c.Layers, x)
 	logits, _ := m.head(x, at+"shared_head.norm.weight")
@@ -327,13 +328,15 @@ func (m *reference) index(at string, h, qr [][]float64) {
 	m.sel = make([][]int32, len(h))
 	var chosen []int32
 	for t := range h {
-		keys[t] = m.rotate(layerNorm(m.times(at+"wk", h[t]), m.vector(at+"k_norm.weight"), m.vector(at+"k_norm.bias"), c.IndexEps), t)
+		keys[t] = m.rotate(layerNorm(m.times(at+"wk", h[t]), m.vector(at+"k_norm.weight"), m.vector(at+"k_norm.bias"),
+			c.IndexEps), t)
 		q, w := m.times(at+"wq_b", qr[t]), m.times(at+"weights_proj", h[t])
 		scores := make([]float64, t+1)
 		for head := range c.IndexHeads {
 			qh := m.rotate(q[head*c.IndexHeadDim:(head+1)*c.IndexHeadDim], t)
 			for s := range scores {
-				scores[s] += w[head] / math.Sqrt(float64(c.IndexHeads)) * max(0, dot(qh, keys[s])/math.Sqrt(float64(c.IndexHeadDim)))
+				scores[s] += w[head] / math.Sqrt(float64(c.IndexHeads)) * max(0,
+					dot(qh, keys[s])/math.Sqrt(float64(c.IndexHeadDim)))
 			}
 		}
 		if m.worst {

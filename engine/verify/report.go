@@ -124,7 +124,8 @@ func (r *Report) judge(p *Prompt) {
 		diff     float64
 		demanded bool
 	}{
-		{"logits", p.SettledLogits, true}, {"hidden states", p.Hidden, r.Exact}, {"prediction logits", p.SettledMTP, true},
+		{"logits", p.SettledLogits, true}, {"hidden states", p.Hidden, r.Exact}, {"prediction logits", p.SettledMTP,
+			true},
 		{"logits", p.Logits, r.Exact && p.Routes.Tied+p.Selections.Tied == 0}, {"prediction logits", p.MTP, r.Exact},
 	} {
 		switch {
@@ -155,7 +156,8 @@ func (r *Report) String() string {
 	if r.Tolerance > 0 {
 		fmt.Fprintf(&b, ", tolerance %g", r.Tolerance)
 	}
-	fmt.Fprintf(&b, "\n%6s %6s %9s %18s %13s %15s %15s %9s %9s %18s\n", "prompt", "tokens", "logits", "settled (rows)", "hidden (layer)", "routes", "selections", "greedy", "mtp", "settled (rows)")
+	fmt.Fprintf(&b, "\n%6s %6s %9s %18s %13s %15s %15s %9s %9s %18s\n", "prompt", "tokens", "logits", "settled (rows)",
+		"hidden (layer)", "routes", "selections", "greedy", "mtp", "settled (rows)")
 	for _, p := range r.Prompts {
 		hidden, mtp, settledMTP := "-", "-", "-"
 		if p.HiddenLayer >= 0 {
@@ -170,7 +172,8 @@ func (r *Report) String() string {
 		} else if p.Greedy == 0 {
 			greedy = "-"
 		}
-		fmt.Fprintf(&b, "%6d %6d %9.1e %18s %13s %15s %15s %9s %9s %18s  %s\n", p.Prompt, p.Tokens, p.Logits, fmt.Sprintf("%.1e (%d)", p.SettledLogits, p.Settled),
+		fmt.Fprintf(&b, "%6d %6d %9.1e %18s %13s %15s %15s %9s %9s %18s  %s\n", p.Prompt, p.Tokens, p.Logits,
+			fmt.Sprintf("%.1e (%d)", p.SettledLogits, p.Settled),
 			hidden, p.Routes, p.Selections, greedy, mtp, settledMTP, verdict(p))
 	}
 	for _, p := range r.Prompts {

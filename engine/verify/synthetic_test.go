@@ -94,7 +94,8 @@ func all(form string) func(string) string { return func(string) string { return 
 
 var synthetics = []synthetic{
 	{"plain", nil, all("f32")},
-	{"groups", map[string]any{"n_group": 4, "topk_group": 2, "n_routed_experts": 16, "num_experts_per_tok": 4, "norm_topk_prob": false}, all("bf16")},
+	{"groups", map[string]any{"n_group": 4, "topk_group": 2, "n_routed_experts": 16, "num_experts_per_tok": 4,
+		"norm_topk_prob": false}, all("bf16")},
 	{"shared indexers, tied head, prediction layer", map[string]any{
 		"num_hidden_layers": 5, "indexer_types": []string{"full", "shared", "full", "shared", "shared"},
 		"tie_word_embeddings": true, "num_nextn_predict_layers": 1, "n_shared_experts": 2,
@@ -105,25 +106,30 @@ var synthetics = []synthetic{
 		}
 		return "bf16"
 	}},
-	{"formats of every kind", map[string]any{"num_hidden_layers": 4, "num_nextn_predict_layers": 1}, func(m string) string {
-		switch {
-		case strings.Contains(m, "layers.2.mlp.experts.3."), strings.Contains(m, "indexer.wk"), strings.HasSuffix(m, "up_proj"):
-			return "bf16"
-		case strings.Contains(m, "layers.1.") && strings.Contains(m, "o_proj"), strings.HasSuffix(m, "lm_head"), strings.Contains(m, "weights_proj"):
-			return "f32"
-		case strings.Contains(m, "layers.3."):
-			return "packed"
-		}
-		return "fp4"
-	}},
+	{"formats of every kind", map[string]any{"num_hidden_layers": 4, "num_nextn_predict_layers": 1},
+		func(m string) string {
+			switch {
+			case strings.Contains(m, "layers.2.mlp.experts.3."), strings.Contains(m, "indexer.wk"), strings.HasSuffix(m,
+				"up_proj"):
+				return "bf16"
+			case strings.Contains(m, "layers.1.") && strings.Contains(m, "o_proj"), strings.HasSuffix(m,
+				"lm_head"), strings.Contains(m, "weights_proj"):
+				return "f32"
+			case strings.Contains(m, "layers.3."):
+				return "packed"
+			}
+			return "fp4"
+		}},
 	{"FP8 blocks", map[string]any{"num_nextn_predict_layers": 1, "quantization_config": map[string]any{
-		"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": []int{128, 128}}}, func(m string) string {
+		"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", "weight_block_size": []int{128,
+			128}}}, func(m string) string {
 		if strings.HasSuffix(m, "weights_proj") || strings.HasSuffix(m, "lm_head") || strings.HasSuffix(m, "eh_proj") {
 			return "bf16"
 		}
 		return "fp8"
 	}},
-	{"FP8 and NVFP4", map[string]any{"quantization_config": map[string]any{"quant_method": "modelopt", "quant_algo": "MIXED_PRECISION"}}, func(m string) string {
+	{"FP8 and NVFP4", map[string]any{"quantization_config": map[string]any{"quant_method": "modelopt",
+		"quant_algo": "MIXED_PRECISION"}}, func(m string) string {
 		switch {
 		case strings.Contains(m, ".experts."):
 			return "fp4"

@@ -31,7 +31,8 @@ func (d Difference) String() string {
 	if d.Tie {
 		kind = "a tie"
 	}
-	return fmt.Sprintf("layer %d, row %d: %s differs in %d, by a margin of %.2g at scores up to %.2g: %s", d.Layer, d.Row, d.What, d.Count, d.Margin, d.Scale, kind)
+	return fmt.Sprintf("layer %d, row %d: %s differs in %d, by a margin of %.2g at scores up to %.2g: %s", d.Layer,
+		d.Row, d.What, d.Count, d.Margin, d.Scale, kind)
 }
 
 // choice is what our scores say of what was chosen by one side only.
@@ -57,7 +58,8 @@ func (l *layers) differs(s *Sets, what string, layer, r int, look func() (choice
 	if err != nil {
 		return err
 	}
-	d := Difference{What: what, Layer: layer, Row: r, Count: c.count, Margin: c.margin, Scale: c.scale, Tie: c.margin <= tieBound*c.scale}
+	d := Difference{What: what, Layer: layer, Row: r, Count: c.count, Margin: c.margin, Scale: c.scale,
+		Tie: c.margin <= tieBound*c.scale}
 	l.p.Differences = append(l.p.Differences, d)
 	if d.Tie {
 		s.Tied++
@@ -158,7 +160,8 @@ func contradiction(scores []float64, ours, theirs []int32) choice {
 	for _, s := range scores {
 		c.scale = max(c.scale, math.Abs(s))
 	}
-	if c.margin = high - low; len(ours) != len(theirs) || !(math.Abs(c.margin) < math.MaxFloat64) || !(c.scale < math.MaxFloat64) {
+	if c.margin = high - low; len(ours) != len(theirs) || !(math.Abs(c.margin) < math.MaxFloat64) ||
+		!(c.scale < math.MaxFloat64) {
 		c.margin, c.scale = math.MaxFloat64, 0
 	}
 	return c

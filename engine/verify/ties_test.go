@@ -55,11 +55,13 @@ func TestTies(t *testing.T) {
 					t.Errorf("%s: %+v", tt.name, p)
 				}
 			case tt.ok:
-				if p.Selections.Tied == 0 || p.Settled != m.c.IndexTopK || !p.Differences[0].Tie || p.Differences[0].Margin != 0 || !strings.Contains(r.String(), "a tie") {
+				if p.Selections.Tied == 0 || p.Settled != m.c.IndexTopK || !p.Differences[0].Tie ||
+					p.Differences[0].Margin != 0 || !strings.Contains(r.String(), "a tie") {
 					t.Errorf("%s: %+v\n%v", tt.name, p, r)
 				}
 			default:
-				if d := p.Differences[0]; d.Tie || d.What != "selection" || d.Margin <= 0 || !strings.Contains(r.String(), "a fault") {
+				if d := p.Differences[0]; d.Tie || d.What != "selection" || d.Margin <= 0 ||
+					!strings.Contains(r.String(), "a fault") {
 					t.Errorf("%s: %v", tt.name, d)
 				}
 			}

@@ -29,7 +29,8 @@ var tolerances = map[kernels.Format]float64{kernels.F32: 2e-3, kernels.BF16: 3e-
 // Run compares ck with a reference, prompt by prompt. open makes the ranks that
 // it runs on, which Run closes. An error is that it could not run, or that ctx ended;
 // what differs is in the report.
-func Run(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, error), o Options) (*Report, error) {
+func Run(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, error),
+	o Options) (*Report, error) {
 	if o.KVCache == "" {
 		o.KVCache = kernels.F32
 	}
@@ -43,7 +44,10 @@ func Run(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open fu
 		if r.Reference == "logits" {
 			exact.Act = glm5.W4A16
 		}
-		if err := with(ctx, ck, want, open, exact, func(k *checker) error { return k.all(ctx, newReport(want, exact), &plain) }); err != nil {
+		if err := with(ctx, ck, want, open, exact, func(k *checker) error {
+			return k.all(ctx, newReport(want, exact),
+				&plain)
+		}); err != nil {
 			return nil, err
 		}
 	}
@@ -54,7 +58,8 @@ func Run(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open fu
 }
 
 // with loads ck on ranks of its own for as long as do takes.
-func with(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, error), o Options, do func(*checker) error) error {
+func with(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open func() (*ranks.Group, error), o Options,
+	do func(*checker) error) error {
 	c, err := glm5.ParseConfig(ck.Config())
 	if err != nil {
 		return fmt.Errorf("%s: %w", ck.Name, err)
@@ -78,7 +83,8 @@ func with(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open f
 }
 
 func newReport(want *Expected, o Options) *Report {
-	r := &Report{KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, Reference: "logits", Tolerance: tolerances[o.KVCache], Exact: o.KVCache == kernels.F32}
+	r := &Report{KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, Reference: "logits", Tolerance: tolerances[o.KVCache],
+		Exact: o.KVCache == kernels.F32}
 	switch {
 	case o.Act == glm5.W4A4 && want.Has(0, "logits_w4a4"):
 		r.Reference = "logits_w4a4"

@@ -50,7 +50,8 @@ func TestSyntheticCheckpoints(t *testing.T) {
 			for _, tp := range []int{1, 8} {
 				r := check(t, ck, want, tp, Options{}, 1e-4)
 				compared := r.Prompts[2]
-				if compared.Routes.Total == 0 || compared.Selections.Total == 0 || compared.Greedy == 0 || compared.HiddenLayer < 0 ||
+				if compared.Routes.Total == 0 || compared.Selections.Total == 0 || compared.Greedy == 0 ||
+					compared.HiddenLayer < 0 ||
 					(compared.MTPTokens > 0) != (s.config["num_nextn_predict_layers"] == 1) {
 					t.Errorf("tp %d: not all was compared: %+v", tp, compared)
 				}
@@ -193,7 +194,8 @@ func TestAllGolden(t *testing.T) {
 		t.Skip("GLMBATCH_TESTDATA is not set")
 	}
 	for _, c := range []struct{ expected, model string }{
-		{"golden/base", "golden/base"}, {"golden/groups", "golden/groups"}, {"golden/shared-index", "golden/shared-index"},
+		{"golden/base", "golden/base"}, {"golden/groups", "golden/groups"}, {"golden/shared-index",
+			"golden/shared-index"},
 		{"golden/nvfp4", "golden/nvfp4"}, {"golden/tiny", "models/tiny-glm5-nvfp4"},
 	} {
 		for _, tp := range []int{1, 2, 8} {

@@ -42,7 +42,8 @@ func TestJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		o := Options{FileBytes: rapid.Int64Range(1, 2000).Draw(t, "file"), Buffer: rapid.IntRange(1, 300).Draw(t, "buffer")}
+		o := Options{FileBytes: rapid.Int64Range(1, 2000).Draw(t, "file"), Buffer: rapid.IntRange(1, 300).Draw(t,
+			"buffer")}
 		j, _, _ := open2(t, dir, o)
 		var want []kept
 		least := int64(0)
@@ -68,7 +69,8 @@ func TestJournal(t *testing.T) {
 					t.Fatal(err)
 				}
 			default:
-				k := kept{key: rapid.Int64Range(0, 30).Draw(t, "key"), data: string(rapid.SliceOfN(rapid.Byte(), 0, 400).Draw(t, "data"))}
+				k := kept{key: rapid.Int64Range(0, 30).Draw(t, "key"), data: string(rapid.SliceOfN(rapid.Byte(), 0,
+					400).Draw(t, "data"))}
 				if k.at, err = j.Append(k.key, []byte(k.data)); err != nil || k.at == 0 {
 					t.Fatal(k.at, err)
 				}
@@ -129,14 +131,16 @@ func TestTorn(t *testing.T) {
 	for n := 0; n < len(whole); n += 3 {
 		for _, damage := range []func() []byte{
 			func() []byte { return whole[:n] },
-			func() []byte { return append(append([]byte{}, whole[:n]...), make([]byte, 100)...) }, // as file systems leave it
+			// as file systems leave it
+			func() []byte { return append(append([]byte{}, whole[:n]...), make([]byte, 100)...) },
 			func() []byte { b := bytes.Clone(whole); b[n] ^= 0x40; return b },
 		} {
 			if err := os.WriteFile(path, damage(), 0o666); err != nil {
 				t.Fatal(err)
 			}
 			j, _, got := open2(t, dir, Options{})
-			if !covers(got, want[:len(got)], 0) || len(got) < 20 && int64(n)+1 > want[len(got)].at+int64(len(want[len(got)].data))+16 {
+			if !covers(got, want[:len(got)], 0) || len(got) < 20 && int64(n)+1 > want[len(got)].at+
+				int64(len(want[len(got)].data))+16 {
 				t.Fatalf("damaged at %d: %d records", n, len(got))
 			}
 			at, err := j.Append(99, []byte("after"))

@@ -165,5 +165,6 @@ func isWord(r rune, n int) bool {
 	if r == utf8.RuneError && n == 1 {
 		return false
 	}
-	return unicode.In(r, unicode.L, unicode.M, unicode.Nl, unicode.Nd, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control, newLetters)
+	return unicode.In(r, unicode.L, unicode.M, unicode.Nl, unicode.Nd, unicode.Pc, unicode.Other_Alphabetic,
+		unicode.Join_Control, newLetters)
 }

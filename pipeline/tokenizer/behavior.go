@@ -70,7 +70,8 @@ func behaviorOf(name string) (behavior, error) {
 	if b, ok := behaviors[name]; ok {
 		return b, nil
 	}
-	return nil, fmt.Errorf("a Split of behavior %q is not supported; %s are", name, strings.Join(slices.Sorted(maps.Keys(behaviors)), ", "))
+	return nil, fmt.Errorf("a Split of behavior %q is not supported; %s are", name,
+		strings.Join(slices.Sorted(maps.Keys(behaviors)), ", "))
 }
 
 // joined makes one part of what lies between matches.

@@ -163,7 +163,8 @@ func (t *loader) loadModel(f *file) error {
 // put gives content its id; it is an error if either is taken otherwise.
 func (t *loader) put(content string, id int64) error {
 	if id < 0 || id >= t.limit {
-		return fmt.Errorf("token %.40q has id %d; in a vocabulary of this size ids are read up to %d", content, id, t.limit-1)
+		return fmt.Errorf("token %.40q has id %d; in a vocabulary of this size ids are read up to %d", content, id,
+			t.limit-1)
 	}
 	if old, ok := t.ids[content]; ok {
 		if int64(old) != id {
@@ -192,7 +193,8 @@ func (t *loader) loadMerges(pairs mergeList) error {
 		right, okRight := t.ids[pair[1]]
 		merged, okMerged := t.ids[pair[0]+pair[1]]
 		if !okLeft || !okRight || !okMerged {
-			return fmt.Errorf("merges: number %d is %.40q and %.40q, but vocab lacks one of them or the two together", rank, pair[0], pair[1])
+			return fmt.Errorf("merges: number %d is %.40q and %.40q, but vocab lacks one of them or the two together",
+				rank, pair[0], pair[1])
 		}
 		t.merges.set(left, right, rank, merged)
 	}
@@ -284,7 +286,8 @@ func (t *loader) loadPreTokenizer(f *file) error {
 	known := patterns()
 	for i, p := range parts {
 		if p.Type == "ByteLevel" && i == len(parts)-1 {
-			byteLevel := stage{next: func(s string) int { return len(s) }, prefix: p.AddPrefixSpace == nil || *p.AddPrefixSpace}
+			byteLevel := stage{next: func(s string) int { return len(s) }, prefix: p.AddPrefixSpace == nil ||
+				*p.AddPrefixSpace}
 			if p.UseRegex == nil || *p.UseRegex {
 				byteLevel.next = known[patternGPT2]
 			} else if !byteLevel.prefix {
@@ -323,7 +326,8 @@ func (p *part) stage(known map[string]func(string) int) (st stage, err error) {
 		st.meta, err = newMetaspace(p)
 		return st, err
 	case p.Type != "Split":
-		return st, fmt.Errorf("type %q is not supported here; Split, Digits, Punctuation, Metaspace and a last ByteLevel are", p.Type)
+		return st, fmt.Errorf("type %q is not supported here; Split, Digits, Punctuation, Metaspace and a last "+
+			"ByteLevel are", p.Type)
 	case p.Pattern.String != nil:
 		source := regexp2.Escape(*p.Pattern.String)
 		p.Pattern.Regex = &source

@@ -84,7 +84,8 @@ func nested(source string) bool {
 		case source[i] == '?':
 			return 1, false
 		case source[i] == '{':
-			if end := strings.IndexByte(source[i:], '}'); end > 0 && strings.Trim(source[i+1:i+end], "0123456789,") == "" {
+			if end := strings.IndexByte(source[i:], '}'); end > 0 &&
+				strings.Trim(source[i+1:i+end], "0123456789,") == "" {
 				return end + 1, true
 			}
 		}
@@ -95,7 +96,8 @@ func nested(source string) bool {
 		switch source[i] {
 		case '\\':
 			i++
-			if i+1 < len(source) && (source[i] == 'p' || source[i] == 'P' || source[i] == 'x' || source[i] == 'u') && source[i+1] == '{' {
+			if i+1 < len(source) && (source[i] == 'p' || source[i] == 'P' || source[i] == 'x' || source[i] == 'u') &&
+				source[i+1] == '{' {
 				i += max(0, strings.IndexByte(source[i:], '}'))
 			}
 		case '[':
@@ -159,10 +161,14 @@ var newClassMarks = &unicode.RangeTable{
 		{Lo: 0x897, Hi: 0x897, Stride: 1},
 	},
 	R32: []unicode.Range32{
-		{Lo: 0x10d69, Hi: 0x10d6d, Stride: 1}, {Lo: 0x10efc, Hi: 0x10efc, Stride: 1}, {Lo: 0x113b8, Hi: 0x113c0, Stride: 1},
-		{Lo: 0x113c2, Hi: 0x113c2, Stride: 1}, {Lo: 0x113c5, Hi: 0x113c5, Stride: 1}, {Lo: 0x113c7, Hi: 0x113ca, Stride: 1},
-		{Lo: 0x113cc, Hi: 0x113d0, Stride: 1}, {Lo: 0x113d2, Hi: 0x113d2, Stride: 1}, {Lo: 0x113e1, Hi: 0x113e2, Stride: 1},
-		{Lo: 0x11f5a, Hi: 0x11f5a, Stride: 1}, {Lo: 0x1611e, Hi: 0x1612f, Stride: 1}, {Lo: 0x1e5ee, Hi: 0x1e5ef, Stride: 1},
+		{Lo: 0x10d69, Hi: 0x10d6d, Stride: 1}, {Lo: 0x10efc, Hi: 0x10efc, Stride: 1}, {Lo: 0x113b8, Hi: 0x113c0,
+			Stride: 1},
+		{Lo: 0x113c2, Hi: 0x113c2, Stride: 1}, {Lo: 0x113c5, Hi: 0x113c5, Stride: 1}, {Lo: 0x113c7, Hi: 0x113ca,
+			Stride: 1},
+		{Lo: 0x113cc, Hi: 0x113d0, Stride: 1}, {Lo: 0x113d2, Hi: 0x113d2, Stride: 1}, {Lo: 0x113e1, Hi: 0x113e2,
+			Stride: 1},
+		{Lo: 0x11f5a, Hi: 0x11f5a, Stride: 1}, {Lo: 0x1611e, Hi: 0x1612f, Stride: 1}, {Lo: 0x1e5ee, Hi: 0x1e5ef,
+			Stride: 1},
 	},
 }
 
@@ -171,8 +177,10 @@ var newPoints = &unicode.RangeTable{
 		{Lo: 0x1b4e, Hi: 0x1b4f, Stride: 1}, {Lo: 0x1b7f, Hi: 0x1b7f, Stride: 1},
 	},
 	R32: []unicode.Range32{
-		{Lo: 0x10d6e, Hi: 0x10d6e, Stride: 1}, {Lo: 0x113d4, Hi: 0x113d5, Stride: 1}, {Lo: 0x113d7, Hi: 0x113d8, Stride: 1},
-		{Lo: 0x11be1, Hi: 0x11be1, Stride: 1}, {Lo: 0x16d6d, Hi: 0x16d6f, Stride: 1}, {Lo: 0x1e5ff, Hi: 0x1e5ff, Stride: 1},
+		{Lo: 0x10d6e, Hi: 0x10d6e, Stride: 1}, {Lo: 0x113d4, Hi: 0x113d5, Stride: 1}, {Lo: 0x113d7, Hi: 0x113d8,
+			Stride: 1},
+		{Lo: 0x11be1, Hi: 0x11be1, Stride: 1}, {Lo: 0x16d6d, Hi: 0x16d6f, Stride: 1}, {Lo: 0x1e5ff, Hi: 0x1e5ff,
+			Stride: 1},
 	},
 }
 
@@ -182,10 +190,14 @@ var newSymbols = &unicode.RangeTable{
 		{Lo: 0x31ef, Hi: 0x31ef, Stride: 1},
 	},
 	R32: []unicode.Range32{
-		{Lo: 0x10d8e, Hi: 0x10d8f, Stride: 1}, {Lo: 0x1cc00, Hi: 0x1ccef, Stride: 1}, {Lo: 0x1cd00, Hi: 0x1ceb3, Stride: 1},
-		{Lo: 0x1f8b2, Hi: 0x1f8bb, Stride: 1}, {Lo: 0x1f8c0, Hi: 0x1f8c1, Stride: 1}, {Lo: 0x1fa89, Hi: 0x1fa89, Stride: 1},
-		{Lo: 0x1fa8f, Hi: 0x1fa8f, Stride: 1}, {Lo: 0x1fabe, Hi: 0x1fabe, Stride: 1}, {Lo: 0x1fac6, Hi: 0x1fac6, Stride: 1},
-		{Lo: 0x1fadc, Hi: 0x1fadc, Stride: 1}, {Lo: 0x1fadf, Hi: 0x1fadf, Stride: 1}, {Lo: 0x1fae9, Hi: 0x1fae9, Stride: 1},
+		{Lo: 0x10d8e, Hi: 0x10d8f, Stride: 1}, {Lo: 0x1cc00, Hi: 0x1ccef, Stride: 1}, {Lo: 0x1cd00, Hi: 0x1ceb3,
+			Stride: 1},
+		{Lo: 0x1f8b2, Hi: 0x1f8bb, Stride: 1}, {Lo: 0x1f8c0, Hi: 0x1f8c1, Stride: 1}, {Lo: 0x1fa89, Hi: 0x1fa89,
+			Stride: 1},
+		{Lo: 0x1fa8f, Hi: 0x1fa8f, Stride: 1}, {Lo: 0x1fabe, Hi: 0x1fabe, Stride: 1}, {Lo: 0x1fac6, Hi: 0x1fac6,
+			Stride: 1},
+		{Lo: 0x1fadc, Hi: 0x1fadc, Stride: 1}, {Lo: 0x1fadf, Hi: 0x1fadf, Stride: 1}, {Lo: 0x1fae9, Hi: 0x1fae9,
+			Stride: 1},
 		{Lo: 0x1fbcb, Hi: 0x1fbef, Stride: 1},
 	},
 }
@@ -229,29 +241,30 @@ func (p *pattern) match(runes []rune) ([]split, error) {
 		return joined(parts), nil
 	}
 	var parts []split
-	err := patiently(patternTime+time.Duration(len(runes))*patternByte, threadTime, func(clock time.Duration) (err error) {
-		re := p.re
-		if clock > re.MatchTimeout {
-			if re, err = compiled(p.source, clock); err != nil {
-				return err
+	err := patiently(patternTime+time.Duration(len(runes))*patternByte, threadTime,
+		func(clock time.Duration) (err error) {
+			re := p.re
+			if clock > re.MatchTimeout {
+				if re, err = compiled(p.source, clock); err != nil {
+					return err
+				}
 			}
-		}
-		parts = parts[:0]
-		add := func(to int, match bool) {
-			if n := len(parts); n == 0 && to > 0 || n > 0 && to > parts[n-1].to {
-				parts = append(parts, split{to, match != p.invert})
+			parts = parts[:0]
+			add := func(to int, match bool) {
+				if n := len(parts); n == 0 && to > 0 || n > 0 && to > parts[n-1].to {
+					parts = append(parts, split{to, match != p.invert})
+				}
 			}
-		}
-		err = re.FindRunesMatches(runes, -1, func(v regexp2.MatchView) bool {
-			if from, n, _ := v.GroupRange(0); n > 0 {
-				add(from, false)
-				add(from+n, true)
-			}
-			return true
+			err = re.FindRunesMatches(runes, -1, func(v regexp2.MatchView) bool {
+				if from, n, _ := v.GroupRange(0); n > 0 {
+					add(from, false)
+					add(from+n, true)
+				}
+				return true
+			})
+			add(len(runes), false)
+			return err
 		})
-		add(len(runes), false)
-		return err
-	})
 	return parts, err
 }
 

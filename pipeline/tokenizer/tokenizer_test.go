@@ -36,7 +36,8 @@ func edit(t testing.TB, change func(f map[string]any)) (*Tokenizer, error) {
 // rawText draws bytes: mostly words and odd characters, some not UTF-8.
 func rawText(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfN(rapid.OneOf(
-		rapid.SampledFrom([]string{" ", "  ", "\n", "\r\n", "'s", "'LL", "ſ", "12345", "word", "<|user|>", "</think>", "<|use", "é", "你好", "😀", "\u2028", "\xff", "\xe4\xbd", "\xf0\x9f", "\x80"}),
+		rapid.SampledFrom([]string{" ", "  ", "\n", "\r\n", "'s", "'LL", "ſ", "12345", "word", "<|user|>", "</think>",
+			"<|use", "é", "你好", "😀", "\u2028", "\xff", "\xe4\xbd", "\xf0\x9f", "\x80"}),
 		rapid.String(), rapid.StringN(0, 8, -1),
 	), 0, 20).Draw(t, "parts"), "")
 }
@@ -54,7 +55,8 @@ func TestNothingIsLost(t *testing.T) {
 		if b.String() != s {
 			t.Fatalf("%q became %q", s, b.String())
 		}
-		if got, want := tok.Decode(ids, false), strings.ToValidUTF8(s, "\uFFFD"); strings.ReplaceAll(got, "\uFFFD", "") != strings.ReplaceAll(want, "\uFFFD", "") {
+		if got, want := tok.Decode(ids, false), strings.ToValidUTF8(s, "\uFFFD"); strings.ReplaceAll(got, "\uFFFD",
+			"") != strings.ReplaceAll(want, "\uFFFD", "") {
 			t.Fatalf("%q decodes to %q", s, got)
 		}
 	})
@@ -174,7 +176,8 @@ func TestCacheIsInvisible(t *testing.T) {
 // TestLongWord would take hours if merging were quadratic.
 func TestLongWord(t *testing.T) {
 	tok := tiny(t)
-	for _, s := range []string{strings.Repeat("a", 300_000), strings.Repeat("on", 150_000), strings.Repeat("你", 100_000), strings.Repeat(" ", 300_000), strings.Repeat("\u0301", 100_000)} {
+	for _, s := range []string{strings.Repeat("a", 300_000), strings.Repeat("on", 150_000),
+		strings.Repeat("你", 100_000), strings.Repeat(" ", 300_000), strings.Repeat("\u0301", 100_000)} {
 		if got := tok.Decode(tok.Encode(nil, s), false); got != s {
 			t.Errorf("%.10q… came back as %.20q…", s, got)
 		}
@@ -209,10 +212,12 @@ func TestLoadRefuses(t *testing.T) {
 		want   string
 		change func(f map[string]any)
 	}{
-		{`model: type "Unigram", a SentencePiece tokenizer, as T5's; only byte-level BPE is read`, func(f map[string]any) { model(f)["type"] = "Unigram" }},
+		{`model: type "Unigram", a SentencePiece tokenizer, as T5's; only byte-level BPE is read`,
+			func(f map[string]any) { model(f)["type"] = "Unigram" }},
 		{`model: type "WordPiece", as BERT's; only`, func(f map[string]any) { model(f)["type"] = "WordPiece" }},
 		{`model: type "Odd", which is not known`, func(f map[string]any) { model(f)["type"] = "Odd" }},
-		{"byte_fallback: a SentencePiece tokenizer", func(f map[string]any) { model(f)["byte_fallback"] = true; delete(vocab(f), "Ġ") }},
+		{"byte_fallback: a SentencePiece tokenizer",
+			func(f map[string]any) { model(f)["byte_fallback"] = true; delete(vocab(f), "Ġ") }},
 		{`model: type "Unigram"`, func(f map[string]any) { model(f)["type"] = "Unigram" }},
 		{"model: dropout 0.1", func(f map[string]any) { model(f)["dropout"] = 0.1 }},
 		{`continuing_subword_prefix "##"`, func(f map[string]any) { model(f)["continuing_subword_prefix"] = "##" }},
@@ -225,7 +230,10 @@ func TestLoadRefuses(t *testing.T) {
 		{"an empty token", func(f map[string]any) { vocab(f)[""] = 2100 }},
 		{"cannot unmarshal", func(f map[string]any) { vocab(f)["zzz"] = 1e300 }},
 		{"merges: number 0 has 3 parts", func(f map[string]any) { model(f)["merges"] = []any{"a b c"} }},
-		{"merges: number 1 has 1 parts", func(f map[string]any) { model(f)["merges"] = []any{[]any{"o", "r"}, []any{"a"}} }},
+		{"merges: number 1 has 1 parts", func(f map[string]any) {
+			model(f)["merges"] = []any{[]any{"o", "r"},
+				[]any{"a"}}
+		}},
 		{"vocab lacks one of them", func(f map[string]any) { model(f)["merges"] = []any{[]any{"o", "Ωx"}} }},
 		{"merges: ", func(f map[string]any) { model(f)["merges"] = 3 }},
 		{`normalizer: type "NFKC"`, func(f map[string]any) { f["normalizer"] = map[string]any{"type": "NFKC"} }},
@@ -240,13 +248,22 @@ func TestLoadRefuses(t *testing.T) {
 		{"the last part must be ByteLevel", func(f map[string]any) { f["pre_tokenizer"] = nil }},
 		{"the last part must be ByteLevel", func(f map[string]any) { f["pre_tokenizer"] = map[string]any{"type": "Metaspace"} }},
 		{`type "BertPreTokenizer" is not supported`, func(f map[string]any) { pre(f, 0)["type"] = "BertPreTokenizer" }},
-		{`prepend_scheme "last" is not`, func(f map[string]any) { pre(f, 0)["type"], pre(f, 0)["prepend_scheme"] = "Metaspace", "last" }},
-		{`the replacement "ab" is not`, func(f map[string]any) { pre(f, 0)["type"], pre(f, 0)["replacement"] = "Metaspace", "ab" }},
+		{`prepend_scheme "last" is not`, func(f map[string]any) {
+			pre(f, 0)["type"],
+				pre(f, 0)["prepend_scheme"] = "Metaspace", "last"
+		}},
+		{`the replacement "ab" is not`, func(f map[string]any) {
+			pre(f, 0)["type"],
+				pre(f, 0)["replacement"] = "Metaspace", "ab"
+		}},
 		{`the pattern (a+`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `(a+`} }},
 		{`the pattern [`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `[`} }},
 		{`\w is not supported`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `\w+`} }},
 		{`repeats what repeats`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": `(a+)+b`} }},
-		{`a pattern of`, func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{"Regex": strings.Repeat("a", 1<<15)} }},
+		{`a pattern of`, func(f map[string]any) {
+			pre(f, 0)["pattern"] = map[string]any{"Regex": strings.Repeat("a",
+				1<<15)}
+		}},
 		{`a Split of behavior "Merged"`, func(f map[string]any) { pre(f, 0)["behavior"] = "Merged" }},
 		{"a Split without a pattern", func(f map[string]any) { pre(f, 0)["pattern"] = map[string]any{} }},
 		{`decoder: type ""`, func(f map[string]any) { f["decoder"] = nil }},
@@ -263,7 +280,8 @@ func TestLoadRefuses(t *testing.T) {
 		}},
 	} {
 		_, err := edit(t, c.change)
-		if err == nil || !strings.HasPrefix(err.Error(), "tokenizer.json: ") || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.HasPrefix(err.Error(), "tokenizer.json: ") ||
+			!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want one with %q", err, c.want)
 		}
 	}
@@ -282,8 +300,10 @@ func TestLoadRefuses(t *testing.T) {
 func TestAddedTokens(t *testing.T) {
 	tok, err := edit(t, func(f map[string]any) {
 		for i, a := range []map[string]any{
-			{"content": "<l>", "lstrip": true}, {"content": "<r>", "rstrip": true}, {"content": "<both>", "lstrip": true, "rstrip": true},
-			{"content": "dog", "single_word": true}, {"content": "É!", "normalized": true}, {"content": "<x>y"}, {"content": "<x>"},
+			{"content": "<l>", "lstrip": true}, {"content": "<r>", "rstrip": true}, {"content": "<both>",
+				"lstrip": true, "rstrip": true},
+			{"content": "dog", "single_word": true}, {"content": "É!",
+				"normalized": true}, {"content": "<x>y"}, {"content": "<x>"},
 		} {
 			a["id"] = 2048 + i
 			f["added_tokens"] = append(f["added_tokens"].([]any), a)
@@ -338,7 +358,8 @@ func TestIgnoreMerges(t *testing.T) {
 func TestNFC(t *testing.T) {
 	marks := []rune("\u0301\u0323\u0307\u0327\u0328\u0345\u0591\u3099\u1161\u11a8")
 	rapid.Check(t, func(t *rapid.T) {
-		s := string(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(marks), rapid.SampledFrom([]rune("aeqAßか\u1100가ḍ\u212b"))), 0, 20).Draw(t, "text"))
+		s := string(rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(marks),
+			rapid.SampledFrom([]rune("aeqAßか\u1100가ḍ\u212b"))), 0, 20).Draw(t, "text"))
 		if got, want := composeLong(s), norm.NFC.String(s); got != want {
 			t.Fatalf("%+q: %+q, want %+q", s, got, want)
 		}
@@ -360,11 +381,14 @@ func smallFile(t testing.TB) []byte {
 		vocab[string(r)] = b
 	}
 	data, err := json.Marshal(map[string]any{
-		"added_tokens":  []any{map[string]any{"id": 300, "content": "<x>", "special": true, "rstrip": true}, map[string]any{"id": 301, "content": "é<", "normalized": true}},
-		"normalizer":    map[string]any{"type": "Sequence", "normalizers": []any{map[string]any{"type": "NFC"}}},
-		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{map[string]any{"type": "Split", "pattern": map[string]any{"Regex": patternQwen}, "behavior": "Isolated", "invert": false}, map[string]any{"type": "ByteLevel", "add_prefix_space": true, "use_regex": true}}},
-		"decoder":       map[string]any{"type": "ByteLevel"},
-		"model":         map[string]any{"type": "BPE", "dropout": nil, "ignore_merges": true, "vocab": vocab, "merges": []any{[]any{"a", "b"}, []any{"ab", "ab"}}},
+		"added_tokens": []any{map[string]any{"id": 300, "content": "<x>", "special": true, "rstrip": true},
+			map[string]any{"id": 301, "content": "é<", "normalized": true}},
+		"normalizer": map[string]any{"type": "Sequence", "normalizers": []any{map[string]any{"type": "NFC"}}},
+		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{map[string]any{"type": "Split",
+			"pattern": map[string]any{"Regex": patternQwen}, "behavior": "Isolated", "invert": false}, map[string]any{"type": "ByteLevel", "add_prefix_space": true, "use_regex": true}}},
+		"decoder": map[string]any{"type": "ByteLevel"},
+		"model": map[string]any{"type": "BPE", "dropout": nil, "ignore_merges": true, "vocab": vocab,
+			"merges": []any{[]any{"a", "b"}, []any{"ab", "ab"}}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -385,7 +409,8 @@ func TestDamaged(t *testing.T) {
 			tok.Decode(tok.Encode(nil, "abab <x> é<\xff"), true)
 		}
 	}
-	damaged, count := []string{"null", "3", "-1", "1e300", `"x"`, `""`, "[]", "{}", "[[]]", `[{}]`, `{"type":"Sequence"}`, "true"}, 0
+	damaged, count := []string{"null", "3", "-1", "1e300", `"x"`, `""`, "[]", "{}", "[[]]", `[{}]`,
+		`{"type":"Sequence"}`, "true"}, 0
 	var visit func(v any, put func(any))
 	var root any
 	if err := json.Unmarshal(small, &root); err != nil {
@@ -509,7 +534,8 @@ func pieces(t rapid.TB, p *pattern, s string) []string {
 func TestLoadIsBounded(t *testing.T) {
 	for _, c := range []struct{ data, want string }{
 		{`{"added_tokens": [` + strings.Repeat("{},", 1<<20) + `{}]}`, "added_tokens: more than"},
-		{`{"added_tokens": [` + strings.Repeat(`{"content": "`+strings.Repeat("x", 1000)+`"},`, 1<<11) + `{}]}`, "more than 1 MiB of text"},
+		{`{"added_tokens": [` + strings.Repeat(`{"content": "`+strings.Repeat("x", 1000)+`"},`, 1<<11) + `{}]}`,
+			"more than 1 MiB of text"},
 		{`{"model": {"merges": [` + strings.Repeat("[],", 1<<20) + `[]]}}`, "merges: number 0 has 0 parts"},
 	} {
 		before := testing.AllocsPerRun(1, func() {

@@ -65,7 +65,8 @@ func New(names *datasets.Names, opt Options) *Attribution {
 		p := &opt.Periods[i]
 		periods[stepRank{p.Step, p.Rank}] = p
 	}
-	return &Attribution{opt: opt, periods: periods, names: names, classes: keyring{by: ByClass}, keys: keyring{by: opt.By}}
+	return &Attribution{opt: opt, periods: periods, names: names, classes: keyring{by: ByClass},
+		keys: keyring{by: opt.By}}
 }
 
 // Step attributes one step by class and returns the ledger of each rank. The
@@ -209,7 +210,8 @@ func (a *Attribution) section(kind string) *section {
 func (a *Attribution) Warnings() []string {
 	var w []string
 	if a.split.rejected > 0 {
-		w = append(w, fmt.Sprintf("spans that end before they start, or have times that cannot be true, were left out: %d", a.split.rejected))
+		w = append(w, fmt.Sprintf("spans that end before they start, or have times that cannot be true, were left "+
+			"out: %d", a.split.rejected))
 	}
 	if a.empty > 0 {
 		w = append(w, fmt.Sprintf("steps without device spans were left out: %d", a.empty))

@@ -39,7 +39,8 @@ const (
 )
 
 // entryNames are what the entries are called in reports.
-var entryNames = [numEntries]string{"overlap", "gap.host", "gap.launch", "gap.wait", "gap.queue", "gap.dependency", "gap.peers",
+var entryNames = [numEntries]string{"overlap", "gap.host", "gap.launch", "gap.wait", "gap.queue", "gap.dependency",
+	"gap.peers",
 	"gap.profiler", "other steps", "unexplained"}
 
 // entryOf is where idle time of a cause belongs.
@@ -243,7 +244,8 @@ func (g *gaps) quiet(v timeline.Interval, whole int64) {
 }
 
 // ledgerOf sweeps one rank. key numbers the class of an event.
-func ledgerOf(r *rankStep, sw *timeline.Sweeper, pieces []timeline.Piece, nKeys int, lastOfAll, launchGap int64) Ledger {
+func ledgerOf(r *rankStep, sw *timeline.Sweeper, pieces []timeline.Piece, nKeys int, lastOfAll,
+	launchGap int64) Ledger {
 	l := Ledger{Rank: r.rank, Wall: r.window.End - r.window.Start, Span: r.last - r.first, Self: make([]int64, nKeys)}
 	g := gaps{r: r, profiler: r.profiler, phases: r.phases, launchGap: launchGap, lastOfAll: lastOfAll, into: &l.Other}
 	at := r.window.Start

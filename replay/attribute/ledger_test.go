@@ -12,7 +12,8 @@ import (
 
 // span is a row for tests: "class", or "host", "step", "launch" on a host lane.
 func span(rank int32, lane, class string, start, end int64) datasets.Span {
-	s := datasets.Span{Rank: rank, Lane: lane, Kernel: class, Class: class, Call: -1, Layer: -1, StartNS: start, EndNS: end}
+	s := datasets.Span{Rank: rank, Lane: lane, Kernel: class, Class: class, Call: -1, Layer: -1, StartNS: start,
+		EndNS: end}
 	if timeline.IsHost(lane) {
 		s.Class = timeline.ClassHost
 		if class == "step" || class == "launch" {
@@ -54,14 +55,16 @@ func TestKnownAnswers(t *testing.T) {
 		want map[string]int64
 	}{
 		{"one after the other, with a launch gap and host phases", []datasets.Span{
-			span(-1, "host", "step", 0, 1000), span(-1, "host", "schedule", 0, 90), span(-1, "host", "sample", 900, 1000),
+			span(-1, "host", "step", 0, 1000), span(-1, "host", "schedule", 0, 90), span(-1, "host", "sample", 900,
+				1000),
 			span(0, "device", "norm", 100, 300), span(0, "device", "attn", 305, 900),
 		}, map[string]int64{"norm": 200, "attn": 595, "gap.host": 190, "gap.launch": 5, "unexplained": 10}},
 		{"two streams overlap", []datasets.Span{
 			span(0, "stream 7", "attn", 0, 100), span(0, "stream 8", "gemm", 60, 150),
 		}, map[string]int64{"attn": 60, "overlap": 40, "gemm": 50}},
 		{"programmatic launch overlaps on one stream", []datasets.Span{
-			span(0, "stream 7", "norm", 0, 100), span(0, "stream 7", "gemm", 90, 200), span(0, "stream 7", "gemm", 195, 300),
+			span(0, "stream 7", "norm", 0, 100), span(0, "stream 7", "gemm", 90, 200), span(0, "stream 7", "gemm", 195,
+				300),
 		}, map[string]int64{"norm": 90, "overlap": 10, "gemm": 200}},
 		{"one inside another", []datasets.Span{
 			span(0, "stream 7", "attn", 0, 100), span(0, "stream 8", "copy", 20, 30),
@@ -70,8 +73,10 @@ func TestKnownAnswers(t *testing.T) {
 			span(-1, "host", "step", 0, 500), span(0, "device", "gemm", 0, 200), span(1, "device", "gemm", 0, 500),
 		}, map[string]int64{"gemm": 700, "gap.peers": 300}},
 		{"kernels that are launched late", []datasets.Span{
-			correlated(span(0, "host 9", "launch", 0, 50), 1), correlated(span(0, "host 9", "launch", 400_000, 400_050), 2),
-			correlated(span(0, "stream 7", "gemm", 60, 100), 1), correlated(span(0, "stream 7", "gemm", 400_060, 400_100), 2),
+			correlated(span(0, "host 9", "launch", 0, 50), 1), correlated(span(0, "host 9", "launch", 400_000, 400_050),
+				2),
+			correlated(span(0, "stream 7", "gemm", 60, 100), 1), correlated(span(0, "stream 7", "gemm", 400_060,
+				400_100), 2),
 		}, map[string]int64{"gemm": 80, "gap.launch": 399_950, "gap.queue": 10}},
 		{"a long pause without a reason", []datasets.Span{
 			span(0, "device", "gemm", 0, 100), span(0, "device", "gemm", 500_000, 500_100),
@@ -109,7 +114,8 @@ func TestSkewKnownAnswer(t *testing.T) {
 	}
 	_, s, _ := attribute(rows, Options{})
 	want := Comm{Waiting: 60 + 0 + 30 + 10, Transfer: 40 + 40 + 40 + 30 + 30 + 40, Ranks: []Skew{
-		{Rank: 0, Collectives: 2, Waiting: 70}, {Rank: 1, Collectives: 2, Lag: 70, Last: 2}, {Rank: 2, Collectives: 2, Waiting: 30, Lag: 40},
+		{Rank: 0, Collectives: 2, Waiting: 70}, {Rank: 1, Collectives: 2, Lag: 70, Last: 2}, {Rank: 2, Collectives: 2,
+			Waiting: 30, Lag: 40},
 	}}
 	if d := cmp.Diff(want, s.Comm); d != "" {
 		t.Error(d)

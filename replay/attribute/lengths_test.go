@@ -20,7 +20,8 @@ func TestLengths(t *testing.T) {
 		if c.lengths.min != values[0] || c.lengths.max != values[len(values)-1] {
 			t.Fatalf("from %d to %d, want %d to %d", c.lengths.min, c.lengths.max, values[0], values[len(values)-1])
 		}
-		if got := c.lengths.median(); got > want || float64(got) < float64(want)*(1-1.0/512) || want < 1024 && got != want {
+		if got := c.lengths.median(); got > want || float64(got) < float64(want)*(1-1.0/512) || want < 1024 &&
+			got != want {
 			t.Fatalf("median %d, want %d", got, want)
 		}
 	})

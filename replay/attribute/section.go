@@ -179,7 +179,8 @@ func (s *section) missing() []string {
 		}
 	}
 	if s.comm.Unsplit > 0 && len(s.rankSteps) > 1 {
-		w = append(w, fmt.Sprintf("collectives of some %s steps do not pair across ranks: their waiting and transfer cannot be told apart", s.kind))
+		w = append(w, fmt.Sprintf("collectives of some %s steps do not pair across ranks: their waiting and "+
+			"transfer cannot be told apart", s.kind))
 	}
 	return w
 }
@@ -221,7 +222,10 @@ func (a *Attribution) result(s *section) Section {
 	for call, ns := range s.waits {
 		sec.Waits = append(sec.Waits, Amount{Name: call, NS: ns})
 	}
-	slices.SortFunc(sec.Waits, func(x, y Amount) int { return cmp.Or(cmp.Compare(y.NS, x.NS), cmp.Compare(x.Name, y.Name)) })
+	slices.SortFunc(sec.Waits, func(x, y Amount) int {
+		return cmp.Or(cmp.Compare(y.NS, x.NS),
+			cmp.Compare(x.Name, y.Name))
+	})
 	for e, ns := range s.other {
 		sec.Ledger = append(sec.Ledger, Amount{Entry(e).String(), ns, MedianOf(s.otherSelf.of(e, s.steps))})
 	}
@@ -235,7 +239,8 @@ func (a *Attribution) rows(s *section, ring *keyring, costs []cost, self *sample
 			continue
 		}
 		k := ring.keys[i]
-		r := Row{Label: ring.by.label(k, a.names), Key: k, Calls: c.Calls, Self: self.total(i), Total: c.Total, Kernels: c.Kernels, Gap: c.Gap,
+		r := Row{Label: ring.by.label(k, a.names), Key: k, Calls: c.Calls, Self: self.total(i), Total: c.Total,
+			Kernels: c.Kernels, Gap: c.Gap,
 			Bytes: c.Bytes, Wire: c.Wire, FLOPs: c.FLOPs, Bound: c.Bound, Slots: c.Slots,
 			Steps: self.of(i, s.steps)}
 		if c.lengths != nil {
@@ -254,7 +259,8 @@ func (a *Attribution) rows(s *section, ring *keyring, costs []cost, self *sample
 	}
 	slices.SortStableFunc(rows, func(x, y Row) int {
 		if ring.by == ByLayer || ring.by == ByRank || ring.by == ByCall {
-			return cmp.Or(cmp.Compare(x.Key.Rank, y.Key.Rank), cmp.Compare(x.Key.Call, y.Key.Call), cmp.Compare(x.Key.Layer, y.Key.Layer))
+			return cmp.Or(cmp.Compare(x.Key.Rank, y.Key.Rank), cmp.Compare(x.Key.Call, y.Key.Call),
+				cmp.Compare(x.Key.Layer, y.Key.Layer))
 		}
 		return cmp.Or(cmp.Compare(y.Self, x.Self), cmp.Compare(y.Total, x.Total), cmp.Compare(x.Label, y.Label))
 	})

@@ -53,12 +53,15 @@ func (t *trace) align() error {
 		a, b := t.ranks[0].number, t.ranks[k].number
 		if err != nil {
 			if !t.options.AllowUnaligned {
-				return refuse("ranks %d and %d do not align: %v (--allow-unaligned keeps them, with waiting times that mean nothing)", a, b, err)
+				return refuse("ranks %d and %d do not align: %v (--allow-unaligned keeps them, with waiting times "+
+					"that mean nothing)", a, b, err)
 			}
-			t.find("unaligned", severityUnreliable, b, 0, "its clock does not align with that of rank %d (%v): times across ranks cannot be compared", a, err)
+			t.find("unaligned", severityUnreliable, b, 0,
+				"its clock does not align with that of rank %d (%v): times across ranks cannot be compared", a, err)
 			continue
 		}
-		t.find("aligned", severityNote, b, int64(f.pairs), "its clock was moved by %d ns, drift %.3f ppm, residual %d ns over %d collectives", f.offset, f.drift*1e6, f.residual, f.pairs)
+		t.find("aligned", severityNote, b, int64(f.pairs),
+			"its clock was moved by %d ns, drift %.3f ppm, residual %d ns over %d collectives", f.offset, f.drift*1e6, f.residual, f.pairs)
 		if f.offset != 0 || f.drift != 0 {
 			moved = true
 			t.move(t.fileOf(k), f)
@@ -123,15 +126,18 @@ func (t *trace) fitRank(first, other []int32) (fit, error) {
 		}
 		f := fitClock(x, y)
 		f.shift = shift
-		if best.pairs == 0 || f.residual < best.residual || f.residual == best.residual && abs(shift) < abs(best.shift) {
+		if best.pairs == 0 || f.residual < best.residual || f.residual == best.residual &&
+			abs(shift) < abs(best.shift) {
 			best = f
 		}
 	}
 	switch {
 	case best.pairs == 0:
-		return fit{}, fmt.Errorf("%d of %d collectives pair by name and order (events were sampled, or the ranks did different work)", mostSame, compared)
+		return fit{}, fmt.Errorf("%d of %d collectives pair by name and order (events were sampled, or the ranks "+
+			"did different work)", mostSame, compared)
 	case best.residual > t.options.MaxResidualNS:
-		return fit{}, fmt.Errorf("with the best clock the ends of their collectives still differ by %d ns, more than %d ns", best.residual, t.options.MaxResidualNS)
+		return fit{}, fmt.Errorf("with the best clock the ends of their collectives still differ by %d ns, more "+
+			"than %d ns", best.residual, t.options.MaxResidualNS)
 	}
 	return best, nil
 }

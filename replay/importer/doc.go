@@ -65,7 +65,8 @@
 // sort, an elementwise kernel or a reduction that a norm, a rotation, a router, an attention
 // or a sampler launched, by its module, Python frame or annotation, or else by the kernels
 // around it, has their class, and Evidence says so. "unclassified" is a class of its own. Copies and casts
-// (copy.cast, copy.layout) have Bytes from the launch grid, at least numel*(in+out). A cast as large as the whole KV pool becomes kv.cast: Slots
+// (copy.cast, copy.layout) have Bytes from the launch grid, at least numel*(in+out). A cast as
+// large as the whole KV pool becomes kv.cast: Slots
 // is the pool's slots, K its width, and Evidence is
 // "rule 33; grid 556848 x 512 = 494976 slots x 576".
 // memcpy.* rows have Bytes of memory traffic (device to device counts read and

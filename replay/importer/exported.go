@@ -102,6 +102,7 @@ func (t *trace) placedByExport() bool {
 			t.steps[to[w.given]].name = w.name
 		}
 	}
-	t.find("exported", severityNote, -1, int64(min(len(t.steps), math.MaxInt32)), "an export of glmbatch: steps, layers and classes are as it says")
+	t.find("exported", severityNote, -1, int64(min(len(t.steps), math.MaxInt32)),
+		"an export of glmbatch: steps, layers and classes are as it says")
 	return true
 }

@@ -22,8 +22,10 @@ func kindOfFile(head []byte) string {
 		}
 	}
 	switch {
-	case len(head) > 2 && head[0] == 0x0a && bytes.Contains(head, []byte("/device:")) || bytes.Contains(head, []byte("/host:CPU")):
-		return "an XPlane profile of TensorFlow or JAX (.xplane.pb): write its trace as JSON first (trace.json.gz lies beside it)"
+	case len(head) > 2 && head[0] == 0x0a && bytes.Contains(head, []byte("/device:")) ||
+		bytes.Contains(head, []byte("/host:CPU")):
+		return "an XPlane profile of TensorFlow or JAX (.xplane.pb): write its trace as JSON first (trace.json.gz " +
+			"lies beside it)"
 	case len(head) > 2 && head[0] == 0x0a:
 		return "a Perfetto trace (.pftrace) or another protobuf: write it as JSON first (traceconv json)"
 	}

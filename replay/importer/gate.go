@@ -74,31 +74,40 @@ func (t *trace) reading() {
 		world = max(world, p.world)
 	}
 	if int(world) > len(t.ranks) {
-		t.find("missing_ranks", severityNote, -1, int64(world)-int64(len(t.ranks)), "%d of %d ranks are here: how long collectives wait for the others is unknown", len(t.ranks), world)
+		t.find("missing_ranks", severityNote, -1, int64(world)-int64(len(t.ranks)),
+			"%d of %d ranks are here: how long collectives wait for the others is unknown", len(t.ranks), world)
 	}
 	for i := range t.procs {
 		p := &t.procs[i]
 		c, rank := &p.parts, p.rank
 		if c.truncatedAt >= 0 {
-			t.find("truncated", severityUnreliable, rank, 0, "the file ends early, at byte %d of its text (%s): all counts and totals are lower bounds", c.truncatedAt, c.truncation)
+			t.find("truncated", severityUnreliable, rank, 0,
+				"the file ends early, at byte %d of its text (%s): all counts and totals are lower bounds", c.truncatedAt, c.truncation)
 		}
 		if c.commas > 0 {
-			t.find("decimal_commas", severityNote, rank, c.commas, "numbers with a decimal comma (the locale of the recording program): %d; those that must be whole numbers are unknown", c.commas)
+			t.find("decimal_commas", severityNote, rank, c.commas,
+				"numbers with a decimal comma (the locale of the recording program): %d; those that must be whole "+
+					"numbers are unknown", c.commas)
 		}
 		if c.recovered > 0 {
-			t.find("recovered", severityNote, rank, c.recovered, "events that are not valid JSON and were read leniently: %d, the first at byte %d", c.recovered, c.firstRecovered)
+			t.find("recovered", severityNote, rank, c.recovered,
+				"events that are not valid JSON and were read leniently: %d, the first at byte %d", c.recovered, c.firstRecovered)
 		}
 		if c.odd > 0 {
-			t.find("names", severityNote, rank, c.odd, "names with control characters, bad escapes or broken UTF-8, which were replaced: %d", c.odd)
+			t.find("names", severityNote, rank, c.odd,
+				"names with control characters, bad escapes or broken UTF-8, which were replaced: %d", c.odd)
 		}
 		if c.quarantined > 0 {
-			t.find("unreadable", severityUnreliable, rank, c.quarantined, "events that cannot be read and were left out: %d, the first at byte %d; totals are lower bounds", c.quarantined, c.firstQuarantined)
+			t.find("unreadable", severityUnreliable, rank, c.quarantined,
+				"events that cannot be read and were left out: %d, the first at byte %d; totals are lower bounds", c.quarantined, c.firstQuarantined)
 		}
 		if c.badNumber > 0 {
-			t.find("bad_time", severityUnreliable, rank, c.badNumber, "events with a time that is no number, which were left out: %d, the first at byte %d", c.badNumber, c.firstQuarantined)
+			t.find("bad_time", severityUnreliable, rank, c.badNumber,
+				"events with a time that is no number, which were left out: %d, the first at byte %d", c.badNumber, c.firstQuarantined)
 		}
 		if p.coarse && t.deviceRowsOf(int32(i)) > 0 {
-			t.find("coarse", severityNote, rank, 0, "times are whole microseconds: each duration is wrong by up to 1 us")
+			t.find("coarse", severityNote, rank, 0,
+				"times are whole microseconds: each duration is wrong by up to 1 us")
 		}
 	}
 }
@@ -138,7 +147,8 @@ func (t *trace) gpuEvents() error {
 		all, launches = all+device[i], launches+launched[i]
 	}
 	if t.opaque > 0 && all == t.opaque {
-		return refuse("%d launches of CUDA graphs were recorded and no kernels: re-record with --cuda-graph-trace=node", t.opaque)
+		return refuse("%d launches of CUDA graphs were recorded and no kernels: re-record with --cuda-graph-trace=node",
+			t.opaque)
 	}
 	if all == 0 {
 		return refuse("0 GPU events, %d launches: %s", launches, t.noGPU())
@@ -156,7 +166,9 @@ func (t *trace) gpuEvents() error {
 			return refuse("%s: 0 GPU events, %d launches: rank %d has no GPU activity", p.file, launched[i], p.rank)
 		}
 		if launched[i] > 0 {
-			t.find("no_kernels", severityUnreliable, -1, launched[i], "process%s has %d launches and no GPU events (forked? record it with nsys --trace-fork-before-exec=true)", pidText(p.pid), launched[i])
+			t.find("no_kernels", severityUnreliable, -1, launched[i],
+				"process%s has %d launches and no GPU events (forked? record it with nsys "+
+					"--trace-fork-before-exec=true)", pidText(p.pid), launched[i])
 		}
 	}
 	return nil
@@ -173,7 +185,8 @@ func pidText(pid int64) string {
 func (t *trace) noGPU() string {
 	for _, f := range t.findings {
 		text := strings.ToLower(f.Text)
-		if f.Code == "nsys" && (strings.Contains(text, "not supported") || strings.Contains(text, "driver") || strings.Contains(text, "permission")) {
+		if f.Code == "nsys" && (strings.Contains(text, "not supported") || strings.Contains(text, "driver") ||
+			strings.Contains(text, "permission")) {
 			return f.Text
 		}
 	}
@@ -181,10 +194,12 @@ func (t *trace) noGPU() string {
 	for i := range t.procs {
 		other, legacy = other+t.procs[i].parts.other, legacy+t.procs[i].parts.legacy
 	}
-	const remedy = "record with CUDA activities, as root or with the profiling permission, and stop after a synchronisation"
+	const remedy = "record with CUDA activities, as root or with the profiling permission, and stop after a " +
+		"synchronisation"
 	switch {
 	case legacy > 0:
-		return fmt.Sprintf("the trace is of the profiler before PyTorch 1.8.1, whose %d spans of \"CUDA functions\" are of operators and not of kernels; record with torch.profiler", legacy)
+		return fmt.Sprintf("the trace is of the profiler before PyTorch 1.8.1, whose %d spans of \"CUDA functions\" "+
+			"are of operators and not of kernels; record with torch.profiler", legacy)
 	case other == 0 && !t.byDevice:
 		return "the trace has no events at all; " + remedy
 	case !t.byDevice:
@@ -225,16 +240,20 @@ func (t *trace) badTimes() {
 	for i := range t.procs {
 		rank := t.procs[i].rank
 		if zero[i] > 0 {
-			t.find("zero_time", severityUnreliable, rank, zero[i], "GPU events with time zero, which means not collected, were left out: %d", zero[i])
+			t.find("zero_time", severityUnreliable, rank, zero[i],
+				"GPU events with time zero, which means not collected, were left out: %d", zero[i])
 		}
 		if negative[i] > 0 {
-			t.find("negative", severityUnreliable, rank, negative[i], "GPU events that end before they start were left out: %d", negative[i])
+			t.find("negative", severityUnreliable, rank, negative[i],
+				"GPU events that end before they start were left out: %d", negative[i])
 		}
 		if empty[i] > 0 {
-			t.find("zero_duration", severityUnreliable, rank, empty[i], "GPU events that last 0 ns: %d; their time was clipped, so totals are lower bounds", empty[i])
+			t.find("zero_duration", severityUnreliable, rank, empty[i],
+				"GPU events that last 0 ns: %d; their time was clipped, so totals are lower bounds", empty[i])
 		}
 		if host[i] > 0 {
-			t.find("host_time", severityNote, rank, host[i], "API calls with impossible times were left out: %d", host[i])
+			t.find("host_time", severityNote, rank, host[i], "API calls with impossible times were left out: %d",
+				host[i])
 		}
 	}
 }
@@ -268,7 +287,9 @@ func (t *trace) beforeLaunch() {
 		if n*10 > matched[p] {
 			code = "clock"
 		}
-		t.find(code, severity, t.procs[p].rank, n, "%d of %d GPU events begin before their launch, by up to %s: the clocks of host and GPU differ by that much at times, and what is said of gaps and launches is wrong by as much (the events are kept)",
+		t.find(code, severity, t.procs[p].rank, n,
+			"%d of %d GPU events begin before their launch, by up to %s: the clocks of host and GPU differ by that "+
+				"much at times, and what is said of gaps and launches is wrong by as much (the events are kept)",
 			n, matched[p], millis(skew[p]))
 	}
 }
@@ -349,7 +370,8 @@ func (t *trace) impossible() {
 		if n > 0 {
 			w := t.at(worst[k])
 			t.find("impossible", severityUnreliable, t.ranks[k].number, n,
-				"GPU events that last into later work of their own stream were left out: %d of %d ns in all, the longest %d ns of %s", n, total[k], w.end-w.start, brief(t.names.list[w.name].text))
+				"GPU events that last into later work of their own stream were left out: %d of %d ns in all, the "+
+					"longest %d ns of %s", n, total[k], w.end-w.start, brief(t.names.list[w.name].text))
 		}
 	}
 }
@@ -458,13 +480,16 @@ func (t *trace) launches() {
 			if c.last > 0 {
 				where += fmt.Sprintf(", %d of them after the last that has (the end of the recorded window)", c.last)
 			}
-			t.find("missing_kernels", severity, rank, c.missing, "%d of %d launches have no GPU work in the trace%s: totals are lower bounds", c.missing, c.launches, where)
+			t.find("missing_kernels", severity, rank, c.missing,
+				"%d of %d launches have no GPU work in the trace%s: totals are lower bounds", c.missing, c.launches, where)
 		}
 		if c.graphsMissing > 0 {
-			t.find("missing_graphs", severityUnreliable, rank, c.graphsMissing, "%d of %d graph launches have no kernels: idle time of the GPU is unknown", c.graphsMissing, c.graphs)
+			t.find("missing_graphs", severityUnreliable, rank, c.graphsMissing,
+				"%d of %d graph launches have no kernels: idle time of the GPU is unknown", c.graphsMissing, c.graphs)
 		}
 		if c.orphans > 0 {
-			t.find("launch_outside", severityNote, rank, c.orphans, "the launches of %d of %d GPU events are not in the trace: nothing is known of their host side", c.orphans, c.rows)
+			t.find("launch_outside", severityNote, rank, c.orphans,
+				"the launches of %d of %d GPU events are not in the trace: nothing is known of their host side", c.orphans, c.rows)
 		}
 	}
 }
@@ -473,7 +498,8 @@ func apiRole(name string, startsWork bool) role {
 	switch {
 	case startsWork, isLaunch(name):
 		return roleLaunch
-	case strings.Contains(name, "Synchronize"), strings.Contains(name, "WaitEvent") && !strings.Contains(name, "Stream"):
+	case strings.Contains(name, "Synchronize"), strings.Contains(name, "WaitEvent") &&
+		!strings.Contains(name, "Stream"):
 		return roleSync
 	}
 	return roleAPI

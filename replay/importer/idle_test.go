@@ -58,7 +58,8 @@ func (m *moments) waits(c *datasets.Span) bool {
 	l := m.launch(c.Correlation)
 	return l != nil && *l == *c && slices.ContainsFunc(m.device, func(d datasets.Span) bool {
 		return d.Correlation == c.Correlation && strings.HasPrefix(d.Class, "memcpy") &&
-			(c.EndNS >= d.EndNS && c.StartNS <= d.StartNS || strings.Contains(c.Kernel, "emcpy") && !strings.Contains(c.Kernel, "Async"))
+			(c.EndNS >= d.EndNS && c.StartNS <= d.StartNS || strings.Contains(c.Kernel, "emcpy") &&
+				!strings.Contains(c.Kernel, "Async"))
 	})
 }
 
@@ -100,7 +101,10 @@ func (m *moments) cause(at int64) string {
 		}
 	}
 	waiting := func(lane string) bool {
-		return slices.ContainsFunc(m.calls, func(c datasets.Span) bool { return c.Lane == lane && holds(&c, at) && m.waits(&c) })
+		return slices.ContainsFunc(m.calls, func(c datasets.Span) bool {
+			return c.Lane == lane && holds(&c, at) &&
+				m.waits(&c)
+		})
 	}
 	var ender, by *datasets.Span
 	for i := range m.device {
@@ -112,7 +116,8 @@ func (m *moments) cause(at int64) string {
 			continue
 		}
 		l := m.launch(d.Correlation)
-		if ender == nil || l != nil && (m.launch(ender.Correlation) == nil || l.EndNS < m.launch(ender.Correlation).EndNS) {
+		if ender == nil || l != nil && (m.launch(ender.Correlation) == nil ||
+			l.EndNS < m.launch(ender.Correlation).EndNS) {
 			ender = d
 		}
 	}
@@ -232,10 +237,12 @@ func checkIdle(t failer, s *Summary, rows []datasets.Span) {
 			}
 			i := slices.IndexFunc(s.Periods, func(p datasets.Period) bool { return p.Step == step && p.Rank == l.Rank })
 			idle := s.Periods[i].Idle
-			for cause, e := range map[string]attribute.Entry{"profiler": attribute.Profiler, "launch": attribute.Launch, "wait": attribute.Wait,
+			for cause, e := range map[string]attribute.Entry{"profiler": attribute.Profiler, "launch": attribute.Launch,
+				"wait":       attribute.Wait,
 				"dependency": attribute.Dependency, "queue": attribute.Queue, "host": attribute.Host, "unknown": attribute.Unexplained} {
 				if l.Other[e] != idle[cause] {
-					t.Errorf("step %d, rank %d: %d ns of %s in the ledger, want %d", step, l.Rank, l.Other[e], cause, idle[cause])
+					t.Errorf("step %d, rank %d: %d ns of %s in the ledger, want %d", step, l.Rank, l.Other[e], cause,
+						idle[cause])
 				}
 			}
 		}
@@ -264,7 +271,8 @@ func randomTrace(t *rapid.T) *traceText {
 					cat, stream, micros(start), micros(end-start), stream, correlation))
 				return end
 			}
-			switch rapid.SampledFrom([]string{"launch", "launch", "launch", "graph", "copy", "sync", "lost", "overhead", "event"}).Draw(t, "op") {
+			switch rapid.SampledFrom([]string{"launch", "launch", "launch", "graph", "copy", "sync", "lost", "overhead",
+				"event"}).Draw(t, "op") {
 			case "launch":
 				correlation++
 				tt.launch("cudaLaunchKernel", now, length, correlation)
@@ -285,7 +293,8 @@ func randomTrace(t *rapid.T) *traceText {
 				length = max(length, free[stream]-now)
 				tt.launch("cudaStreamSynchronize", now, length, 0)
 			case "event":
-				tt.launch(rapid.SampledFrom([]string{"cudaStreamWaitEvent", "hipStreamWaitEvent"}).Draw(t, "wait"), now, length, 0)
+				tt.launch(rapid.SampledFrom([]string{"cudaStreamWaitEvent", "hipStreamWaitEvent"}).Draw(t, "wait"), now,
+					length, 0)
 			case "lost":
 				correlation++
 				kernel("kernel", 0)
@@ -353,7 +362,8 @@ func TestIdleOfPublicTraces(t *testing.T) {
 				}
 			}
 			if all != c.idle || of["launch"]+of["wait"] != c.launch || of["unknown"] != c.unknown {
-				t.Errorf("idle %d, launch %d, unknown %d; want %d, %d, %d", all, of["launch"]+of["wait"], of["unknown"], c.idle, c.launch, c.unknown)
+				t.Errorf("idle %d, launch %d, unknown %d; want %d, %d, %d", all, of["launch"]+of["wait"], of["unknown"],
+					c.idle, c.launch, c.unknown)
 			}
 		})
 	}
@@ -378,7 +388,8 @@ func TestEventWaits(t *testing.T) {
 	for _, c := range []struct {
 		call  string
 		cause string
-	}{{"cudaStreamWaitEvent", "dependency"}, {"hipStreamWaitEvent", "dependency"}, {"cuStreamWaitEvent", "dependency"}, {"cudaEventRecord", "queue"}} {
+	}{{"cudaStreamWaitEvent", "dependency"}, {"hipStreamWaitEvent", "dependency"}, {"cuStreamWaitEvent", "dependency"},
+		{"cudaEventRecord", "queue"}} {
 		tt := &traceText{}
 		tt.launch("cudaLaunchKernel", 100*us, 5*us, 1)
 		tt.launch(c.call, 106*us, 2*us, 0)

@@ -131,7 +131,8 @@ func (t *trace) layersByPeriod() {
 		t.find("no_layers", severityNote, -1, 0, "no layer annotations and no period inside steps: rows have no layer")
 	}
 	if found > 0 && without > 0 {
-		t.find("odd_steps", severityNote, -1, int64(without), "steps without a period inside, and so without layers: %d", without)
+		t.find("odd_steps", severityNote, -1, int64(without),
+			"steps without a period inside, and so without layers: %d", without)
 	}
 }
 

@@ -41,6 +41,7 @@ func TestWordsOfRules(t *testing.T) {
 
 func BenchmarkClassifyNames(b *testing.B) {
 	for i := range b.N {
-		Classify(fmt.Sprintf("void mine::some_function_%d<float, 128, (anonymous namespace)::Policy>(float const*, float*, int)", i))
+		Classify(fmt.Sprintf("void mine::some_function_%d<float, 128, (anonymous namespace)::Policy>(float const*, "+
+			"float*, int)", i))
 	}
 }

@@ -131,10 +131,13 @@ type nsysReader struct {
 
 func (t *trace) readNsys(s *source, file int) error {
 	if !s.has(tableKernel) && !s.has(tableRuntime) && !s.has(tableMemcpy) && !s.has(tableGraph) && !s.has("StringIds") {
-		return fmt.Errorf("%s: no nsys export: it has none of the tables StringIds, %s, %s", s.path, tableKernel, tableRuntime)
+		return fmt.Errorf("%s: no nsys export: it has none of the tables StringIds, %s, %s", s.path, tableKernel,
+			tableRuntime)
 	}
-	r := &nsysReader{source: s, t: t, file: file, strings: map[int64]string{}, ids: map[int64]uint32{}, procs: map[int64]int32{}}
-	for _, read := range []func() error{r.clock, r.allStrings, r.kernels, r.copies, r.graphs, r.calls, r.ranges, r.diagnostics, r.gpu} {
+	r := &nsysReader{source: s, t: t, file: file, strings: map[int64]string{}, ids: map[int64]uint32{},
+		procs: map[int64]int32{}}
+	for _, read := range []func() error{r.clock, r.allStrings, r.kernels, r.copies, r.graphs, r.calls, r.ranges,
+		r.diagnostics, r.gpu} {
 		if err := read(); err != nil {
 			return err
 		}
@@ -169,7 +172,8 @@ func (r *nsysReader) allStrings() error {
 	bytes := 0
 	return readTable(r.source, "StringIds", func(s *nsysString) error {
 		if bytes += len(s.Value) + 64; bytes > maxStrings {
-			return fmt.Errorf("%s: more than %d bytes of strings; export only the CUDA and NVTX tables", r.path, maxStrings)
+			return fmt.Errorf("%s: more than %d bytes of strings; export only the CUDA and NVTX tables", r.path,
+				maxStrings)
 		}
 		r.strings[s.ID] = s.Value
 		return nil
@@ -195,7 +199,10 @@ func (r *nsysReader) name(id int64, clean func(string) string) uint32 {
 
 func (r *nsysReader) intern(s string) uint32 {
 	odd := int64(0)
-	return r.t.names.intern([]byte(s), func(raw []byte) string { return strings.ToValidUTF8(plainText(raw, &odd), "�") })
+	return r.t.names.intern([]byte(s), func(raw []byte) string {
+		return strings.ToValidUTF8(plainText(raw, &odd),
+			"�")
+	})
 }
 
 // proc returns the process of a global id, whose bits 24 to 47 are the pid.
@@ -207,7 +214,8 @@ func (r *nsysReader) proc(global int64) (int32, error) {
 			return 0, fmt.Errorf("%s: more than %d processes", r.path, 1<<15)
 		}
 		p = int32(len(r.t.procs))
-		r.t.procs = append(r.t.procs, proc{file: r.path, number: r.file, rank: -1, pid: pid, parts: counters{truncatedAt: -1}})
+		r.t.procs = append(r.t.procs, proc{file: r.path, number: r.file, rank: -1, pid: pid,
+			parts: counters{truncatedAt: -1}})
 		r.procs[pid] = p
 	}
 	return p, nil
@@ -265,7 +273,8 @@ func dims(x, y, z int64) [3]int32 {
 }
 
 // copyKinds name the values of ENUM_CUDA_MEMCPY_OPER as torch.profiler does.
-var copyKinds = map[int64]string{1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy HtoA", 4: "Memcpy AtoH", 5: "Memcpy AtoA", 6: "Memcpy AtoD",
+var copyKinds = map[int64]string{1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy HtoA", 4: "Memcpy AtoH",
+	5: "Memcpy AtoA", 6: "Memcpy AtoD",
 	7: "Memcpy DtoA", 8: "Memcpy DtoD", 9: "Memcpy HtoH", 10: "Memcpy PtoP", 11: "Memcpy UVM HtoD", 12: "Memcpy UVM DtoH", 13: "Memcpy UVM DtoD"}
 
 func (r *nsysReader) copies() error {
@@ -279,7 +288,8 @@ func (r *nsysReader) copies() error {
 				}
 			}
 			return r.add(c.GlobalPID, record{
-				start: c.Start, end: c.End, correlation: c.Correlation, node: c.GraphNode, kind: k, bytes: max(0, c.Bytes),
+				start: c.Start, end: c.End, correlation: c.Correlation, node: c.GraphNode, kind: k, bytes: max(0,
+					c.Bytes),
 				name: r.intern(name), lane: r.deviceLane(c.Device, c.Stream),
 			})
 		})
@@ -304,7 +314,8 @@ func (r *nsysReader) graphs() error {
 	if n > 0 {
 		r.t.opaque += n
 		r.t.find("graph_mode", severityUnreliable, -1, n,
-			"%d launches of CUDA graphs were recorded without the kernels inside; re-record with --cuda-graph-trace=node", n)
+			"%d launches of CUDA graphs were recorded without the kernels inside; re-record with "+
+				"--cuda-graph-trace=node", n)
 	}
 	return err
 }
@@ -332,7 +343,8 @@ func (r *nsysReader) calls() error {
 			if s := r.strings[c.Name]; s != "" {
 				name = r.name(c.Name, callName)
 			}
-			return r.add(c.GlobalTID, record{start: c.Start, end: c.End, kind: isOverhead, name: name, lane: r.t.lane(lane{device: -1, id: -1})})
+			return r.add(c.GlobalTID, record{start: c.Start, end: c.End, kind: isOverhead, name: name,
+				lane: r.t.lane(lane{device: -1, id: -1})})
 		})
 		if err != nil {
 			return err
@@ -344,7 +356,8 @@ func (r *nsysReader) calls() error {
 // ranges reads NVTX ranges that mark steps and layers.
 func (r *nsysReader) ranges() error {
 	return readTable(r.source, "NVTX_EVENTS", func(e *nsysRange) error {
-		if e.Kind != 59 && e.Kind != 60 || e.End <= e.Start || e.Start == 0 || outOfRange(e.Start) || outOfRange(e.End) {
+		if e.Kind != 59 && e.Kind != 60 || e.End <= e.Start || e.Start == 0 || outOfRange(e.Start) ||
+			outOfRange(e.End) {
 			return nil
 		}
 		text := e.Text
@@ -377,7 +390,8 @@ func (r *nsysReader) diagnostics() error {
 			return errStop
 		}
 		severity := severityNote
-		if text := strings.ToLower(d.Text); strings.Contains(text, "drop") || strings.Contains(text, "lost") || strings.Contains(text, "incomplete") {
+		if text := strings.ToLower(d.Text); strings.Contains(text, "drop") || strings.Contains(text, "lost") ||
+			strings.Contains(text, "incomplete") {
 			severity = severityUnreliable
 		}
 		line := strings.Join(strings.Fields(strings.ToValidUTF8(d.Text[:min(len(d.Text), 300)], "")), " ")

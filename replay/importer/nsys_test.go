@@ -32,23 +32,31 @@ type nsysTables struct {
 
 func sampleNsys() nsysTables {
 	n := nsysTables{
-		strings: []nsysString{{1, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"}, {2, "nvjet_tst_64x8"}, {3, "cudaLaunchKernel_v7000"}, {4, "cudaGraphLaunch_v10000"}, {5, "decode_step.11"}, {6, "device_kernel"}},
-		clock:   []nsysClock{{1_700_000_000_000_000_000, 5_000_000}},
-		meta:    []nsysMeta{{"EXPORT_PARAM_TIME_NORMALIZE", "false"}},
-		notes:   []nsysDiagnostic{{1, "all fine"}, {3, "Some events were dropped"}},
+		strings: []nsysString{{1, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"}, {2, "nvjet_tst_64x8"},
+			{3, "cudaLaunchKernel_v7000"}, {4, "cudaGraphLaunch_v10000"}, {5, "decode_step.11"}, {6, "device_kernel"}},
+		clock: []nsysClock{{1_700_000_000_000_000_000, 5_000_000}},
+		meta:  []nsysMeta{{"EXPORT_PARAM_TIME_NORMALIZE", "false"}},
+		notes: []nsysDiagnostic{{1, "all fine"}, {3, "Some events were dropped"}},
 	}
 	for p := range int64(2) {
 		global := int64(0x1000000000000) | (100+p)<<24
 		at := int64(10_000_000)
-		n.calls = append(n.calls, nsysCall{at, at + 1000, global | 7, 1, 3}, nsysCall{at + 50_000, at + 53_000, global | 7, 2, 4})
-		n.kernels = append(n.kernels, nsysKernel{Start: at + 5000, End: at + 9000, Device: p, Stream: 7, Correlation: 1, GlobalPID: global, Demangled: 2, Short: 6, GridX: 4, GridY: 1, GridZ: 1, BlockX: 128, BlockY: 1, BlockZ: 1})
+		n.calls = append(n.calls, nsysCall{at, at + 1000, global | 7, 1, 3},
+			nsysCall{at + 50_000, at + 53_000, global | 7, 2, 4})
+		n.kernels = append(n.kernels, nsysKernel{Start: at + 5000, End: at + 9000, Device: p, Stream: 7, Correlation: 1,
+			GlobalPID: global, Demangled: 2, Short: 6, GridX: 4, GridY: 1, GridZ: 1, BlockX: 128, BlockY: 1, BlockZ: 1})
 		for k := range int64(3) {
-			n.kernels = append(n.kernels, nsysKernel{Start: at + 60_000 + 10_000*k, End: at + 65_000 + 10_000*k, Device: p, Stream: 7, Correlation: 2, GlobalPID: global, Demangled: 1, Short: 6, GraphNode: 100 + k})
+			n.kernels = append(n.kernels, nsysKernel{Start: at + 60_000 + 10_000*k, End: at + 65_000 + 10_000*k,
+				Device: p, Stream: 7, Correlation: 2, GlobalPID: global, Demangled: 1, Short: 6, GraphNode: 100 + k})
 		}
-		n.kernels = append(n.kernels, nsysKernel{Start: at - 9000, End: at - 5000, Device: p, Stream: 7, Correlation: 99, GlobalPID: global, Demangled: 2, Short: 6})
-		n.memcpy = append(n.memcpy, nsysCopy{Start: at + 20_000, End: at + 21_000, Device: p, Stream: 13, Correlation: 98, GlobalPID: global, Bytes: 4096, CopyKind: 8})
-		n.memset = append(n.memset, nsysCopy{Start: at + 22_000, End: at + 23_000, Device: p, Stream: 13, Correlation: 97, GlobalPID: global, Bytes: 64})
-		n.ranges = append(n.ranges, nsysRange{at - 1000, at + 30_000, 59, "decode_step.10", 0, global | 7}, nsysRange{at + 40_000, at + 70_000, 59, "", 5, global | 7},
+		n.kernels = append(n.kernels, nsysKernel{Start: at - 9000, End: at - 5000, Device: p, Stream: 7,
+			Correlation: 99, GlobalPID: global, Demangled: 2, Short: 6})
+		n.memcpy = append(n.memcpy, nsysCopy{Start: at + 20_000, End: at + 21_000, Device: p, Stream: 13,
+			Correlation: 98, GlobalPID: global, Bytes: 4096, CopyKind: 8})
+		n.memset = append(n.memset, nsysCopy{Start: at + 22_000, End: at + 23_000, Device: p, Stream: 13,
+			Correlation: 97, GlobalPID: global, Bytes: 64})
+		n.ranges = append(n.ranges, nsysRange{at - 1000, at + 30_000, 59, "decode_step.10", 0, global | 7},
+			nsysRange{at + 40_000, at + 70_000, 59, "", 5, global | 7},
 			nsysRange{at, at + 10, 59, "aten::view, op_id = 7", 0, global | 7})
 	}
 	return n
@@ -59,8 +67,10 @@ func (n nsysTables) each(f func(table string, rows reflect.Value)) {
 	for _, t := range []struct {
 		name string
 		rows any
-	}{{"StringIds", n.strings}, {tableKernel, n.kernels}, {tableMemcpy, n.memcpy}, {tableMemset, n.memset}, {tableGraph, n.graphs}, {tableRuntime, n.calls},
-		{"NVTX_EVENTS", n.ranges}, {"META_DATA_EXPORT", n.meta}, {"TARGET_INFO_SESSION_START_TIME", n.clock}, {"DIAGNOSTIC_EVENT", n.notes}} {
+	}{{"StringIds", n.strings}, {tableKernel, n.kernels}, {tableMemcpy, n.memcpy}, {tableMemset, n.memset},
+		{tableGraph, n.graphs}, {tableRuntime, n.calls},
+		{"NVTX_EVENTS", n.ranges}, {"META_DATA_EXPORT", n.meta}, {"TARGET_INFO_SESSION_START_TIME",
+			n.clock}, {"DIAGNOSTIC_EVENT", n.notes}} {
 		if v := reflect.ValueOf(t.rows); v.Len() > 0 {
 			f(t.name, v)
 		}
@@ -227,7 +237,8 @@ func TestNsys(t *testing.T) {
 func TestNsysRefusals(t *testing.T) {
 	graphs := sampleNsys()
 	graphs.kernels, graphs.memcpy, graphs.memset = nil, nil, nil
-	graphs.graphs = []nsysGraph{{Start: 10_060_000, End: 10_090_000, Stream: 7, Correlation: 2, GlobalPID: 0x1000000000000 | 100<<24}}
+	graphs.graphs = []nsysGraph{{Start: 10_060_000, End: 10_090_000, Stream: 7, Correlation: 2,
+		GlobalPID: 0x1000000000000 | 100<<24}}
 	launches := sampleNsys()
 	launches.kernels, launches.memcpy, launches.memset = nil, nil, nil
 	empty := t.TempDir()
@@ -236,7 +247,9 @@ func TestNsysRefusals(t *testing.T) {
 		{"no kernels", launches.sqlite(t), "0 GPU events, 4 launches"},
 		{"a report", writeFile(t, "report.nsys-rep", []byte("something else entirely")), "nsys export --type sqlite"},
 		{"another database", nsysTables{meta: []nsysMeta{{"a", "b"}}}.sqlite(t), "none of the tables"},
-		{"a view for a table", nsysTables{strings: sampleNsys().strings}.sqlite(t, "CREATE VIEW "+tableKernel+" AS WITH RECURSIVE c(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM c) SELECT start FROM c"), "0 GPU events"},
+		{"a view for a table", nsysTables{strings: sampleNsys().strings}.sqlite(t,
+			"CREATE VIEW "+tableKernel+" AS WITH RECURSIVE c(start) AS (SELECT 1 UNION ALL SELECT start + 1 FROM c) "+
+				"SELECT start FROM c"), "0 GPU events"},
 		{"text for a number", sampleNsys().sqlite(t, "UPDATE "+tableKernel+" SET start = 'soon'"), "does not fit"},
 		{"an empty folder", empty, "parquetdir"},
 		{"nothing", filepath.Join(empty, "none"), "no such file"},
@@ -252,7 +265,8 @@ func TestNsysRefusals(t *testing.T) {
 // timeline unreliable and stay in it.
 func TestNsysGraphMode(t *testing.T) {
 	n := sampleNsys()
-	n.graphs = []nsysGraph{{Start: 10_200_000, End: 10_290_000, Stream: 7, Correlation: 55, GlobalPID: 0x1000000000000 | 100<<24}}
+	n.graphs = []nsysGraph{{Start: 10_200_000, End: 10_290_000, Stream: 7, Correlation: 55,
+		GlobalPID: 0x1000000000000 | 100<<24}}
 	s, rows := importNsys(t, n.sqlite(t))
 	if f := findingOf(s, "graph_mode"); f == nil || f.Severity != severityUnreliable || f.Count != 1 {
 		t.Errorf("finding %+v, want an unreliable one", f)

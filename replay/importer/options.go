@@ -44,7 +44,8 @@ func (o Options) Validate() error {
 		}
 	}
 	if o.KVSlots > 1<<40 || o.KVWidth > 1<<20 {
-		errs = append(errs, fmt.Errorf("a KV pool of %d slots x %d values is larger than any machine", o.KVSlots, o.KVWidth))
+		errs = append(errs, fmt.Errorf("a KV pool of %d slots x %d values is larger than any machine", o.KVSlots,
+			o.KVWidth))
 	}
 	return errors.Join(errs...)
 }

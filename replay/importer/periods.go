@@ -123,7 +123,9 @@ func (t *trace) periodsOf(epoch int64) []datasets.Period {
 	for k, r := range t.ranks {
 		periods, parts := d.rank(int32(k), rows[k])
 		if len(out)+len(periods)+1 > datasets.MaxPeriods {
-			t.find("many_steps", severityNote, -1, int64(len(t.steps)), "there are too many steps to keep why the device idles in each: gaps are told by what the timeline has of them alone")
+			t.find("many_steps", severityNote, -1, int64(len(t.steps)),
+				"there are too many steps to keep why the device idles in each: gaps are told by what the timeline "+
+					"has of them alone")
 			return nil
 		}
 		for _, p := range parts {
@@ -135,12 +137,15 @@ func (t *trace) periodsOf(epoch int64) []datasets.Period {
 		out = append(out, datasets.Period{Step: -1, Rank: r.number})
 		for _, p := range periods {
 			at[p.step] = len(out)
-			out = append(out, datasets.Period{Step: t.steps[p.step].number, Rank: r.number, Start: p.start - epoch, End: p.end - epoch})
+			out = append(out, datasets.Period{Step: t.steps[p.step].number, Rank: r.number, Start: p.start - epoch,
+				End: p.end - epoch})
 		}
 		shareOut(periods, parts, func(p idle, step int32) { t.addIdle(&out[at[step]], p) })
 	}
 	if long > 0 {
-		t.find("long_queue", severityNote, -1, long, "%d times launched work had not begun for more than %s, and nothing else ran (%s in all): the trace lacks what it waited for, or the GPU worked for another process",
+		t.find("long_queue", severityNote, -1, long,
+			"%d times launched work had not begun for more than %s, and nothing else ran (%s in all): the trace "+
+				"lacks what it waited for, or the GPU worked for another process",
 			long, millis(longQueue), millis(longNS))
 	}
 	return out

@@ -22,7 +22,8 @@ func (t *trace) notePools(pools map[castKey]poolCast) {
 		}
 	})
 	if rows > 0 {
-		t.find("kv_pool_cast", severityNote, -1, rows, "%d casts of the whole KV pool, %s: %s", rows, millis(ns), one.evidence)
+		t.find("kv_pool_cast", severityNote, -1, rows, "%d casts of the whole KV pool, %s: %s", rows, millis(ns),
+			one.evidence)
 	}
 }
 
@@ -88,7 +89,8 @@ func (t *trace) findPools() map[castKey]poolCast {
 		for _, g := range casts {
 			for layers := int64(1); layers <= 128; layers++ {
 				if total := slots * width * layers; total <= g.numel && total > g.numel-g.block {
-					found[g.key] = poolCast{slots * layers, width, total, poolEvidence(t.shapes[g.key.shape], g.block, slots*layers, width)}
+					found[g.key] = poolCast{slots * layers, width, total, poolEvidence(t.shapes[g.key.shape], g.block,
+						slots*layers, width)}
 					break
 				}
 			}

@@ -17,10 +17,12 @@ var formatWords = []struct {
 	{regexp.MustCompile(`(?i)(^|[^a-z0-9])(m?x?)fp8|e4m3|e5m2|float8|fp8_|_fp8|blockscalefp8|(^|[^a-z0-9])b?f8([^a-z0-9]|gemm|f8)|_BitInt\(8\)`), "fp8"},
 	{regexp.MustCompile(`(?i)(^|[^a-z0-9])u?int8|(^|[^a-z0-9])(i8|s8|u8)+([^a-z0-9]|gemm|i32|f32)|i8816|i16832|(un)?signed char|igemm|imma`), "int8"},
 	{regexp.MustCompile(`(?i)bf16|bfloat|bhalf`), "bf16"},
-	{regexp.MustCompile(`(?i)(^|[^a-z0-9])(f16|fp16|half)|_Float16|f16f16|half_t|hgemm|[hs]884|h1688|h16816|hmma`), "fp16"},
+	{regexp.MustCompile(`(?i)(^|[^a-z0-9])(f16|fp16|half)|_Float16|f16f16|half_t|hgemm|[hs]884|h1688|h16816|hmma`),
+		"fp16"},
 	{regexp.MustCompile(`(?i)tf32|tfloat32|xf32|s1688(gemm|cgemm)`), "tf32"},
 	{regexp.MustCompile(`(?i)dgemm|zgemm|d884gemm|f64f64|<double|double,`), "f64"},
-	{regexp.MustCompile(`(?i)sgemm|cgemm|simt|ffma|f32f32|fp32|<float|float,|, float|(^|[^a-z0-9])f32([^a-z0-9]|gemm)`), "f32"},
+	{regexp.MustCompile(`(?i)sgemm|cgemm|simt|ffma|f32f32|fp32|<float|float,|, float|(^|[^a-z0-9])f32([^a-z0-9]|gemm)`),
+		"f32"},
 }
 
 // precision returns the number format of a matrix product's inputs as far as its

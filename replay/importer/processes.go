@@ -107,7 +107,8 @@ func (t *trace) settle(p *pids, main int32, firstRecord, firstWindow int) {
 		default:
 			i = int32(len(t.procs))
 			of := t.procs[main]
-			t.procs = append(t.procs, proc{file: of.file, number: of.number, rank: -1, world: of.world, coarse: of.coarse, parts: counters{truncatedAt: -1}})
+			t.procs = append(t.procs, proc{file: of.file, number: of.number, rank: -1, world: of.world,
+				coarse: of.coarse, parts: counters{truncatedAt: -1}})
 		}
 		if label != "" {
 			t.procs[i].label, t.procs[i].labelled = rank, true
@@ -151,7 +152,8 @@ func (t *trace) settle(p *pids, main int32, firstRecord, firstWindow int) {
 			at = main
 		case at == -1 && host < 0:
 			host = int32(len(t.procs))
-			t.procs = append(t.procs, proc{file: t.procs[main].file, number: t.procs[main].number, rank: -1, everyRank: true, parts: counters{truncatedAt: -1}})
+			t.procs = append(t.procs, proc{file: t.procs[main].file, number: t.procs[main].number, rank: -1,
+				everyRank: true, parts: counters{truncatedAt: -1}})
 			at = host
 		case at == -1:
 			at = host

@@ -13,7 +13,8 @@ import (
 
 // of is an event of a process; pid is JSON.
 func (t *traceText) of(cat, name, pid string, start, dur int64, args string) {
-	t.raw(fmt.Sprintf(`{"ph": "X", "cat": "%s", "name": "%s", "pid": %s, "tid": 7, "ts": %s, "dur": %s, "args": {%s}}`, cat, name, pid, micros(start), micros(dur), args))
+	t.raw(fmt.Sprintf(`{"ph": "X", "cat": "%s", "name": "%s", "pid": %s, "tid": 7, "ts": %s, "dur": %s, "args": {%s}}`,
+		cat, name, pid, micros(start), micros(dur), args))
 }
 
 // TestRanksOfOneFile holds that processes and devices of one file become ranks,
@@ -28,9 +29,11 @@ func TestRanksOfOneFile(t *testing.T) {
 		shared  bool // the ranks share their correlation ids' space
 	}{
 		{"labels of SGLang", func(r int64) string { return fmt.Sprintf(`"[TP%02d-DP00-PP00-EP00] 80%d"`, r, r) },
-			func(r int64) (string, int64) { return fmt.Sprintf(`"[TP%02d-DP00-PP00-EP00] %d"`, r, r), r }, []int32{0, 1, 2}, false},
+			func(r int64) (string, int64) { return fmt.Sprintf(`"[TP%02d-DP00-PP00-EP00] %d"`, r, r), r }, []int32{0, 1,
+				2}, false},
 		{"labels without numbers", func(r int64) string { return fmt.Sprintf(`"[node %c] 9"`, 'a'+rune(r)) },
-			func(r int64) (string, int64) { return fmt.Sprintf(`"[node %c] 0"`, 'a'+rune(r)), 0 }, []int32{0, 1, 2}, false},
+			func(r int64) (string, int64) { return fmt.Sprintf(`"[node %c] 0"`, 'a'+rune(r)), 0 }, []int32{0, 1,
+				2}, false},
 		{"processes with devices of their own", func(r int64) string { return fmt.Sprint(900 + r) },
 			func(r int64) (string, int64) { return fmt.Sprint(r), r }, []int32{0, 1, 2}, false},
 		{"processes that share a device", func(r int64) string { return fmt.Sprint(900 + r) },
@@ -50,10 +53,12 @@ func TestRanksOfOneFile(t *testing.T) {
 					at := 1000*us + i*100*us + r*30*us
 					tt.of("cuda_runtime", "cudaLaunchKernel", c.call(r), at, 3*us, args)
 					pid, device := c.kernel(r)
-					tt.of("kernel", "nvjet_tst_64x8", pid, at+5*us, (10+r)*us, fmt.Sprintf(`%s, "device": %d, "stream": 7`, args, device))
+					tt.of("kernel", "nvjet_tst_64x8", pid, at+5*us, (10+r)*us,
+						fmt.Sprintf(`%s, "device": %d, "stream": 7`, args, device))
 				}
 			}
-			rand.New(rand.NewPCG(1, 2)).Shuffle(len(tt.events), func(i, j int) { tt.events[i], tt.events[j] = tt.events[j], tt.events[i] })
+			rand.New(rand.NewPCG(1, 2)).Shuffle(len(tt.events),
+				func(i, j int) { tt.events[i], tt.events[j] = tt.events[j], tt.events[i] })
 			s, rows, err := importText(t.TempDir(), tt.String())
 			if err != nil {
 				t.Fatal(err)
@@ -73,7 +78,8 @@ func TestRanksOfOneFile(t *testing.T) {
 				}
 			}
 			for _, r := range rows {
-				if at, ok := launched[fmt.Sprint(r.Rank, " ", r.Correlation)]; !timeline.IsHost(r.Lane) && (!ok || r.StartNS != at+2*us) {
+				if at, ok := launched[fmt.Sprint(r.Rank, " ", r.Correlation)]; !timeline.IsHost(r.Lane) &&
+					(!ok || r.StartNS != at+2*us) {
 					t.Errorf("rank %d: work at %d was launched until %d", r.Rank, r.StartNS, at)
 				}
 			}
@@ -162,10 +168,12 @@ func TestKindsOfFiles(t *testing.T) {
 func TestRefusalHasFindings(t *testing.T) {
 	n := sampleNsys()
 	n.kernels, n.memcpy, n.memset = nil, nil, nil
-	n.notes = []nsysDiagnostic{{Severity: 3, Text: "Installed CUDA driver version (590.1) is not supported by this build"}}
+	n.notes = []nsysDiagnostic{{Severity: 3, Text: "Installed CUDA driver version (590.1) is not supported by this " +
+		"build"}}
 	_, err := Nsys([]string{n.sqlite(t)}, Options{}, func([]datasets.Span) error { return nil })
 	var r *Refusal
-	if !errors.As(err, &r) || !errors.Is(err, ErrRefused) || len(r.Findings) == 0 || !strings.Contains(err.Error(), "driver version (590.1) is not supported") {
+	if !errors.As(err, &r) || !errors.Is(err, ErrRefused) || len(r.Findings) == 0 ||
+		!strings.Contains(err.Error(), "driver version (590.1) is not supported") {
 		t.Errorf("%v, %+v", err, r)
 	}
 }

@@ -21,10 +21,12 @@ var places = []struct {
 	words []string // of modules, Python frames or annotations, in small letters
 	class string
 }{
-	{[]string{"softmax", "sort", "elementwise", "reduce"}, []string{"sampler", "sampling", "logitsprocessor", "sample_token"}, "sample"},
+	{[]string{"softmax", "sort", "elementwise", "reduce"}, []string{"sampler", "sampling", "logitsprocessor",
+		"sample_token"}, "sample"},
 	{[]string{"elementwise", "reduce"}, []string{"rotary", "rotate_half", "rope"}, "rope"},
 	{[]string{"elementwise", "reduce"}, []string{"norm"}, "norm"},
-	{[]string{"softmax", "sort", "elementwise", "reduce"}, []string{"router", "moegate", "topk_gate", "gating", "select_experts", "grouped_topk"}, "moe.route"},
+	{[]string{"softmax", "sort", "elementwise", "reduce"}, []string{"router", "moegate", "topk_gate", "gating",
+		"select_experts", "grouped_topk"}, "moe.route"},
 	{[]string{"softmax", "sort"}, []string{"moe", "expert"}, "moe.route"},
 	{[]string{"elementwise"}, []string{"silu", "gelu", "swiglu", "activation"}, "act"},
 	{[]string{"softmax"}, []string{"attention", "attn"}, "attn.softmax"},
@@ -115,7 +117,8 @@ func (t *trace) fromSite(class string, r *record, known map[[2]uint32]purpose) p
 	if !ok {
 		s := t.sites[l.site]
 		mark := strings.ToLower(t.names.list[s.mark].text)
-		if found, word := placeOf(class, innermost(t.names.list[s.module].text), strings.ToLower(t.names.list[s.frame].text), mark); found != "" {
+		if found, word := placeOf(class, innermost(t.names.list[s.module].text),
+			strings.ToLower(t.names.list[s.frame].text), mark); found != "" {
 			c = purpose{found, "launched from " + word}
 		}
 		known[k] = c
@@ -141,7 +144,8 @@ func (t *trace) fromNeighbours(class string, lane []int32, n int) purpose {
 				return product, true
 			case strings.HasPrefix(c, "gemm."):
 				return true, expert
-			case c == "softmax" || c == "sort" || c == "elementwise" || c == "fill" || c == "reduce" || strings.HasPrefix(c, "copy."):
+			case c == "softmax" || c == "sort" || c == "elementwise" || c == "fill" || c == "reduce" ||
+				strings.HasPrefix(c, "copy."):
 			default:
 				return product, expert
 			}

@@ -32,11 +32,14 @@ func TestPurposes(t *testing.T) {
 		{"softmax behind one product", aSoftmax, "", "", "", aProduct, "", "softmax"},
 		{"softmax in an annotated layer", aSoftmax, "", "", "layer.3.attention", "", "", "attn.softmax"},
 		{"sort in an annotated layer", aSort, "", "", "layer.3.moe", "", "", "moe.route"},
-		{"sort beside experts", aSort, "", "", "", aProduct, "void vllm::moe::moe_align_block_size_kernel<int>", "moe.route"},
+		{"sort beside experts", aSort, "", "", "", aProduct, "void vllm::moe::moe_align_block_size_kernel<int>",
+			"moe.route"},
 		{"sort between products", aSort, "", "", "", aProduct, aProduct, "sort"},
 		{"elementwise in a norm", anElementary, "Qwen2RMSNorm_4", "", "", "", "", "norm"},
-		{"elementwise in a rotation", anElementary, "Qwen2Attention_4", "modeling_qwen2.py(151): apply_rotary_pos_emb", "", "", "", "rope"},
-		{"elementwise elsewhere", anElementary, "Qwen2Attention_4", "modeling_qwen2.py(180): forward", "", aProduct, aProduct, "elementwise"},
+		{"elementwise in a rotation", anElementary, "Qwen2Attention_4", "modeling_qwen2.py(151): apply_rotary_pos_emb",
+			"", "", "", "rope"},
+		{"elementwise elsewhere", anElementary, "Qwen2Attention_4", "modeling_qwen2.py(180): forward", "", aProduct,
+			aProduct, "elementwise"},
 		{"a product in a norm", aProduct, "Qwen2RMSNorm_4", "", "", "", "", "gemm.bf16"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -71,7 +74,9 @@ func TestPurposes(t *testing.T) {
 				if r.Kernel == c.kernel && r.Class != "host" && r.Class != c.class && r.StartNS > 0 {
 					t.Errorf("class %q by %q, want %q", r.Class, r.Evidence, c.class)
 				}
-				if r.Kernel == c.kernel && r.Class == c.class && c.class != "softmax" && (c.kernel == aSoftmax || c.kernel == aSort) && c.class != "sort" && !strings.Contains(r.Evidence, "; ") {
+				if r.Kernel == c.kernel && r.Class == c.class && c.class != "softmax" &&
+					(c.kernel == aSoftmax || c.kernel == aSort) && c.class != "sort" &&
+					!strings.Contains(r.Evidence, "; ") {
 					t.Errorf("the evidence is %q", r.Evidence)
 				}
 			}

@@ -22,8 +22,10 @@ func (t *trace) makeRanks() error {
 		}
 	})
 	slices.SortFunc(keys, func(a, b rankKey) int {
-		return cmp.Or(cmp.Compare(t.procs[a.proc].number, t.procs[b.proc].number), cmp.Compare(t.procs[a.proc].pid, t.procs[b.proc].pid),
-			cmp.Compare(t.procs[a.proc].label, t.procs[b.proc].label), cmp.Compare(a.proc, b.proc), cmp.Compare(a.device, b.device))
+		return cmp.Or(cmp.Compare(t.procs[a.proc].number, t.procs[b.proc].number),
+			cmp.Compare(t.procs[a.proc].pid, t.procs[b.proc].pid),
+			cmp.Compare(t.procs[a.proc].label, t.procs[b.proc].label), cmp.Compare(a.proc,
+				b.proc), cmp.Compare(a.device, b.device))
 	})
 	numbers, err := t.rankNumbers(keys)
 	if err != nil {
@@ -73,7 +75,8 @@ func (t *trace) rankNumbers(keys []rankKey) ([]int32, error) {
 		}
 		other, twice := seen[said[i]]
 		if twice && usable && inFile[p.number] == 1 && inFile[t.procs[other.proc].number] == 1 {
-			return nil, refuse("%s and %s are both of rank %d; say --rank N to number files in the order given", t.procs[other.proc].file, p.file, said[i])
+			return nil, refuse("%s and %s are both of rank %d; say --rank N to number files in the order given",
+				t.procs[other.proc].file, p.file, said[i])
 		}
 		seen[said[i]] = k
 	}

@@ -162,7 +162,8 @@ const chunkBits = 14
 // add keeps r.
 func (t *trace) add(r record) error {
 	if t.n >= t.options.MaxRows {
-		return fmt.Errorf("more than %d GPU activities and API calls; record fewer steps, or raise the limit on rows", t.options.MaxRows)
+		return fmt.Errorf("more than %d GPU activities and API calls; record fewer steps, or raise the limit on rows",
+			t.options.MaxRows)
 	}
 	if t.n&(1<<chunkBits-1) == 0 {
 		t.chunks = append(t.chunks, make([]record, 0, 1<<chunkBits))

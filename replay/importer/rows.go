@@ -250,7 +250,8 @@ func (b *rowMaker) row(row *datasets.Span, r *record) {
 	}
 	switch r.kind {
 	case isAPI:
-		row.Evidence = [...]string{roleAPI: timeline.RoleAPI, roleLaunch: timeline.RoleLaunch, roleSync: timeline.RoleSync}[r.role]
+		row.Evidence = [...]string{roleAPI: timeline.RoleAPI, roleLaunch: timeline.RoleLaunch,
+			roleSync: timeline.RoleSync}[r.role]
 	case isOverhead:
 		row.Evidence = timeline.RoleOverhead
 	case isMemcpy:
@@ -327,7 +328,9 @@ func (t *trace) noteClasses(s *Summary) {
 		for _, n := range s.Unclassified {
 			ns, rows = ns+n.NS, rows+n.Rows
 		}
-		t.find("unclassified", severityNote, -1, rows, "%.2f %% of the kernels' time has a class; %s in %d kernels have none, most in %s (import --unclassified prints rules to fill in)",
+		t.find("unclassified", severityNote, -1, rows,
+			"%.2f %% of the kernels' time has a class; %s in %d kernels have none, most in %s (import "+
+				"--unclassified prints rules to fill in)",
 			100*s.Covered(), millis(ns), rows, brief(s.Unclassified[0].Kernel))
 	}
 }
@@ -344,14 +347,16 @@ func (t *trace) noteOverhead() {
 		}
 	})
 	if n > 0 {
-		t.find("profiler_overhead", severityNote, -1, n, "the profiler itself took %s of host time: gaps under it are not the program's", millis(ns))
+		t.find("profiler_overhead", severityNote, -1, n,
+			"the profiler itself took %s of host time: gaps under it are not the program's", millis(ns))
 	}
 }
 
 // memcpyClass tells the direction from "Memcpy DtoH (Device -> Pageable)".
 func memcpyClass(name string) string {
 	for _, d := range []struct{ piece, class string }{
-		{"DtoD", "memcpy.d2d"}, {"HtoD", "memcpy.h2d"}, {"DtoH", "memcpy.d2h"}, {"PtoP", "memcpy.p2p"}, {"HtoH", "memcpy.h2h"},
+		{"DtoD", "memcpy.d2d"}, {"HtoD", "memcpy.h2d"}, {"DtoH", "memcpy.d2h"}, {"PtoP", "memcpy.p2p"}, {"HtoH",
+			"memcpy.h2h"},
 	} {
 		if strings.Contains(name, d.piece) {
 			return d.class

@@ -27,7 +27,8 @@ const unclassified = "unclassified"
 // Kernels that move cache entries carry names of attention libraries; quantisation,
 // attention and convolutions carry those of matrix products, collectives those of
 // reductions: the particular comes before the general.
-var Rules = slices.Concat(cacheRules, commRules, quantRules, attentionRules, convRules, moeRules, embedRules, gemmRules, tensorRules)
+var Rules = slices.Concat(cacheRules, commRules, quantRules, attentionRules, convRules, moeRules, embedRules, gemmRules,
+	tensorRules)
 
 // classifier has the rules of an import: the user's own, which come first, and [Rules].
 type classifier struct {
@@ -120,15 +121,20 @@ const tritonFused = `^triton_(poi|red|per|tem|for|mm|bmm)_`
 // names the kernel.
 var tritonClasses = []struct{ piece, class string }{
 	{"convolution", "conv"}, {"flex_attention", "attn"}, {"mm", "gemm.?"}, {"bmm", "gemm.?"}, {"addmm", "gemm.?"},
-	{"native_layer_norm_backward", "norm.bwd"}, {"native_batch_norm_backward", "norm.bwd"}, {"_native_batch_norm_legit", "norm.batch"},
+	{"native_layer_norm_backward", "norm.bwd"}, {"native_batch_norm_backward", "norm.bwd"}, {"_native_batch_norm_legit",
+		"norm.batch"},
 	{"native_batch_norm", "norm.batch"}, {"norm", "norm"}, {"mean_mul_pow_rsqrt", "norm"}, {"rsqrt", "norm"},
 	{"silu", "act"}, {"gelu", "act"}, {"sigmoid", "act"}, {"relu", "act"}, {"tanh", "act"},
-	{"rotary", "rope"}, {"cos", "rope"}, {"sin", "rope"}, {"softmax", "softmax"}, {"_softmax", "softmax"}, {"argmax", "sample"},
+	{"rotary", "rope"}, {"cos", "rope"}, {"sin", "rope"}, {"softmax", "softmax"}, {"_softmax", "softmax"}, {"argmax",
+		"sample"},
 	{"topk", "sort"}, {"sort", "sort"}, {"embedding", "embed"}, {"index_put", "copy.scatter"}, {"index", "copy.gather"},
-	{"gather", "copy.gather"}, {"scatter", "copy.scatter"}, {"to_copy", "copy.cast"}, {"constant_pad_nd", "copy.layout"},
+	{"gather", "copy.gather"}, {"scatter", "copy.scatter"}, {"to_copy", "copy.cast"}, {"constant_pad_nd",
+		"copy.layout"},
 	{"clone", "copy.layout"}, {"cat", "copy.layout"}, {"copy", "copy.layout"},
-	{"sum", "reduce"}, {"mean", "reduce"}, {"amax", "reduce"}, {"cumsum", "reduce"}, {"zeros", "fill"}, {"full", "fill"},
-	{"add", "elementwise"}, {"mul", "elementwise"}, {"sub", "elementwise"}, {"div", "elementwise"}, {"where", "elementwise"}, {"pow", "elementwise"},
+	{"sum", "reduce"}, {"mean", "reduce"}, {"amax", "reduce"}, {"cumsum", "reduce"}, {"zeros", "fill"}, {"full",
+		"fill"},
+	{"add", "elementwise"}, {"mul", "elementwise"}, {"sub", "elementwise"}, {"div", "elementwise"}, {"where",
+		"elementwise"}, {"pow", "elementwise"},
 }
 
 var tritonBare = regexp.MustCompile(`^triton_poi_fused_\d+$`)

@@ -56,7 +56,8 @@ func TestClassify(t *testing.T) {
 
 // TestUserRules holds that a user's rules come first and have numbers of their own.
 func TestUserRules(t *testing.T) {
-	rules, err := ReadRules(strings.NewReader("# mine\n\ngemm.*.moe\tmy_(up|down)_kernel\nattn  ^_fwd kernel$\n"), "rules.txt")
+	rules, err := ReadRules(strings.NewReader("# mine\n\ngemm.*.moe\tmy_(up|down)_kernel\nattn  ^_fwd kernel$\n"),
+		"rules.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,8 @@ func TestUserRules(t *testing.T) {
 		"GEMM x\n":      "line 1: bad class",
 		"host x\n":      "line 1: bad class",
 	} {
-		if _, err := ReadRules(strings.NewReader(text), "rules.txt"); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ReadRules(strings.NewReader(text), "rules.txt"); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
@@ -95,11 +97,18 @@ func TestCopySize(t *testing.T) {
 		numel, bytes int64 // the most values, and their least traffic
 	}{
 		{fp8, 556848, 128, 494976 * 576, 494976 * 576 * 3},
-		{"void at::native::vectorized_elementwise_kernel<8, at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, 2ul> >", 12, 128, 12 * 1024, 12 * 1024 * 6},
-		{"void at::native::vectorized_elementwise_kernel<4, at::native::float8_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, std::array<char*, 2ul> >", 1, 128, 512, 512 * 3},
-		{"void at::native::vectorized_elementwise_kernel<4, at::native::bfloat16tofloat32_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}>", 2, 128, 1024, 1024 * 6},
-		{"void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}>>", 3, 128, 768, 768 * 8},
-		{"void at::native::elementwise_kernel_manual_unroll<128, 8, at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}>", 3, 128, 3072, 3072 * 4},
+		{"void at::native::vectorized_elementwise_kernel<8, " +
+			"at::native::bfloat16_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}, std::array<char*, " +
+			"2ul> >", 12, 128, 12 * 1024, 12 * 1024 * 6},
+		{"void at::native::vectorized_elementwise_kernel<4, " +
+			"at::native::float8_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, " +
+			"std::array<char*, 2ul> >", 1, 128, 512, 512 * 3},
+		{"void at::native::vectorized_elementwise_kernel<4, " +
+			"at::native::bfloat16tofloat32_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}>", 2, 128, 1024, 1024 * 6},
+		{"void at::native::elementwise_kernel<128, 2, " +
+			"at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}>>", 3, 128, 768, 768 * 8},
+		{"void at::native::elementwise_kernel_manual_unroll<128, 8, " +
+			"at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}>", 3, 128, 3072, 3072 * 4},
 		{"void at::native::elementwise_kernel<128, 4, at::native::BinaryFunctor<float>>", 3, 128, 0, 0},
 		{"void at::native::vectorized_elementwise_kernel<999, at::native::direct_copy_kernel_cuda>", 3, 128, 0, 0},
 		{"CatArrayBatchedCopy", 3, 128, 0, 0},
@@ -113,7 +122,8 @@ func TestCopySize(t *testing.T) {
 		}
 		numel, _ := size.values(shape{grid: [3]int32{c.grid, 1, 1}, block: [3]int32{c.block, 1, 1}})
 		if numel != c.numel || size.bytes(numel) != c.bytes {
-			t.Errorf("%.80s: %d values and %d bytes, want %d and %d", c.name, numel, size.bytes(numel), c.numel, c.bytes)
+			t.Errorf("%.80s: %d values and %d bytes, want %d and %d", c.name, numel, size.bytes(numel), c.numel,
+				c.bytes)
 		}
 	}
 }

@@ -58,7 +58,8 @@ func (r Rule) validate() error {
 	case r.Class == "?":
 		return errors.New("write a class instead of ?")
 	case !classForm.MatchString(r.Class) || r.Class == timeline.ClassHost:
-		return fmt.Errorf("bad class %q: small letters, with dots between them (a * is the number format that the kernel's name tells)", r.Class)
+		return fmt.Errorf("bad class %q: small letters, with dots between them (a * is the number format that the "+
+			"kernel's name tells)", r.Class)
 	case r.Pattern == "":
 		return errors.New("no pattern behind the class")
 	case len(r.Pattern) > maxPattern:

@@ -41,7 +41,8 @@ func TestRecovery(t *testing.T) {
 	sound := `{"ph":"X","cat":"kernel","name":"before","pid":0,"tid":7,"ts":1.001,"dur":2,"args":{"stream":7}}`
 	after := `{"ph":"X","cat":"kernel","name":"after","pid":0,"tid":7,"ts":5.5,"dur":2,"args":{"stream":7}}`
 	event := func(name string) string {
-		return `{"ph":"X","cat":"kernel","name":"` + name + `","pid":0,"tid":7,"ts":3,"dur":2,"args":{"stream":7,"grid":[1,2,3]}}`
+		return `{"ph":"X","cat":"kernel","name":"` + name +
+			`","pid":0,"tid":7,"ts":3,"dur":2,"args":{"stream":7,"grid":[1,2,3]}}`
 	}
 	for _, c := range []struct {
 		name, text                  string
@@ -58,16 +59,20 @@ func TestRecovery(t *testing.T) {
 		{name: "quotes", text: event(`op "mul" of "x"`), want: []string{`op "mul" of "x"`}, recovered: 1},
 		{name: "a backslash at the end", text: event(`C:\dir\`), want: []string{`C:\dir\`}, recovered: 1, odd: 1},
 		{name: "a missing colon", text: `{"ph":"X","cat":"kernel","name" "oops","ts":1}`, want: nil, quarantined: 1},
-		{name: "a missing brace", text: `{"ph":"X","cat":"kernel","name":"a","ts":3,"dur":1,"args":{"stream":7}`, want: nil, quarantined: 1},
+		{name: "a missing brace", text: `{"ph":"X","cat":"kernel","name":"a","ts":3,"dur":1,"args":{"stream":7}`,
+			want: nil, quarantined: 1},
 		{name: "a trailing comma", text: `{"ph":"X","cat":"kernel","name":"a","ts":3,"dur":1,}`, want: []string{"a"}},
 		{name: "no object", text: `12, "x", null`, want: nil, quarantined: 3},
 		{name: "literals", text: `{"ph":"X","cat":"kernel","name":"a","ts":3,"dur":1,"args":{"x":NaN,"y":-Infinity,"z":[Infinity]}}`, want: []string{"a"}},
 		{name: "nesting", text: `{"ph":"X","cat":"kernel","name":"a","args":{"x":[[],[[{"y":"}]"}]]],"stream":3},"ts":3,"dur":1}`, want: []string{"a"}},
-		{name: "the category last", text: `{"args":{"stream":3},"name":"a","ts":"3","dur":"1","ph":"X","cat":"kernel"}`, want: []string{"a"}},
-		{name: "2021", text: `{"ph":"X","cat":"Kernel","name":"a","pid":"GPU 0","tid":"stream 7","ts":3,"dur":1}`, want: []string{"a"}},
+		{name: "the category last", text: `{"args":{"stream":3},"name":"a","ts":"3","dur":"1","ph":"X","cat":"kernel"}`,
+			want: []string{"a"}},
+		{name: "2021", text: `{"ph":"X","cat":"Kernel","name":"a","pid":"GPU 0","tid":"stream 7","ts":3,"dur":1}`,
+			want: []string{"a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			for _, layout := range []struct{ before, comma, after string }{{"[", ",", "]"}, {"{\"traceEvents\": [\n  ", ",\n  ", "\n], \"traceName\": \"x\"}"}} {
+			for _, layout := range []struct{ before, comma, after string }{{"[", ",", "]"},
+				{"{\"traceEvents\": [\n  ", ",\n  ", "\n], \"traceName\": \"x\"}"}} {
 				text := layout.before + sound + layout.comma + c.text + layout.comma + after + layout.after
 				for _, window := range []int{16, windowSize} {
 					tr, err := readText(strings.NewReader(text), window)
@@ -81,7 +86,8 @@ func TestRecovery(t *testing.T) {
 						t.Errorf("kernels (-want +got):\n%s\nof %s", diff, text)
 					}
 					p := tr.procs[0].parts
-					if p.recovered != c.recovered || p.quarantined != c.quarantined || p.odd != c.odd || p.truncatedAt >= 0 != c.truncated {
+					if p.recovered != c.recovered || p.quarantined != c.quarantined || p.odd != c.odd ||
+						p.truncatedAt >= 0 != c.truncated {
 						t.Errorf("recovered %d, quarantined %d, odd names %d, truncated at %d (%s); want %d, %d, %d, %v",
 							p.recovered, p.quarantined, p.odd, p.truncatedAt, p.truncation, c.recovered, c.quarantined, c.odd, c.truncated)
 					}
@@ -197,7 +203,8 @@ func TestDecimal(t *testing.T) {
 		sum := new(big.Rat).Add(exact, half)
 		want := new(big.Int).Quo(sum.Num(), sum.Denom()) // towards zero
 		got, gotOK := nanoseconds([]byte(text))
-		digits := len(strings.TrimLeft(strings.ReplaceAll(strings.TrimLeft(strings.FieldsFunc(text, func(r rune) bool { return r == 'e' || r == 'E' })[0], "-"), ".", ""), "0"))
+		digits := len(strings.TrimLeft(strings.ReplaceAll(strings.TrimLeft(strings.FieldsFunc(text,
+			func(r rune) bool { return r == 'e' || r == 'E' })[0], "-"), ".", ""), "0"))
 		switch {
 		case gotOK && !want.IsInt64():
 			t.Fatalf("%s: %d, but it does not fit", text, got)
@@ -207,13 +214,15 @@ func TestDecimal(t *testing.T) {
 			t.Fatalf("%s: refused, want %s", text, want)
 		}
 	})
-	for text, want := range map[string]int64{"5107224832789.454": 5107224832789454, "1740461679471346": 1740461679471346000, "1740461679471346.1234": 1740461679471346123,
+	for text, want := range map[string]int64{"5107224832789.454": 5107224832789454,
+		"1740461679471346": 1740461679471346000, "1740461679471346.1234": 1740461679471346123,
 		"0.0005": 1, "0.0004999": 0, "-0.0005": -1, "1e3": 1000000, "1.6E-3": 2, "9223372036854775.807": math.MaxInt64, "0": 0, "-0.0": 0} {
 		if got, ok := nanoseconds([]byte(text)); !ok || got != want {
 			t.Errorf("%s: %d %v, want %d", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"", "-", ".", "NaN", "Infinity", "1e", "1.2.3", "12a", "9223372036854775.808", "1e300", "0x10"} {
+	for _, text := range []string{"", "-", ".", "NaN", "Infinity", "1e", "1.2.3", "12a", "9223372036854775.808",
+		"1e300", "0x10"} {
 		if got, ok := nanoseconds([]byte(text)); ok {
 			t.Errorf("%q: %d, want a refusal", text, got)
 		}
@@ -239,13 +248,18 @@ func TestScanner(t *testing.T) {
 		name := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z:<>{}\[\],"\\ ]{0,40}`))
 		events := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) drawnEvent {
 			return drawnEvent{
-				Ph:   rapid.SampledFrom([]string{"X", "X", "X", "i", "f"}).Draw(t, "ph"),
-				Cat:  rapid.SampledFrom([]string{"kernel", "gpu_memcpy", "cuda_runtime", "cpu_op", "ac2g"}).Draw(t, "cat"),
+				Ph: rapid.SampledFrom([]string{"X", "X", "X", "i", "f"}).Draw(t, "ph"),
+				Cat: rapid.SampledFrom([]string{"kernel", "gpu_memcpy", "cuda_runtime", "cpu_op", "ac2g"}).Draw(t,
+					"cat"),
 				Name: name.Draw(t, "name"),
 				Pid:  rapid.IntRange(0, 9).Draw(t, "pid"), Tid: rapid.IntRange(0, 99).Draw(t, "tid"),
-				Ts: json.Number(micros(rapid.Int64Range(1, 1<<50).Draw(t, "ts"))), Dur: json.Number(micros(rapid.Int64Range(0, 1<<30).Draw(t, "dur"))),
-				Args: map[string]any{"stream": rapid.IntRange(0, 9).Draw(t, "stream"), "correlation": rapid.IntRange(1, 99).Draw(t, "correlation"),
-					"grid": []int{rapid.IntRange(1, 1<<31-1).Draw(t, "grid"), 1, 1}, name.Draw(t, "key"): name.Draw(t, "value")},
+				Ts: json.Number(micros(rapid.Int64Range(1, 1<<50).Draw(t,
+					"ts"))), Dur: json.Number(micros(rapid.Int64Range(0, 1<<30).Draw(t, "dur"))),
+				Args: map[string]any{"stream": rapid.IntRange(0, 9).Draw(t, "stream"),
+					"correlation": rapid.IntRange(1, 99).Draw(t, "correlation"),
+					"grid":        []int{rapid.IntRange(1, 1<<31-1).Draw(t, "grid"), 1, 1}, name.Draw(t,
+						"key"): name.Draw(t,
+						"value")},
 			}
 		}), 0, 12).Draw(t, "events")
 		want := []string{}
@@ -263,10 +277,12 @@ func TestScanner(t *testing.T) {
 				l = lane{int32(e.Pid), int64(e.Args["stream"].(int))}
 				s.grid = [3]int32{int32(e.Args["grid"].([]int)[0]), 1, 1}
 			}
-			want = append(want, fmt.Sprintf("%d %d..%d %q device %d/%d correlation %d node 0 bytes 0 %v %v", k, start, start+dur,
+			want = append(want, fmt.Sprintf("%d %d..%d %q device %d/%d correlation %d node 0 bytes 0 %v %v", k, start,
+				start+dur,
 				text(body[1:len(body)-1], &odd), l.device, l.id, e.Args["correlation"], s.grid, s.block))
 		}
-		trace := map[string]any{"traceEvents": events, "schemaVersion": 1, "a": map[string]any{"traceEvents": "[{"}, "z": []string{"]}"}}
+		trace := map[string]any{"traceEvents": events, "schemaVersion": 1, "a": map[string]any{"traceEvents": "[{"},
+			"z": []string{"]}"}}
 		layout := rapid.SampledFrom([]string{"", " ", "\t"}).Draw(t, "indent")
 		var body []byte
 		var err error
@@ -278,7 +294,8 @@ func TestScanner(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		arrivals := []io.Reader{bytes.NewReader(body), iotest.OneByteReader(bytes.NewReader(body)), iotest.DataErrReader(bytes.NewReader(body))}
+		arrivals := []io.Reader{bytes.NewReader(body), iotest.OneByteReader(bytes.NewReader(body)),
+			iotest.DataErrReader(bytes.NewReader(body))}
 		for _, r := range arrivals {
 			tr, err := readText(r, rapid.IntRange(1, 300).Draw(t, "window"))
 			if err != nil {
@@ -299,7 +316,8 @@ func FuzzTorch(f *testing.F) {
 	var tt traceText
 	tt.pairs(3, 100*us)
 	tt.step("decode_step.1", 100*us, 50*us)
-	for _, seed := range []string{tt.String(), `[]`, `{"traceEvents":[{"ph":"X","cat":"kernel","name":"a"b","ts":1}]}`, `{"traceEvents":[{"ph":"X","cat":"kernel","name":"a\","ts":1},{"ph":1}]`, "\xef\xbb\xbf[", "\x1f\x8b"} {
+	for _, seed := range []string{tt.String(), `[]`, `{"traceEvents":[{"ph":"X","cat":"kernel","name":"a"b","ts":1}]}`,
+		`{"traceEvents":[{"ph":"X","cat":"kernel","name":"a\","ts":1},{"ph":1}]`, "\xef\xbb\xbf[", "\x1f\x8b"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

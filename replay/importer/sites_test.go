@@ -119,7 +119,8 @@ func TestSites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[int64][3]string{1: {}, 2: {"aten::mm", "Block/Linear", "model.py(12): forward"}, 3: {"aten::linear", "Block/Linear", "model.py(12): forward"},
+	want := map[int64][3]string{1: {}, 2: {"aten::mm", "Block/Linear", "model.py(12): forward"},
+		3: {"aten::linear", "Block/Linear", "model.py(12): forward"},
 		4: {"", "Block", "model.py(12): forward"}, 5: {}}
 	for _, r := range rows {
 		if got := [3]string{r.Operator, r.Module, r.Frame}; r.Class != "host" && got != want[r.Correlation] {

@@ -29,7 +29,8 @@ func (t *trace) place() {
 	default:
 		t.steps = []step{{number: 0}}
 		t.each(func(_ int32, r *record) { r.step = 0 })
-		t.find("no_steps", severityNote, -1, 0, "no step annotations and no period in the kernels: the whole trace is step 0")
+		t.find("no_steps", severityNote, -1, 0, "no step annotations and no period in the kernels: the whole trace "+
+			"is step 0")
 	}
 	t.layersByPeriod()
 }
@@ -292,5 +293,6 @@ func (t *trace) stepsByPeriod() bool {
 
 // find adds a finding.
 func (t *trace) find(code, severity string, rank int32, count int64, format string, args ...any) {
-	t.findings = append(t.findings, finding{Code: code, Severity: severity, Rank: rank, Count: count, Text: fmt.Sprintf(format, args...)})
+	t.findings = append(t.findings, finding{Code: code, Severity: severity, Rank: rank, Count: count,
+		Text: fmt.Sprintf(format, args...)})
 }

@@ -73,7 +73,8 @@ func (s *Summary) Covered() float64 {
 // [ReadRules].
 func (s *Summary) Stubs(w io.Writer) error {
 	for _, n := range s.Unclassified {
-		if _, err := fmt.Fprintf(w, "# %d ns in %d launches of %s\n?\t%s\n", n.NS, n.Rows, brief(n.Kernel), stubPattern(n.Kernel)); err != nil {
+		if _, err := fmt.Fprintf(w, "# %d ns in %d launches of %s\n?\t%s\n", n.NS, n.Rows, brief(n.Kernel),
+			stubPattern(n.Kernel)); err != nil {
 			return err
 		}
 	}
@@ -123,9 +124,11 @@ type tally struct {
 }
 
 func newTally(t *trace) *tally {
-	y := &tally{t: t, busyAll: busy{until: math.MinInt64}, classes: map[string]*ClassSummary{}, unknown: map[uint32]*NameSummary{}}
+	y := &tally{t: t, busyAll: busy{until: math.MinInt64}, classes: map[string]*ClassSummary{},
+		unknown: map[uint32]*NameSummary{}}
 	for _, r := range t.ranks {
-		y.ranks = append(y.ranks, RankSummary{Rank: r.number, File: t.procs[r.proc].file, firstStart: math.MaxInt64, lastEnd: math.MinInt64})
+		y.ranks = append(y.ranks, RankSummary{Rank: r.number, File: t.procs[r.proc].file, firstStart: math.MaxInt64,
+			lastEnd: math.MinInt64})
 		y.busy = append(y.busy, busy{until: math.MinInt64})
 	}
 	return y

@@ -74,8 +74,12 @@ func TestGate(t *testing.T) {
 			tt.kernel("nvjet_tst_64x8", 1008*us, 10*us, 7, 502)
 		}, "", 0, 22},
 		{"streams overlap", func(tt *traceText) { tt.kernel("nvjet_tst_64x8", 90*us, 500*us, 8, 501) }, "", 0, 21},
-		{"a duration over much later work", func(tt *traceText) { tt.kernel("nvjet_tst_64x8", 121*us, 3_400_000*us, 7, 501) }, "impossible", 1, 20},
-		{"an endless last event", func(tt *traceText) { tt.kernel("nvjet_tst_64x8", 900*us, 3_400_000*us, 7, 501) }, "impossible", 1, 20},
+		{"a duration over much later work", func(tt *traceText) {
+			tt.kernel("nvjet_tst_64x8", 121*us, 3_400_000*us, 7,
+				501)
+		}, "impossible", 1, 20},
+		{"an endless last event", func(tt *traceText) { tt.kernel("nvjet_tst_64x8", 900*us, 3_400_000*us, 7, 501) },
+			"impossible", 1, 20},
 		{"branches of one graph overlap", func(tt *traceText) {
 			for i := range int64(5) {
 				tt.kernel("flash_fwd_kernel", (1000+i)*us, (100-2*i)*us, 7, 501)
@@ -93,7 +97,8 @@ func TestGate(t *testing.T) {
 		{"negative duration", func(tt *traceText) {
 			tt.raw(`{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 500.000, "dur": -2147483648.000, "args": {}}`)
 		}, "negative", 1, 20},
-		{"clipped duration", func(tt *traceText) { tt.kernel("nvjet_tst_64x8", 1000*us, 0, 7, 501) }, "zero_duration", 1, 21},
+		{"clipped duration", func(tt *traceText) { tt.kernel("nvjet_tst_64x8", 1000*us, 0, 7, 501) }, "zero_duration",
+			1, 21},
 		{"zero time", func(tt *traceText) { tt.kernel("nvjet_tst_64x8", 0, 5*us, 7, 501) }, "zero_time", 1, 20},
 		{"before its launch", func(tt *traceText) {
 			tt.launch("cudaLaunchKernel", 1000*us, 2*us, 501)
@@ -110,7 +115,8 @@ func TestGate(t *testing.T) {
 				tt.launch("cuLaunchKernelEx", (50+i)*us, us, 500+i)
 			}
 		}, "missing_kernels", 5, 20},
-		{"graph launches without kernels", func(tt *traceText) { tt.launch("cudaGraphLaunch", 50*us, us, 500) }, "missing_graphs", 1, 20},
+		{"graph launches without kernels", func(tt *traceText) { tt.launch("cudaGraphLaunch", 50*us, us, 500) },
+			"missing_graphs", 1, 20},
 		{"no number", func(tt *traceText) {
 			tt.raw(`{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": NaN, "dur": 1, "args": {}}`)
 		}, "bad_time", 1, 20},
@@ -168,7 +174,8 @@ func TestRefusedTraces(t *testing.T) {
 		{"empty list", `[]`, "0 GPU events, 0 launches"},
 		{"endless nesting", `{"traceEvents": [` + strings.Repeat(`{"ph":"X","x":[{"y":1},`, 2000), "have no end"},
 	} {
-		_, err := Torch([]string{writeFile(t, "t.json", []byte(c.text))}, Options{}, func([]datasets.Span) error { return nil })
+		_, err := Torch([]string{writeFile(t, "t.json", []byte(c.text))}, Options{},
+			func([]datasets.Span) error { return nil })
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one that says %q", c.name, err, c.want)
 		}
@@ -176,7 +183,8 @@ func TestRefusedTraces(t *testing.T) {
 	if _, err := Torch([]string{"testdata/none.json"}, Options{}, nil); err == nil {
 		t.Error("a missing file is no error")
 	}
-	if _, err := Torch(nil, Options{Rank: -1, KVSlots: -1}, nil); err == nil || !strings.Contains(err.Error(), "rank") || !strings.Contains(err.Error(), "KV slots") {
+	if _, err := Torch(nil, Options{Rank: -1, KVSlots: -1}, nil); err == nil ||
+		!strings.Contains(err.Error(), "rank") || !strings.Contains(err.Error(), "KV slots") {
 		t.Errorf("error %v, want both faults of the options", err)
 	}
 }
@@ -185,7 +193,8 @@ func TestRefusedTraces(t *testing.T) {
 func TestMaxRows(t *testing.T) {
 	var tt traceText
 	tt.pairs(20, 100*us)
-	_, err := Torch([]string{writeFile(t, "t.json", []byte(tt.String()))}, Options{MaxRows: 39}, func([]datasets.Span) error { return nil })
+	_, err := Torch([]string{writeFile(t, "t.json", []byte(tt.String()))}, Options{MaxRows: 39},
+		func([]datasets.Span) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "more than 39") {
 		t.Errorf("error %v, want one about 39 rows", err)
 	}
@@ -241,7 +250,8 @@ func TestSteps(t *testing.T) {
 			for range 5 {
 				put("indexSelect")
 				for range 6 {
-					for _, k := range []string{"rms_norm_kernel", "nvjet_tst_64x8", "rotary_kernel", "flash_fwd_kernel", "act_and_mul_kernel"} {
+					for _, k := range []string{"rms_norm_kernel", "nvjet_tst_64x8", "rotary_kernel", "flash_fwd_kernel",
+						"act_and_mul_kernel"} {
 						put(k)
 					}
 				}
@@ -303,7 +313,8 @@ func TestAlign(t *testing.T) {
 		{"began later", ranksText(60, 4, 1_600_000, 0, 0), ""},
 		{"ends scatter by 20 us", ranksText(60, 0, 1_600_000, 0, 10*us), ""},
 		{"ends scatter by 4 ms", ranksText(60, 0, 1_600_000, 0, 2000*us), "still differ by"},
-		{"no collectives", func() []byte { var tt traceText; tt.pairs(20, 100*us); return []byte(tt.String()) }(), "60 and 0 collectives"},
+		{"no collectives", func() []byte { var tt traceText; tt.pairs(20, 100*us); return []byte(tt.String()) }(),
+			"60 and 0 collectives"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

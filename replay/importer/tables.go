@@ -68,7 +68,8 @@ func (s *source) openFolder() error {
 		}
 	}
 	if len(s.files) == 0 {
-		return fmt.Errorf("%s: no nsys export: a parquetdir or arrowdir has one .parquet or .arrow file a table", s.path)
+		return fmt.Errorf("%s: no nsys export: a parquetdir or arrowdir has one .parquet or .arrow file a table",
+			s.path)
 	}
 	return nil
 }
@@ -86,7 +87,8 @@ func (s *source) openSQLite() error {
 		if known := kindOfFile(head); known != "" {
 			return fmt.Errorf("%s: no nsys export: it is %s", s.path, known)
 		}
-		return fmt.Errorf("%s: no nsys export: not an SQLite file; of a report (.nsys-rep) make one with: nsys export --type sqlite --include-blobs=true FILE", s.path)
+		return fmt.Errorf("%s: no nsys export: not an SQLite file; of a report (.nsys-rep) make one with: nsys "+
+			"export --type sqlite --include-blobs=true FILE", s.path)
 	}
 	if info, err := os.Stat(s.path); err == nil {
 		s.size = info.Size()
@@ -231,7 +233,8 @@ func (c *cell) Scan(v any) error {
 const leastRow = 5
 
 // metadataRows bounds the tables that describe an export.
-var metadataRows = map[string]int64{"META_DATA_EXPORT": 100_000, "TARGET_INFO_SESSION_START_TIME": 10_000, "DIAGNOSTIC_EVENT": 10_000_000}
+var metadataRows = map[string]int64{"META_DATA_EXPORT": 100_000, "TARGET_INFO_SESSION_START_TIME": 10_000,
+	"DIAGNOSTIC_EVENT": 10_000_000}
 
 func readSQLite[T any](s *source, table string, f func(row *T) error) error {
 	var row T

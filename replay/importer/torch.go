@@ -194,7 +194,8 @@ func deviceOf(properties []byte) string {
 		above               int64 // GiB of memory
 		name                string
 	}{
-		{9, 4, 304, 200, "AMD Instinct MI325X"}, {9, 4, 304, 150, "AMD Instinct MI300X"}, {9, 0, 110, 0, "AMD Instinct MI250X"}, {9, 0, 104, 0, "AMD Instinct MI250"},
+		{9, 4, 304, 200, "AMD Instinct MI325X"}, {9, 4, 304, 150, "AMD Instinct MI300X"}, {9, 0, 110, 0,
+			"AMD Instinct MI250X"}, {9, 0, 104, 0, "AMD Instinct MI250"},
 	} {
 		if d.Major == known.major && d.Minor == known.minor && d.Units == known.units && d.Memory > known.above<<30 {
 			return known.name

@@ -86,7 +86,8 @@ func TestSums(t *testing.T) {
 				got, want int64
 			}{
 				{"kernels", kernels, c.kernels}, {"copies", memcpy, c.memcpy}, {"memsets", memset, c.memset},
-				{"sum of kernels", sum, c.sum}, {"union", busy, c.uni}, {"span", union[len(union)-1].End - union[0].Start, c.sp},
+				{"sum of kernels", sum, c.sum}, {"union", busy, c.uni}, {"span",
+					union[len(union)-1].End - union[0].Start, c.sp},
 				{"the summary's union", s.UnionNS, c.uni}, {"the summary's span", s.SpanNS, c.sp},
 				{"steps", int64(s.Steps), int64(c.steps)}, {"layers", int64(len(layers)), int64(c.layers)},
 			} {
@@ -184,7 +185,8 @@ func TestHostSide(t *testing.T) {
 			case timeline.RoleStep:
 				windows++
 				if r.EndNS-r.StartNS < c.least {
-					t.Errorf("%s: step %d lasts %d ns on the host, less than %d", c.name, r.Step, r.EndNS-r.StartNS, int64(c.least))
+					t.Errorf("%s: step %d lasts %d ns on the host, less than %d", c.name, r.Step, r.EndNS-r.StartNS,
+						int64(c.least))
 				}
 			}
 		}
@@ -205,7 +207,8 @@ func TestHostSide(t *testing.T) {
 			total += n
 		}
 		if total != c.launches || unjoined != c.unjoined {
-			t.Errorf("%s: %d launches and %d rows without, want %d and %d", c.name, total, unjoined, c.launches, c.unjoined)
+			t.Errorf("%s: %d launches and %d rows without, want %d and %d", c.name, total, unjoined, c.launches,
+				c.unjoined)
 		}
 	}
 }
@@ -238,8 +241,10 @@ func TestRefusals(t *testing.T) {
 		want  []string
 	}{
 		{"no GPU events", []string{"torch-no-gpu-events.json.gz"}, []string{"0 GPU events, 0 launches"}},
-		{"sampled ranks", []string{"torch-a100-rank0-sampled.json.gz", "torch-a100-rank1-sampled.json.gz"}, []string{"ranks 0 and 1 do not align", "--allow-unaligned"}},
-		{"one rank twice", []string{"torch-a100-rank0-sampled.json.gz", "torch-a100-rank0-sampled.json.gz"}, []string{"both of rank 0"}},
+		{"sampled ranks", []string{"torch-a100-rank0-sampled.json.gz", "torch-a100-rank1-sampled.json.gz"},
+			[]string{"ranks 0 and 1 do not align", "--allow-unaligned"}},
+		{"one rank twice", []string{"torch-a100-rank0-sampled.json.gz", "torch-a100-rank0-sampled.json.gz"},
+			[]string{"both of rank 0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var files []string
@@ -260,7 +265,8 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestAllowUnaligned(t *testing.T) {
-	s, _ := importTorch(t, Options{AllowUnaligned: true}, public(t, "torch-a100-rank0-sampled.json.gz"), public(t, "torch-a100-rank1-sampled.json.gz"))
+	s, _ := importTorch(t, Options{AllowUnaligned: true}, public(t, "torch-a100-rank0-sampled.json.gz"),
+		public(t, "torch-a100-rank1-sampled.json.gz"))
 	if f := findingOf(s, "unaligned"); f == nil || f.Severity != severityUnreliable || len(s.Ranks) != 2 {
 		t.Errorf("finding %+v of %d ranks, want an unreliable one of 2", f, len(s.Ranks))
 	}

@@ -10,8 +10,9 @@ import (
 
 // Options say what to record. URL and Traces must be given.
 type Options struct {
-	URL      string // of the server: http://127.0.0.1:30000
-	Traces   string // absolute folder where traces come to be: the server is told (SGLang), or was when it started (vLLM)
+	URL string // of the server: http://127.0.0.1:30000
+	// absolute folder where traces come to be: the server is told (SGLang), or was when it started (vLLM)
+	Traces   string
 	Steps    int    // decode steps; 0: 5
 	Requests int    // sequences that are decoded meanwhile; 0: none are sent, the server has load of its own
 	Warmup   int    // tokens that each has got before recording begins; 0: 16
@@ -35,7 +36,8 @@ func (o *Options) Validate() error {
 	for _, v := range []struct {
 		name        string
 		value, most int
-	}{{"steps", o.Steps, 10_000}, {"requests", o.Requests, 4096}, {"warm-up tokens", o.Warmup, 100_000}, {"ranks", o.Ranks, 65_536}} {
+	}{{"steps", o.Steps, 10_000}, {"requests", o.Requests, 4096}, {"warm-up tokens", o.Warmup, 100_000},
+		{"ranks", o.Ranks, 65_536}} {
 		if v.value < 0 || v.value > v.most {
 			errs = append(errs, fmt.Errorf("%s is %d, must be 0 to %d", v.name, v.value, v.most))
 		}

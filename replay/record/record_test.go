@@ -55,7 +55,8 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/models":
 		fmt.Fprint(w, `{"object": "list", "data": [{"id": "glm-5"}]}`)
 	case r.URL.Path == "/get_server_info" && f.engine == SGLang:
-		fmt.Fprintf(w, `{"version": "0.5.9", "tp_size": %d, "dp_size": 2, "enable_dp_attention": true, "pp_size": 1}`, f.ranks)
+		fmt.Fprintf(w, `{"version": "0.5.9", "tp_size": %d, "dp_size": 2, "enable_dp_attention": true, "pp_size": 1}`,
+			f.ranks)
 	case r.URL.Path == "/version" && f.engine == VLLM:
 		fmt.Fprint(w, `{"version": "0.14.0"}`)
 	case r.URL.Path == "/v1/completions" && r.Method == http.MethodPost:
@@ -92,12 +93,14 @@ func (f *fake) complete(w http.ResponseWriter, r *http.Request) {
 		Stream    bool   `json:"stream"`
 		IgnoreEOS bool   `json:"ignore_eos"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || !body.Stream || !body.IgnoreEOS || body.Model != "glm-5" {
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || !body.Stream || !body.IgnoreEOS ||
+		body.Model != "glm-5" {
 		http.Error(w, "not that", http.StatusBadRequest)
 		return
 	}
 	for range body.MaxTokens {
-		if _, err := fmt.Fprint(w, "data: {\"choices\": [{\"text\": \" one\"}]}\n\n"); err != nil || r.Context().Err() != nil {
+		if _, err := fmt.Fprint(w, "data: {\"choices\": [{\"text\": \" one\"}]}\n\n"); err != nil ||
+			r.Context().Err() != nil {
 			return
 		}
 		w.(http.Flusher).Flush()
@@ -139,12 +142,14 @@ func TestWindow(t *testing.T) {
 		for _, requests := range []int{0, 3} {
 			t.Run(fmt.Sprintf("%s/%d requests", engine, requests), func(t *testing.T) {
 				dir := t.TempDir()
-				if err := os.WriteFile(filepath.Join(dir, "old-TP-0.trace.json.gz"), []byte("of yesterday"), 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, "old-TP-0.trace.json.gz"), []byte("of yesterday"),
+					0o600); err != nil {
 					t.Fatal(err)
 				}
 				f := newFake(t, &fake{engine: engine, ranks: 4, dir: dir})
 				var log bytes.Buffer
-				rec, err := Window(t.Context(), Options{URL: f.URL + "/", Traces: dir, Requests: requests, Warmup: 4, Window: 10 * time.Millisecond, Log: &log})
+				rec, err := Window(t.Context(), Options{URL: f.URL + "/", Traces: dir, Requests: requests, Warmup: 4,
+					Window: 10 * time.Millisecond, Log: &log})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -153,7 +158,8 @@ func TestWindow(t *testing.T) {
 				}
 				f.mu.Lock()
 				defer f.mu.Unlock()
-				if engine == SGLang && (f.start["num_steps"] != 5.0 || f.start["output_dir"] != dir || f.start["with_stack"] != false || f.stopped != 0) {
+				if engine == SGLang && (f.start["num_steps"] != 5.0 || f.start["output_dir"] != dir ||
+					f.start["with_stack"] != false || f.stopped != 0) {
 					t.Errorf("SGLang was asked for %v and stopped %d times", f.start, f.stopped)
 				}
 				if engine == VLLM && (f.start["max_iterations"] != 5.0 || f.stopped != 1) {
@@ -177,14 +183,16 @@ func TestWhatIsMissing(t *testing.T) {
 		fake  *fake
 		wants []string
 	}{
-		{"vLLM without a profiler", &fake{engine: VLLM, off: true}, []string{"--profiler-config", "VLLM_TORCH_PROFILER_DIR"}},
+		{"vLLM without a profiler", &fake{engine: VLLM, off: true},
+			[]string{"--profiler-config", "VLLM_TORCH_PROFILER_DIR"}},
 		{"SGLang behind a router", &fake{engine: SGLang, ranks: 2, off: true}, []string{"SGLANG_TORCH_PROFILER_DIR"}},
 		{"traces on another disk", &fake{engine: SGLang, ranks: 2, mute: true}, []string{"own disk", "import torch"}},
 		{"neither", &fake{engine: "other"}, []string{"neither SGLang", "nor vLLM"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake(t, c.fake)
-			_, err := Window(t.Context(), Options{URL: f.URL, Traces: filepath.Join(t.TempDir(), "new"), Appear: time.Millisecond})
+			_, err := Window(t.Context(), Options{URL: f.URL, Traces: filepath.Join(t.TempDir(), "new"),
+				Appear: time.Millisecond})
 			for _, want := range c.wants {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("%v, want %q in it", err, want)
@@ -199,7 +207,8 @@ func TestWhatIsMissing(t *testing.T) {
 			t.Errorf("%v, want 2 of 3 ranks", err)
 		}
 	})
-	if _, err := Window(t.Context(), Options{URL: "localhost:1", Steps: -1}); err == nil || !strings.Contains(err.Error(), "steps is -1") || !strings.Contains(err.Error(), "url") {
+	if _, err := Window(t.Context(), Options{URL: "localhost:1", Steps: -1}); err == nil ||
+		!strings.Contains(err.Error(), "steps is -1") || !strings.Contains(err.Error(), "url") {
 		t.Errorf("bad options: %v", err)
 	}
 	f := newFake(t, &fake{engine: SGLang})
@@ -254,7 +263,8 @@ func TestWhole(t *testing.T) {
 	}{
 		{"a.json", `{"traceEvents": []}` + "\n", true}, {"a.json", `{"traceEvents": [`, false}, {"a.json", "", false},
 		{"a.json", strings.Repeat(" ", 10_000) + "[]", true},
-		{"a.json.gz", long, true}, {"a.json.gz", long[:len(long)-5], false}, {"a.json.gz", pack(`{"a": `), false}, {"a.json.gz", "{}", false},
+		{"a.json.gz", long, true}, {"a.json.gz", long[:len(long)-5], false}, {"a.json.gz", pack(`{"a": `),
+			false}, {"a.json.gz", "{}", false},
 	} {
 		path := filepath.Join(t.TempDir(), c.name)
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {

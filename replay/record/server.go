@@ -115,11 +115,13 @@ func find(ctx context.Context, o Options) (*server, error) {
 	var v struct {
 		Version string `json:"version"`
 	}
-	if reply, err = s.call(ctx, http.MethodGet, "/version", nil); err == nil && json.Unmarshal(reply, &v) == nil && v.Version != "" || models.Data[0].OwnedBy == "vllm" {
+	if reply, err = s.call(ctx, http.MethodGet, "/version", nil); err == nil && json.Unmarshal(reply, &v) == nil &&
+		v.Version != "" || models.Data[0].OwnedBy == "vllm" {
 		s.engine, s.version = VLLM, v.Version
 		return s, nil
 	}
-	return nil, fmt.Errorf("%s is neither SGLang (it has no /server_info) nor vLLM (no /version); start the profiler yourself, then import the traces", s.url)
+	return nil, fmt.Errorf("%s is neither SGLang (it has no /server_info) nor vLLM (no /version); start the "+
+		"profiler yourself, then import the traces", s.url)
 }
 
 // sglang asks for what only SGLang has: its arguments.
@@ -170,7 +172,8 @@ func (s *server) start(ctx context.Context, o *Options) error {
 // missing says what a server without a profiler must be started with.
 func (s *server) missing(dir string) string {
 	if s.engine == SGLang {
-		return fmt.Sprintf("start SGLang with SGLANG_TORCH_PROFILER_DIR=%s, and ask it directly, not through a router", dir)
+		return fmt.Sprintf("start SGLang with SGLANG_TORCH_PROFILER_DIR=%s, and ask it directly, not through a router",
+			dir)
 	}
 	return fmt.Sprintf(`start vLLM with --profiler-config '{"profiler":"torch","torch_profiler_dir":"%s"}' (0.13 and later) or VLLM_TORCH_PROFILER_DIR=%s (before)`, dir, dir)
 }

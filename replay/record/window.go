@@ -131,14 +131,17 @@ func (s *server) wait(ctx context.Context, o *Options, files *traces) ([]string,
 // absent says where traces are that did not come.
 func (s *server) absent(o *Options, whole, all int) error {
 	if all > 0 {
-		return fmt.Errorf("%s: traces of %d of %d ranks came; the others are on the disks of the machines that run them: copy them here, then run glmbatch import torch on all (or say --ranks %d)",
+		return fmt.Errorf("%s: traces of %d of %d ranks came; the others are on the disks of the machines that run "+
+			"them: copy them here, then run glmbatch import torch on all (or say --ranks %d)",
 			o.Traces, whole, s.ranks, whole)
 	}
 	told := "was told to write"
 	if s.engine == VLLM {
 		told = "was perhaps started to write elsewhere than"
 	}
-	return fmt.Errorf("no trace came to %s: the server %s into that folder, which is on its own disk; if it runs on another machine or in a container, share the folder, or copy the traces here and run glmbatch import torch on them; otherwise %s",
+	return fmt.Errorf("no trace came to %s: the server %s into that folder, which is on its own disk; if it runs on "+
+		"another machine or in a container, share the folder, or copy the traces here and run glmbatch import torch "+
+		"on them; otherwise %s",
 		o.Traces, told, s.missing(o.Traces))
 }
 

@@ -63,14 +63,16 @@ func (a *Again) table() table {
 		if r.Median > 0 && r.Recorded > 0 {
 			times = fmt.Sprintf("%.2f", float64(r.Recorded)/float64(r.Median))
 		}
-		t.add(r.Label, ms(float64(r.Recorded)), ms(float64(r.Median)), ms(float64(r.Lo))+"–"+ms(float64(r.Hi)), fmt.Sprintf("%+.3f", float64(r.Recorded-r.Median)/1e6), times)
+		t.add(r.Label, ms(float64(r.Recorded)), ms(float64(r.Median)), ms(float64(r.Lo))+"–"+ms(float64(r.Hi)),
+			fmt.Sprintf("%+.3f", float64(r.Recorded-r.Median)/1e6), times)
 	}
 	return t
 }
 
 func (a *Again) csvRows(t *csvTable) {
 	for _, r := range append(slices.Clone(a.Rows), a.Wall) {
-		t.row("recorded", cells{"kind": a.Kind, "by": "ledger", "label": r.Label, "recorded_ns": r.Recorded, "median_ns": r.Median, "lo_ns": r.Lo, "hi_ns": r.Hi,
+		t.row("recorded", cells{"kind": a.Kind, "by": "ledger", "label": r.Label, "recorded_ns": r.Recorded,
+			"median_ns": r.Median, "lo_ns": r.Lo, "hi_ns": r.Hi,
 			"change_ns": r.Recorded - r.Median})
 	}
 }

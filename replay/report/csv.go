@@ -13,7 +13,8 @@ import (
 
 // csvColumns are the columns of the one table of a CSV file. A row leaves those empty
 // that its kind of figure, which the first names, has not.
-var csvColumns = []string{"table", "variant", "kind", "by", "label", "class", "steps", "ranks", "calls", "self_ns", "share_of_device", "share_of_wall", "total_ns",
+var csvColumns = []string{"table", "variant", "kind", "by", "label", "class", "steps", "ranks", "calls", "self_ns",
+	"share_of_device", "share_of_wall", "total_ns",
 	"bytes", "wire_bytes", "flops", "gb_per_s", "gflop_per_s", "bound_ns", "median_ns", "lo_ns", "hi_ns", "gap_ns", "recorded_ns", "a_ns", "b_ns", "change_ns", "verdict"}
 
 // csvTable writes rows of csvColumns.
@@ -72,8 +73,10 @@ func (r *Report) csvRows(t *csvTable) {
 	for i := range r.Sections {
 		s := &r.Sections[i]
 		row := func(by attribute.By, x *attribute.Row) {
-			t.row("cost", cells{"kind": s.Kind, "by": string(by), "label": x.Label, "class": x.Class, "steps": s.Steps, "ranks": s.Ranks, "calls": x.Calls, "self_ns": x.Self,
-				"share_of_device": share(x.Self, s.Span), "share_of_wall": share(x.Self, s.Wall), "total_ns": x.Total, "bytes": x.Bytes, "wire_bytes": x.Wire, "flops": x.FLOPs,
+			t.row("cost", cells{"kind": s.Kind, "by": string(by), "label": x.Label, "class": x.Class, "steps": s.Steps,
+				"ranks": s.Ranks, "calls": x.Calls, "self_ns": x.Self,
+				"share_of_device": share(x.Self, s.Span), "share_of_wall": share(x.Self,
+					s.Wall), "total_ns": x.Total, "bytes": x.Bytes, "wire_bytes": x.Wire, "flops": x.FLOPs,
 				"gb_per_s": rate(s, x.Bytes, x.Total), "gflop_per_s": rate(s, x.FLOPs, x.Total), "bound_ns": x.Bound,
 				"median_ns": x.PerStep.Median, "lo_ns": x.PerStep.Lo, "hi_ns": x.PerStep.Hi, "gap_ns": x.Gap})
 		}
@@ -87,11 +90,13 @@ func (r *Report) csvRows(t *csvTable) {
 		}
 		rest := append(s.Ledger[len(s.Classes):len(s.Ledger):len(s.Ledger)], attribute.Amount{Name: "wall", NS: s.Wall})
 		for _, a := range rest {
-			t.row("ledger", cells{"kind": s.Kind, "by": "ledger", "label": a.Name, "steps": s.Steps, "ranks": s.Ranks, "self_ns": a.NS, "share_of_wall": share(a.NS, s.Wall)})
+			t.row("ledger", cells{"kind": s.Kind, "by": "ledger", "label": a.Name, "steps": s.Steps, "ranks": s.Ranks,
+				"self_ns": a.NS, "share_of_wall": share(a.NS, s.Wall)})
 		}
 	}
 	for _, o := range r.Outside.Classes {
-		t.row("outside", cells{"kind": outsideName, "by": string(attribute.ByClass), "label": o.Class, "class": o.Class, "calls": o.Calls, "total_ns": o.NS})
+		t.row("outside", cells{"kind": outsideName, "by": string(attribute.ByClass), "label": o.Class, "class": o.Class,
+			"calls": o.Calls, "total_ns": o.NS})
 	}
 	if r.Again != nil {
 		r.Again.csvRows(t)

@@ -75,7 +75,8 @@ func Compare(a, b *Report) (*Diff, error) {
 		sb := section(b, sa.Kind)
 		if sb == nil && len(a.Sections) == 1 && len(b.Sections) == 1 {
 			sb = &b.Sections[0]
-			d.Findings = append(d.Findings, fmt.Sprintf("A has only %s steps and B only %s steps: they are compared as they are", sa.Kind, sb.Kind))
+			d.Findings = append(d.Findings, fmt.Sprintf("A has only %s steps and B only %s steps: they are compared "+
+				"as they are", sa.Kind, sb.Kind))
 		}
 		if sb == nil {
 			d.Findings = append(d.Findings, fmt.Sprintf("only A has %s steps", sa.Kind))
@@ -199,7 +200,8 @@ func (k *KindDiff) sentence() string {
 	if c.Verdict == Same || c.Verdict == CannotTell {
 		text := fmt.Sprintf("the %s's %s is the same in A and B", stepName(k.Kind), c.Name)
 		if c.Verdict == CannotTell {
-			text = fmt.Sprintf("cannot tell whether the %s changed: its %s is %s ms in A and %s ms in B, and the 95 %% intervals overlap or rest on too few steps",
+			text = fmt.Sprintf("cannot tell whether the %s changed: its %s is %s ms in A and %s ms in B, and the 95 "+
+				"%% intervals overlap or rest on too few steps",
 				stepName(k.Kind), c.Name, ms(c.A), ms(c.B))
 		}
 		if l := k.moved(func(l *Change) bool { return true }); l != nil {
@@ -211,7 +213,8 @@ func (k *KindDiff) sentence() string {
 	if c.Delta > 0 {
 		word = "longer"
 	}
-	text := fmt.Sprintf("the %s's %s is %s ms (%s) %s in B: %s ms instead of %s ms", stepName(k.Kind), c.Name, ms(abs(c.Delta)),
+	text := fmt.Sprintf("the %s's %s is %s ms (%s) %s in B: %s ms instead of %s ms", stepName(k.Kind), c.Name,
+		ms(abs(c.Delta)),
 		percent(abs(c.Delta)/max(c.A, 1)), word, ms(c.B), ms(c.A))
 	if l := k.moved(func(l *Change) bool { return l.Delta*c.Delta > 0 }); l != nil {
 		text += fmt.Sprintf("; %s makes %s ms of it (%s ms to %s ms)", l.Name, ms(abs(l.Delta)), ms(l.A), ms(l.B))
@@ -317,14 +320,16 @@ func (c *Change) cells() []string {
 		half := func(s string) string { return shorten(s, 40) }
 		name = half(c.Name) + " → " + half(c.NameB)
 	}
-	return []string{name, calls(c.Calls[0]), calls(c.Calls[1]), ms(c.A), ms(c.B), fmt.Sprintf("%+.3f", c.Delta/1e6), relative, string(c.Verdict)}
+	return []string{name, calls(c.Calls[0]), calls(c.Calls[1]), ms(c.A), ms(c.B), fmt.Sprintf("%+.3f", c.Delta/1e6),
+		relative, string(c.Verdict)}
 }
 
 func (d *Diff) csvRows(t *csvTable) {
 	for i := range d.Kinds {
 		k := &d.Kinds[i]
 		row := func(by string, c *Change) {
-			t.row("difference", cells{"kind": k.Kind, "by": by, "label": c.Name, "class": c.Class, "a_ns": c.A, "b_ns": c.B, "change_ns": c.Delta, "verdict": string(c.Verdict)})
+			t.row("difference", cells{"kind": k.Kind, "by": by, "label": c.Name, "class": c.Class, "a_ns": c.A,
+				"b_ns": c.B, "change_ns": c.Delta, "verdict": string(c.Verdict)})
 		}
 		for j := range k.Ledger {
 			row("ledger", &k.Ledger[j])

@@ -55,5 +55,6 @@ func (e *Energy) text() string {
 	if e == nil {
 		return "energy: not measured, as no GPU told what it used"
 	}
-	return fmt.Sprintf("energy: %s J, %s J a token computed, %s J a token sampled, %s W in the mean", figure(e.Joules), figure(e.PerToken), figure(e.PerSampled), figure(e.Watts))
+	return fmt.Sprintf("energy: %s J, %s J a token computed, %s J a token sampled, %s W in the mean", figure(e.Joules),
+		figure(e.PerToken), figure(e.PerSampled), figure(e.Watts))
 }

@@ -104,7 +104,10 @@ func (t *tracks) dropFar() {
 	}
 	slices.Sort(starts)
 	middle, n := starts[len(starts)/2], len(t.events)
-	t.events = slices.DeleteFunc(t.events, func(e placed) bool { return apart(e.Start, middle) > farthest || apart(e.End, middle) > farthest })
+	t.events = slices.DeleteFunc(t.events, func(e placed) bool {
+		return apart(e.Start, middle) > farthest ||
+			apart(e.End, middle) > farthest
+	})
 	t.left += n - len(t.events)
 }
 
@@ -149,7 +152,8 @@ func (s Source) gather(steps timeline.Steps) (*tracks, error) {
 			return nil
 		}
 		if len(t.events)+len(rows) > maxExport {
-			return fmt.Errorf("%s: more than %d spans, which no viewer opens: choose some with --steps a..b", s.Path, maxExport)
+			return fmt.Errorf("%s: more than %d spans, which no viewer opens: choose some with --steps a..b", s.Path,
+				maxExport)
 		}
 		for i := range rows {
 			if rows[i].End < rows[i].Start {
@@ -201,7 +205,8 @@ func (t *tracks) place() {
 		if e.lane < 0 {
 			e.lane = int32(len(t.lanes))
 			name := t.names.Name(e.Lane)
-			t.lanes = append(t.lanes, lane{rank: e.Rank, name: name, overlap: len(open[id]), host: timeline.IsHost(name)})
+			t.lanes = append(t.lanes, lane{rank: e.Rank, name: name, overlap: len(open[id]),
+				host: timeline.IsHost(name)})
 			open[id] = append(open[id], e.lane)
 			ends = append(ends, nil)
 		}
@@ -224,7 +229,8 @@ func (t *tracks) order() {
 			}
 			return 1
 		}
-		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(host(x), host(y)), natural(x.name, y.name), cmp.Compare(x.overlap, y.overlap))
+		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(host(x), host(y)), natural(x.name, y.name),
+			cmp.Compare(x.overlap, y.overlap))
 	})
 	lanes, at := make([]lane, len(t.lanes)), make([]int32, len(t.lanes))
 	for i, old := range byPlace {
@@ -298,7 +304,8 @@ func (t *tracks) arguments(e *placed) []argument {
 		for _, x := range []struct {
 			name string
 			v    int32
-		}{{"m", d.M}, {"n", d.N}, {"k", e.K}, {"heads", d.Heads}, {"rope", d.Rope}, {"top_k", d.TopK}, {"ranks", d.Ranks}} {
+		}{{"m", d.M}, {"n", d.N}, {"k", e.K}, {"heads", d.Heads}, {"rope", d.Rope}, {"top_k", d.TopK},
+			{"ranks", d.Ranks}} {
 			add(x.name, int64(x.v))
 		}
 		add("ctx", d.Ctx)

@@ -81,7 +81,8 @@ func readChrome(data []byte) ([]slice, error) {
 			if class == "" {
 				class = "host"
 			}
-			out = append(out, slice{processes[e.Pid], lanes[[2]int{e.Pid, e.Tid}], e.Name, class, ns(e.Ts) - lead, ns(e.Dur)})
+			out = append(out, slice{processes[e.Pid], lanes[[2]int{e.Pid, e.Tid}], e.Name, class, ns(e.Ts) - lead,
+				ns(e.Dur)})
 		}
 	}
 	return out, nil
@@ -166,7 +167,8 @@ func readPerfetto(data []byte) ([]slice, error) {
 				return nil, errors.New("a span on an unknown track")
 			}
 			if en[eventType][0] == sliceBegin {
-				open[id] = append(open[id], slice{tr.process, tr.name, interned[internedEventNames][en[eventName][0]], interned[internedCategories][en[eventCategory][0]], int64(at), 0})
+				open[id] = append(open[id], slice{tr.process, tr.name, interned[internedEventNames][en[eventName][0]],
+					interned[internedCategories][en[eventCategory][0]], int64(at), 0})
 				continue
 			}
 			n := len(open[id])
@@ -207,7 +209,8 @@ func wanted(rows []datasets.Span) []slice {
 // crossing returns two spans of one lane that overlap without nesting.
 func crossing(list []slice) (a, b slice, found bool) {
 	slices.SortStableFunc(list, func(a, b slice) int {
-		return cmp.Or(cmp.Compare(a.process, b.process), cmp.Compare(a.lane, b.lane), cmp.Compare(a.start, b.start), cmp.Compare(b.length, a.length))
+		return cmp.Or(cmp.Compare(a.process, b.process), cmp.Compare(a.lane, b.lane), cmp.Compare(a.start, b.start),
+			cmp.Compare(b.length, a.length))
 	})
 	for i, a := range list {
 		for _, b := range list[i+1:] {
@@ -315,13 +318,17 @@ func TestExportAddsUpToTheReport(t *testing.T) {
 func TestOverlapSurvivesReimport(t *testing.T) {
 	dir := t.TempDir()
 	rows := []datasets.Span{
-		{Lane: "host step", Kernel: "decode_step.4", Class: "host", Evidence: "step", Call: -1, Layer: -1, Step: 4, StartNS: 0, EndNS: 9000},
-		{Lane: "host 9", Kernel: "cudaGraphLaunch", Class: "host", Evidence: "launch", Call: -1, Layer: -1, Step: 4, StartNS: 10, EndNS: 500, Correlation: 77},
+		{Lane: "host step", Kernel: "decode_step.4", Class: "host", Evidence: "step", Call: -1, Layer: -1, Step: 4,
+			StartNS: 0, EndNS: 9000},
+		{Lane: "host 9", Kernel: "cudaGraphLaunch", Class: "host", Evidence: "launch", Call: -1, Layer: -1, Step: 4,
+			StartNS: 10, EndNS: 500, Correlation: 77},
 	}
-	for i, name := range []string{"nvjet_tst_64x8_TNT", "fused_add_rms_norm_kernel", "nvjet_tst_64x8_TNT", "reshape_and_cache_flash_kernel"} {
+	for i, name := range []string{"nvjet_tst_64x8_TNT", "fused_add_rms_norm_kernel", "nvjet_tst_64x8_TNT",
+		"reshape_and_cache_flash_kernel"} {
 		class, _ := importer.Classify(name)
 		rows = append(rows, datasets.Span{Lane: "stream 7", Kernel: name, Class: class, Call: -1, Layer: -1, Step: 4,
-			StartNS: 1000 + int64(i)*1000, EndNS: 2000 + int64(i)*1000 + 137, Correlation: 77, GridX: 8, GridY: 2, GridZ: 1, BlockX: 128, BlockY: 1, BlockZ: 1})
+			StartNS: 1000 + int64(i)*1000, EndNS: 2000 +
+				int64(i)*1000 + 137, Correlation: 77, GridX: 8, GridY: 2, GridZ: 1, BlockX: 128, BlockY: 1, BlockZ: 1})
 	}
 	in, out := writeRows(t, rows), filepath.Join(dir, "trace.json")
 	if _, _, err := (Source{Path: in}).Export(out, "chrome", timeline.AllSteps); err != nil {
@@ -338,7 +345,8 @@ func TestOverlapSurvivesReimport(t *testing.T) {
 	if overlap := before.Sections[0].Overlap; overlap != 3*137 {
 		t.Fatalf("the example overlaps for %d ns", overlap)
 	}
-	if d := gocmp.Diff(before.Sections, after.Sections, gocmp.FilterPath(func(p gocmp.Path) bool { return p.Last().String() == ".Key" }, gocmp.Ignore())); d != "" {
+	if d := gocmp.Diff(before.Sections, after.Sections,
+		gocmp.FilterPath(func(p gocmp.Path) bool { return p.Last().String() == ".Key" }, gocmp.Ignore())); d != "" {
 		t.Error(d)
 	}
 }
@@ -356,14 +364,21 @@ func TestRoundTrip(t *testing.T) {
 				from := at
 				for range rapid.IntRange(1, 5).Draw(t, "kernels") {
 					id++
-					class := rapid.SampledFrom([]string{"gemm.bf16", "mine", "memcpy.d2d", "kv.cast", "memset"}).Draw(t, "class")
-					k := datasets.Span{Step: step - 1, Rank: rank, Call: -1, Layer: rapid.Int32Range(-1, 5).Draw(t, "layer"), Lane: rapid.SampledFrom([]string{"stream 7", "stream 13"}).Draw(t, "lane"),
-						Kernel: "Memcpy DtoD", Class: class, StartNS: at + 20, EndNS: at + 20 + rapid.Int64Range(1, 50).Draw(t, "length"), Correlation: id, Bytes: 2 * rapid.Int64Range(1, 99).Draw(t, "bytes")}
-					rows = append(rows, k, datasets.Span{Step: k.Step, Rank: rank, Call: -1, Layer: -1, Lane: "host 144", Kernel: "cudaLaunchKernel", Class: "host", Evidence: "launch", StartNS: at, EndNS: at + 10, Correlation: id})
+					class := rapid.SampledFrom([]string{"gemm.bf16", "mine", "memcpy.d2d", "kv.cast", "memset"}).Draw(t,
+						"class")
+					k := datasets.Span{Step: step - 1, Rank: rank, Call: -1,
+						Layer: rapid.Int32Range(-1, 5).Draw(t, "layer"), Lane: rapid.SampledFrom([]string{"stream 7",
+							"stream 13"}).Draw(t, "lane"),
+						Kernel: "Memcpy DtoD", Class: class, StartNS: at + 20, EndNS: at + 20 +
+							rapid.Int64Range(1, 50).Draw(t, "length"), Correlation: id, Bytes: 2 * rapid.Int64Range(1,
+							99).Draw(t, "bytes")}
+					rows = append(rows, k, datasets.Span{Step: k.Step, Rank: rank, Call: -1, Layer: -1,
+						Lane: "host 144", Kernel: "cudaLaunchKernel", Class: "host", Evidence: "launch", StartNS: at, EndNS: at + 10, Correlation: id})
 					at += rapid.Int64Range(12, 60).Draw(t, "pause")
 				}
 				if step > 0 {
-					rows = append(rows, datasets.Span{Step: step - 1, Rank: rank, Call: -1, Layer: -1, Lane: "host step", Kernel: "execute 7 things", Class: "host", Evidence: "step", StartNS: from, EndNS: at})
+					rows = append(rows, datasets.Span{Step: step - 1, Rank: rank, Call: -1, Layer: -1,
+						Lane: "host step", Kernel: "execute 7 things", Class: "host", Evidence: "step", StartNS: from, EndNS: at})
 				}
 			}
 		}
@@ -386,12 +401,16 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		first := func(rows []datasets.Span) int64 {
-			return slices.MinFunc(rows, func(a, b datasets.Span) int { return cmp.Compare(a.StartNS, b.StartNS) }).StartNS
+			return slices.MinFunc(rows, func(a, b datasets.Span) int {
+				return cmp.Compare(a.StartNS,
+					b.StartNS)
+			}).StartNS
 		}
 		told := func(rows []datasets.Span) (list []string) {
 			from := first(rows)
 			for _, r := range rows {
-				list = append(list, fmt.Sprint(r.Step, r.Rank, r.Lane, r.Layer, r.Kernel, r.Class, r.StartNS-from, r.EndNS-from, r.Correlation, r.Bytes))
+				list = append(list, fmt.Sprint(r.Step, r.Rank, r.Lane, r.Layer, r.Kernel, r.Class, r.StartNS-from,
+					r.EndNS-from, r.Correlation, r.Bytes))
 			}
 			slices.Sort(list)
 			return list
@@ -405,7 +424,8 @@ func TestRoundTrip(t *testing.T) {
 // One span with a time that cannot be true spoils no other, and is counted.
 func TestExportOfAnyTimes(t *testing.T) {
 	dir := t.TempDir()
-	for _, wild := range [][2]int64{{math.MinInt64, math.MinInt64 + 5}, {math.MinInt64, math.MaxInt64}, {math.MaxInt64 - 1, math.MaxInt64}, {50, math.MaxInt64}, {50, 20}, {-1 << 62, 1 << 62}} {
+	for _, wild := range [][2]int64{{math.MinInt64, math.MinInt64 + 5}, {math.MinInt64, math.MaxInt64},
+		{math.MaxInt64 - 1, math.MaxInt64}, {50, math.MaxInt64}, {50, 20}, {-1 << 62, 1 << 62}} {
 		rows := []datasets.Span{kernel("gemm", 10, 20), kernel("attn", 20, 40), kernel("norm", 60, 70)}
 		bad := kernel("wild", wild[0], wild[1])
 		bad.Lane = "stream 8"
@@ -438,7 +458,8 @@ func TestExportOfAnyTimes(t *testing.T) {
 }
 
 func TestCellsOfSpreadsheets(t *testing.T) {
-	for in, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx", "gemm": "gemm", "": "", "void f": "void f"} {
+	for in, want := range map[string]string{"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@x": "'@x", "\tx": "'\tx",
+		"gemm": "gemm", "": "", "void f": "void f"} {
 		if got := datasets.Cell(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
@@ -448,16 +469,20 @@ func TestCellsOfSpreadsheets(t *testing.T) {
 func TestExportErrors(t *testing.T) {
 	dir := t.TempDir()
 	in := writeRows(t, example(false))
-	if _, _, err := (Source{Path: in}).Export(filepath.Join(dir, "x"), "chrome", timeline.Steps{From: 70, To: 80}); err == nil || !strings.Contains(err.Error(), "no spans in the steps") {
+	if _, _, err := (Source{Path: in}).Export(filepath.Join(dir, "x"), "chrome",
+		timeline.Steps{From: 70, To: 80}); err == nil || !strings.Contains(err.Error(), "no spans in the steps") {
 		t.Errorf("steps that are not there: %v", err)
 	}
-	if _, _, err := (Source{Path: in}).Export(filepath.Join(dir, "none", "x"), "chrome", timeline.AllSteps); err == nil {
+	if _, _, err := (Source{Path: in}).Export(filepath.Join(dir, "none", "x"), "chrome",
+		timeline.AllSteps); err == nil {
 		t.Error("written into a folder that is not there")
 	}
-	if _, _, err := (Source{Path: in}).Export(dir, "chrome", timeline.AllSteps); err == nil || !strings.HasSuffix(err.Error(), "is a folder: give the name of a file") {
+	if _, _, err := (Source{Path: in}).Export(dir, "chrome", timeline.AllSteps); err == nil ||
+		!strings.HasSuffix(err.Error(), "is a folder: give the name of a file") {
 		t.Errorf("written in place of a folder: %v", err)
 	}
-	if n, _, err := (Source{Path: in}).Export(filepath.Join(dir, "x.json.gz"), "chrome", timeline.Steps{From: 2, To: 3}); err != nil || n != 2*(5+2*len(calls(1))) {
+	if n, _, err := (Source{Path: in}).Export(filepath.Join(dir, "x.json.gz"), "chrome",
+		timeline.Steps{From: 2, To: 3}); err != nil || n != 2*(5+2*len(calls(1))) {
 		t.Errorf("%d spans, %v", n, err)
 	}
 	left, _ := filepath.Glob(filepath.Join(dir, "*.part"))
@@ -489,7 +514,8 @@ func TestDiff(t *testing.T) {
 			t.Errorf("%s: changes add up to %g of %g ns", k.Kind, sum, k.Wall.Delta)
 		}
 	}
-	for what, want := range map[string]Verdict{"prefill attn": Same, "decode attn": Slower, "decode overlap": Slower, "prefill overlap": Same} {
+	for what, want := range map[string]Verdict{"prefill attn": Same, "decode attn": Slower, "decode overlap": Slower,
+		"prefill overlap": Same} {
 		if verdicts[what] != want {
 			t.Errorf("%s: %q, want %q", what, verdicts[what], want)
 		}

@@ -114,7 +114,8 @@ func amount(s *attribute.Section, entry attribute.Entry) int64 {
 
 // of says what part of a section's steps a time is, and how long that is in one.
 func of(s *attribute.Section, ns int64) string {
-	return fmt.Sprintf("%s of the %s (%s of %s ms)", percent(share(ns, s.Wall)), stepName(s.Kind), ms(mean(s, ns)), ms(mean(s, s.Wall)))
+	return fmt.Sprintf("%s of the %s (%s of %s ms)", percent(share(ns, s.Wall)), stepName(s.Kind), ms(mean(s, ns)),
+		ms(mean(s, s.Wall)))
 }
 
 // cacheCast names a copy of the cache to another format, which no sound step has.
@@ -146,7 +147,8 @@ func (r *Report) cacheCast(s *attribute.Section) (code, text string, ns int64) {
 func attended(s *attribute.Section) int64 {
 	var slots int64
 	for _, c := range s.Classes {
-		if c.Class == string(kernels.Attention) || strings.HasPrefix(c.Class, "attn.decode") || strings.HasPrefix(c.Class, "attn.prefill") {
+		if c.Class == string(kernels.Attention) || strings.HasPrefix(c.Class, "attn.decode") ||
+			strings.HasPrefix(c.Class, "attn.prefill") {
 			slots = max(slots, c.Slots)
 		}
 	}
@@ -202,10 +204,14 @@ func causes(s *attribute.Section) string {
 		text string
 	}
 	list := []cause{
-		{amount(s, attribute.Launch), "for launches"}, {amount(s, attribute.Wait), "while the host waits in " + waitedIn(s.Waits)},
-		{amount(s, attribute.Host), "for the host's other work"}, {amount(s, attribute.Queue), "before work that was launched began"},
-		{amount(s, attribute.Dependency), "for work of another stream, or an event"}, {amount(s, attribute.Peers), "for other ranks"},
-		{amount(s, attribute.Profiler), "while the profiler held the host up"}, {amount(s, attribute.Unexplained), "for reasons that are not recorded"},
+		{amount(s, attribute.Launch), "for launches"}, {amount(s, attribute.Wait),
+			"while the host waits in " + waitedIn(s.Waits)},
+		{amount(s, attribute.Host), "for the host's other work"}, {amount(s, attribute.Queue),
+			"before work that was launched began"},
+		{amount(s, attribute.Dependency), "for work of another stream, or an event"}, {amount(s, attribute.Peers),
+			"for other ranks"},
+		{amount(s, attribute.Profiler), "while the profiler held the host up"}, {amount(s, attribute.Unexplained),
+			"for reasons that are not recorded"},
 	}
 	slices.SortStableFunc(list, func(a, b cause) int { return cmp.Compare(b.ns, a.ns) })
 	var texts []string
@@ -269,7 +275,8 @@ func (r *Report) waiting(s *attribute.Section) (code, text string, ns int64) {
 	text = "ranks wait for each other inside collectives for " + of(s, ns)
 	last := slices.MaxFunc(s.Comm.Ranks, func(a, b attribute.Skew) int { return cmp.Compare(a.Last, b.Last) })
 	if last.Collectives > 0 && 2*last.Last > last.Collectives {
-		text += fmt.Sprintf("; rank %d arrives last at %s of them", last.Rank, percent(share(last.Last, last.Collectives)))
+		text += fmt.Sprintf("; rank %d arrives last at %s of them", last.Rank,
+			percent(share(last.Last, last.Collectives)))
 	}
 	return "waiting", text, ns
 }
@@ -295,7 +302,8 @@ func (r *Report) unexplained(s *attribute.Section) (code, text string, ns int64)
 	if share(ns, s.Wall) < unexplainedBound {
 		return "", "", 0
 	}
-	return "unexplained", fmt.Sprintf("%s is unexplained: the device idles and nothing that was recorded says why", of(s, ns)), ns
+	return "unexplained", fmt.Sprintf("%s is unexplained: the device idles and nothing that was recorded says why",
+		of(s, ns)), ns
 }
 
 func (r *Report) overlaps(s *attribute.Section) (code, text string, ns int64) {
@@ -303,7 +311,8 @@ func (r *Report) overlaps(s *attribute.Section) (code, text string, ns int64) {
 	if share(ns, s.Wall) < overlapBound {
 		return "", "", 0
 	}
-	return "overlap", fmt.Sprintf("kernels of several classes run at once for %s; no class has that time as its own", of(s, ns)), ns
+	return "overlap", fmt.Sprintf("kernels of several classes run at once for %s; no class has that time as its own",
+		of(s, ns)), ns
 }
 
 // stepName is what a step of a kind is called in a sentence.

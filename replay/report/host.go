@@ -57,7 +57,8 @@ func (b *hostBook) sorted() []HostPhase {
 func (r *Report) hosts() table {
 	t := table{head: []string{"host phase", "on", "times", "total ms", "ms each"}}
 	for _, h := range r.Host {
-		t.add(h.Phase, h.Lane, thousands(h.Calls), ms(float64(h.Total)), fmt.Sprintf("%.4f", float64(h.Total)/float64(h.Calls)/1e6))
+		t.add(h.Phase, h.Lane, thousands(h.Calls), ms(float64(h.Total)),
+			fmt.Sprintf("%.4f", float64(h.Total)/float64(h.Calls)/1e6))
 	}
 	return t
 }

@@ -67,7 +67,8 @@ func (p *Page) AddWhatIf(name string, notes []string, d *Diff) {
 		}
 		t.rule()
 		t.add(k.Wall.cells()...)
-		p.Tables = append(p.Tables, pageTable("What if: "+name+" (A: as it is, B: with the change)", append(notes[:len(notes):len(notes)], d.Findings...), t))
+		p.Tables = append(p.Tables, pageTable("What if: "+name+" (A: as it is, B: with the change)",
+			append(notes[:len(notes):len(notes)], d.Findings...), t))
 		notes = nil
 	}
 }
@@ -129,7 +130,8 @@ func take(steps []*pageRows, step int64, rows []timeline.Event, limit *int) {
 		}
 		for i := range rows {
 			e := &rows[i]
-			if e.Role == timeline.Device && e.End > p.info.time.Start && e.Start < p.info.time.End && e.End >= e.Start && *limit > 0 {
+			if e.Role == timeline.Device && e.End > p.info.time.Start && e.Start < p.info.time.End &&
+				e.End >= e.Start && *limit > 0 {
 				p.others = append(p.others, *e)
 				*limit--
 			}
@@ -215,7 +217,8 @@ func (p *Page) read(from Source, chosen map[int64]stepInfo) error {
 		notes = append(notes, fmt.Sprintf("the last %s spans of a step did not fit", thousands(int64(left))))
 	}
 	if p.spans.wild > 0 {
-		notes = append(notes, fmt.Sprintf("spans with impossible times, which are not shown: %s", thousands(int64(p.spans.wild))))
+		notes = append(notes, fmt.Sprintf("spans with impossible times, which are not shown: %s",
+			thousands(int64(p.spans.wild))))
 	}
 	if shared {
 		notes = append(notes, "the ranks share one machine: each has the same spans, shown once")
@@ -321,7 +324,8 @@ func (p *Page) Write(w io.Writer) error {
 	for _, name := range scripts {
 		script.WriteString(text(name))
 	}
-	_, err = strings.NewReplacer("/*STYLE*/", text("page.css"), "/*SCRIPT*/", script.String(), "/*REPORT*/", string(report), "/*PAGE*/", string(page), "/*SPANS*/", spans).
+	_, err = strings.NewReplacer("/*STYLE*/", text("page.css"), "/*SCRIPT*/", script.String(), "/*REPORT*/",
+		string(report), "/*PAGE*/", string(page), "/*SPANS*/", spans).
 		WriteString(w, text("page.html"))
 	return err
 }

@@ -25,7 +25,8 @@ import (
 func browser(t *testing.T, page, profile string, flags ...string) (dom string, console []string) {
 	t.Helper()
 	var chromium string
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "headless_shell"} {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+		"headless_shell"} {
 		if path, err := exec.LookPath(name); err == nil {
 			chromium = path
 			break
@@ -36,8 +37,10 @@ func browser(t *testing.T, page, profile string, flags ...string) (dom string, c
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
-	args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--user-data-dir=" + profile, "--enable-logging=stderr", "--virtual-time-budget=8000",
+	args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking",
+		"--disable-component-update", "--disable-sync", "--user-data-dir=" +
+			profile, "--enable-logging=stderr", "--virtual-time-budget=8000",
 		"--window-size=1200,900"}, flags...)
 	c := exec.CommandContext(ctx, chromium, append(args, "--dump-dom", "file://"+page)...)
 	var out, errs bytes.Buffer
@@ -112,7 +115,8 @@ func opened(t *testing.T, p *Page, flags ...string) seen {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "page.html")
-	if err := os.WriteFile(path, bytes.Replace(b.Bytes(), []byte("</body>"), []byte(act+"</body>"), 1), 0o644); err != nil {
+	if err := os.WriteFile(path, bytes.Replace(b.Bytes(), []byte("</body>"), []byte(act+"</body>"), 1),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	dom, console := browser(t, path, filepath.Join(dir, "profile"), flags...)
@@ -155,7 +159,8 @@ func outFolder(t *testing.T, rows []datasets.Span) string {
 	}
 	for _, r := range rows {
 		if r.Evidence == timeline.RoleStep {
-			if err := steps.Write([]datasets.Step{{Step: r.Step, Kind: r.Kernel, Sequences: 4, Tokens: 8, Sampled: 4, StartNS: r.StartNS, WallNS: r.EndNS - r.StartNS}}); err != nil {
+			if err := steps.Write([]datasets.Step{{Step: r.Step, Kind: r.Kernel, Sequences: 4, Tokens: 8, Sampled: 4,
+				StartNS: r.StartNS, WallNS: r.EndNS - r.StartNS}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -176,7 +181,8 @@ func TestPageInBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Isolated = []Isolation{{Kind: kernels.Decode, Wall: 200_000, Rows: []IsolatedRow{{Label: "comm", InPlace: 34_000, Warm: 12_000, Cold: 14_000, Marginal: 30_000}, {Label: "attn", InPlace: 20_000, Warm: 18_000, Cold: 19_000, Bound: 2_000}}}}
+	p.Isolated = []Isolation{{Kind: kernels.Decode, Wall: 200_000, Rows: []IsolatedRow{{Label: "comm", InPlace: 34_000,
+		Warm: 12_000, Cold: 14_000, Marginal: 30_000}, {Label: "attn", InPlace: 20_000, Warm: 18_000, Cold: 19_000, Bound: 2_000}}}}
 	for _, theme := range []struct {
 		name, ground string
 		flags        []string
@@ -307,7 +313,8 @@ func TestPageHasOtherSteps(t *testing.T) {
 	var rows []datasets.Span
 	for step := range int64(3) {
 		from := 100 + 10*step
-		rows = append(rows, datasets.Span{Step: step, Lane: "host step", Kernel: fmt.Sprintf("decode_step.%d", step), Class: "host", Evidence: "step", Call: -1, Layer: -1, StartNS: from, EndNS: from + 10})
+		rows = append(rows, datasets.Span{Step: step, Lane: "host step", Kernel: fmt.Sprintf("decode_step.%d", step),
+			Class: "host", Evidence: "step", Call: -1, Layer: -1, StartNS: from, EndNS: from + 10})
 		k := kernel("gemm", 200+100*step, 300+100*step)
 		k.Step = step
 		rows = append(rows, k)

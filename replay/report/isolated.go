@@ -51,7 +51,8 @@ func (i *Isolation) table() table {
 		if r.Marginal != 0 {
 			interval = ms(float64(r.MarginalLo)) + "–" + ms(float64(r.MarginalHi))
 		}
-		t.add(r.Label, count(float64(r.Calls)), cell(r.InPlace), cell(r.Warm), cell(r.Cold), cell(r.Marginal), interval, cell(r.Bound))
+		t.add(r.Label, count(float64(r.Calls)), cell(r.InPlace), cell(r.Warm), cell(r.Cold), cell(r.Marginal), interval,
+			cell(r.Bound))
 	}
 	s := i.sums()
 	t.rule()
@@ -80,9 +81,11 @@ func (i *Isolation) csvRows(t *csvTable) {
 		for _, f := range []struct {
 			by         string
 			ns, lo, hi int64
-		}{{"alone_warm", r.Warm, r.Warm, r.Warm}, {"alone_cold", r.Cold, r.Cold, r.Cold}, {"without", r.Marginal, r.MarginalLo, r.MarginalHi}} {
+		}{{"alone_warm", r.Warm, r.Warm, r.Warm}, {"alone_cold", r.Cold, r.Cold, r.Cold},
+			{"without", r.Marginal, r.MarginalLo, r.MarginalHi}} {
 			if f.ns != 0 {
-				t.row("alone", cells{"kind": i.Kind, "by": f.by, "label": r.Label, "class": r.Label, "calls": r.Calls, "total_ns": f.ns, "bound_ns": r.Bound,
+				t.row("alone", cells{"kind": i.Kind, "by": f.by, "label": r.Label, "class": r.Label, "calls": r.Calls,
+					"total_ns": f.ns, "bound_ns": r.Bound,
 					"median_ns": f.ns, "lo_ns": f.lo, "hi_ns": f.hi})
 			}
 		}

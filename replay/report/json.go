@@ -130,15 +130,18 @@ func (r *Report) json(w io.Writer, _ Style) error {
 
 func (r *Report) document() jsonReport {
 	d := jsonReport{Schema: Schema, Source: r.Source, Rows: r.Rows, By: r.By, Machine: r.Machine,
-		GPU: r.allGPUTime(), Outside: jsonOutside{r.Outside.Calls, r.Outside.NS, append([]attribute.OutsideClass{}, r.Outside.Classes...)},
+		GPU: r.allGPUTime(), Outside: jsonOutside{r.Outside.Calls, r.Outside.NS,
+			append([]attribute.OutsideClass{}, r.Outside.Classes...)},
 		Host:     append([]HostPhase{}, r.Host...),
-		Findings: append([]Finding{}, r.Findings...), Warnings: append([]string{}, r.Warnings...), Kinds: []jsonKind{}, Again: r.Again, Isolated: r.Isolated, Throughput: r.Throughput}
+		Findings: append([]Finding{}, r.Findings...), Warnings: append([]string{},
+			r.Warnings...), Kinds: []jsonKind{}, Again: r.Again, Isolated: r.Isolated, Throughput: r.Throughput}
 	total := r.total()
 	d.Shared = total.Shared
 	d.jsonTotals = totals(&total, false)
 	for i := range r.Sections {
 		s := &r.Sections[i]
-		k := jsonKind{Kind: s.Kind, jsonTotals: totals(s, true), WallOf: s.WallOf, SpanOf: s.SpanOf, Recorded: recordedKind(r.Recorded, s.Kind)}
+		k := jsonKind{Kind: s.Kind, jsonTotals: totals(s, true), WallOf: s.WallOf, SpanOf: s.SpanOf,
+			Recorded: recordedKind(r.Recorded, s.Kind)}
 		for _, w := range s.Waits {
 			k.Waits = append(k.Waits, jsonWait{w.Name, w.NS})
 		}
@@ -149,7 +152,8 @@ func (r *Report) document() jsonReport {
 			}
 		}
 		if s.Comm.Waiting+s.Comm.Transfer+s.Comm.Unsplit > 0 {
-			c := &jsonComm{Waiting: s.Comm.Waiting, Transfer: s.Comm.Transfer, Unsplit: s.Comm.Unsplit, Ranks: []jsonSkew{}}
+			c := &jsonComm{Waiting: s.Comm.Waiting, Transfer: s.Comm.Transfer, Unsplit: s.Comm.Unsplit,
+				Ranks: []jsonSkew{}}
 			for _, x := range s.Comm.Ranks {
 				c.Ranks = append(c.Ranks, jsonSkew(x))
 			}
@@ -161,7 +165,8 @@ func (r *Report) document() jsonReport {
 }
 
 func totals(s *attribute.Section, perStep bool) jsonTotals {
-	t := jsonTotals{Steps: s.Steps, Ranks: s.Ranks, RankSteps: s.RankSteps, Wall: s.Wall, Span: s.Span, Classes: []jsonRow{}, Ledger: ledger(s.Ledger)}
+	t := jsonTotals{Steps: s.Steps, Ranks: s.Ranks, RankSteps: s.RankSteps, Wall: s.Wall, Span: s.Span,
+		Classes: []jsonRow{}, Ledger: ledger(s.Ledger)}
 	for i := range s.Classes {
 		t.Classes = append(t.Classes, jsonRowOf(s, &s.Classes[i], perStep))
 	}
@@ -170,8 +175,10 @@ func totals(s *attribute.Section, perStep bool) jsonTotals {
 
 func jsonRowOf(s *attribute.Section, c *attribute.Row, perStep bool) jsonRow {
 	round := func(f float64) float64 { return math.Round(f*1e6) / 1e6 }
-	j := jsonRow{Class: c.Class, Calls: c.Calls, Self: c.Self, Share: round(share(c.Self, s.Span)), Total: c.Total, Gap: c.Gap, Bytes: c.Bytes, Wire: c.Wire,
-		FLOPs: c.FLOPs, GB: round(rate(s, c.Bytes, c.Total)), GFLOP: round(rate(s, c.FLOPs, c.Total)), Bound: c.Bound, Min: c.Min, Median: c.Median, Max: c.Max}
+	j := jsonRow{Class: c.Class, Calls: c.Calls, Self: c.Self, Share: round(share(c.Self, s.Span)), Total: c.Total,
+		Gap: c.Gap, Bytes: c.Bytes, Wire: c.Wire,
+		FLOPs: c.FLOPs, GB: round(rate(s, c.Bytes, c.Total)), GFLOP: round(rate(s, c.FLOPs,
+			c.Total)), Bound: c.Bound, Min: c.Min, Median: c.Median, Max: c.Max}
 	if c.Kernels > 0 {
 		j.Kernels = round(share(c.Kernels, kernelTime(s)))
 	}

@@ -34,7 +34,8 @@ func (r *Report) outside() {
 		return
 	}
 	part := share(r.Outside.NS, r.allGPUTime())
-	f := Finding{"outside", "", fmt.Sprintf("%s of the GPU time lies outside of the annotated steps (%s ms in %s, the largest part in %s): no table of steps has it",
+	f := Finding{"outside", "", fmt.Sprintf("%s of the GPU time lies outside of the annotated steps (%s ms in %s, "+
+		"the largest part in %s): no table of steps has it",
 		percent(part), ms(float64(r.Outside.NS)), times(float64(r.Outside.Calls)), r.Outside.Classes[0].Class)}
 	if part >= mostOutside {
 		r.Findings = append([]Finding{f}, r.Findings...)

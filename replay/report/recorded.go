@@ -82,7 +82,8 @@ func (r *Report) Beside(t *Throughput) {
 			if k.MeanNS < k.AllNS {
 				longer = "shorter"
 			}
-			r.Warnings = append(r.Warnings, fmt.Sprintf("the %s %ss that were recorded took %s ms in the mean, all %s %s ms: they are %s than the choice of steps explains",
+			r.Warnings = append(r.Warnings, fmt.Sprintf("the %s %ss that were recorded took %s ms in the mean, all "+
+				"%s %s ms: they are %s than the choice of steps explains",
 				thousands(k.Steps), stepName(k.Kind), ms(k.MeanNS), thousands(k.Of), ms(k.AllNS), longer))
 		}
 	}
@@ -98,7 +99,8 @@ func (r *Recorded) text() string {
 	case r.Of == r.Steps:
 		return fmt.Sprintf("; all %s steps were recorded", thousands(r.Of))
 	}
-	return fmt.Sprintf("; %s of %s steps were recorded, so that the mean of all is within %s to %s ms (99 %%): it is %s ms",
+	return fmt.Sprintf("; %s of %s steps were recorded, so that the mean of all is within %s to %s ms (99 %%): it "+
+		"is %s ms",
 		thousands(r.Steps), thousands(r.Of), ms(max(0, r.LoNS)), ms(r.HiNS), ms(r.AllNS))
 }
 

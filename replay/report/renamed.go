@@ -40,7 +40,8 @@ func renamed(a, b *attribute.Section, list []Change) []Change {
 				continue
 			}
 			i := slices.IndexFunc(onlyB, func(y *attribute.Row) bool {
-				return y.Class == x.Class && !taken[identity{y.Label, y.Class}] && perStep(a, x.Calls) == perStep(b, y.Calls) &&
+				return y.Class == x.Class && !taken[identity{y.Label, y.Class}] &&
+					perStep(a, x.Calls) == perStep(b, y.Calls) &&
 					(!sameGrid || x.Key.GridX == y.Key.GridX && x.Key.Block == y.Key.Block)
 			})
 			if i < 0 || x.Class == "" || x.Class == unclassified {

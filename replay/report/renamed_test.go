@@ -9,14 +9,17 @@ import (
 // TestRenamed holds which kernels of two timelines are one with two names.
 func TestRenamed(t *testing.T) {
 	row := func(name, class string, calls, self int64, grid int32) attribute.Row {
-		return attribute.Row{Label: name, Class: class, Calls: calls, Self: self, Key: attribute.Key{GridX: grid, Block: 128},
+		return attribute.Row{Label: name, Class: class, Calls: calls, Self: self,
+			Key:     attribute.Key{GridX: grid, Block: 128},
 			PerStep: attribute.Stat{Median: self / 4, Lo: self / 4, Hi: self / 4, N: 4}}
 	}
 	a := &attribute.Section{Kind: "decode", Steps: 4, RankSteps: 4, Rows: []attribute.Row{
-		row("gemm_v1_wide", "gemm.bf16", 40, 4_000, 64), row("gemm_v1_small", "gemm.bf16", 40, 400, 8), row("norm", "norm", 8, 80, 1),
+		row("gemm_v1_wide", "gemm.bf16", 40, 4_000, 64), row("gemm_v1_small", "gemm.bf16", 40, 400, 8), row("norm",
+			"norm", 8, 80, 1),
 		row("gone", "act", 4, 40, 2), row("odd_v1", "unclassified", 4, 8, 2), row("often", "rope", 4, 12, 2)}}
 	b := &attribute.Section{Kind: "decode", Steps: 4, RankSteps: 4, Rows: []attribute.Row{
-		row("gemm_v2_small", "gemm.bf16", 40, 5_000, 8), row("gemm_v2_wide", "gemm.bf16", 40, 2_000, 32), row("norm", "norm", 8, 80, 1),
+		row("gemm_v2_small", "gemm.bf16", 40, 5_000, 8), row("gemm_v2_wide", "gemm.bf16", 40, 2_000, 32), row("norm",
+			"norm", 8, 80, 1),
 		row("odd_v2", "unclassified", 4, 8, 2), row("seldom", "rope", 8, 12, 2)}}
 	got := map[[2]string]Verdict{}
 	sum := 0.0

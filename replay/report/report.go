@@ -71,11 +71,13 @@ func Files(path string) ([]string, error) {
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
-	if shards, err := datasets.Shards(path); err != nil || len(shards) > 0 && !isDir(filepath.Join(path, datasets.TimelineDir)) {
+	if shards, err := datasets.Shards(path); err != nil || len(shards) > 0 &&
+		!isDir(filepath.Join(path, datasets.TimelineDir)) {
 		return shardFiles(path, shards, err)
 	}
 	dir := path
-	if _, err := os.Stat(filepath.Join(path, datasets.ManifestFile)); err == nil || isDir(filepath.Join(path, datasets.TimelineDir)) {
+	if _, err := os.Stat(filepath.Join(path, datasets.ManifestFile)); err == nil ||
+		isDir(filepath.Join(path, datasets.TimelineDir)) {
 		dir = filepath.Join(path, datasets.TimelineDir)
 	}
 	if !isDir(dir) {
@@ -100,7 +102,8 @@ func shardFiles(out string, shards []datasets.Shard, err error) ([]string, error
 		}
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s: its shards recorded no timeline (their --timeline was off, or they have not begun)", out)
+		return nil, fmt.Errorf("%s: its shards recorded no timeline (their --timeline was off, or they have not begun)",
+			out)
 	}
 	return files, nil
 }
@@ -117,7 +120,8 @@ type Source struct {
 }
 
 // open opens the timeline; with says what of its files is read besides.
-func (s Source) open(with func(files []string) (*timeline.Reader, error), site timeline.SiteKind) (*timeline.Reader, error) {
+func (s Source) open(with func(files []string) (*timeline.Reader, error), site timeline.SiteKind) (*timeline.Reader,
+	error) {
 	if s.Rows != nil {
 		return timeline.Of(s.Rows, site), nil
 	}

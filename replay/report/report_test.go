@@ -22,7 +22,8 @@ func calls(m int32) []kernels.Call {
 	d := kernels.Dims{M: m, N: 1536, K: 1536, Heads: 8, Rope: 64, TopK: 8, Groups: 64, Ranks: 2, Slots: 1536, Ctx: 1536}
 	var list []kernels.Call
 	for layer := range int16(3) {
-		for _, k := range []kernels.Name{"rms_norm", "gemm_bf16", "mla_attend_fp8", "all_reduce_norm", "moe_up_fp4", "moe_down_fp4", "all_reduce_norm"} {
+		for _, k := range []kernels.Name{"rms_norm", "gemm_bf16", "mla_attend_fp8", "all_reduce_norm", "moe_up_fp4",
+			"moe_down_fp4", "all_reduce_norm"} {
 			list = append(list, kernels.Call{Kernel: k, Layer: layer, Dims: d, Replicated: k == "rms_norm"})
 		}
 	}
@@ -58,10 +59,13 @@ func example(shared bool) []datasets.Span {
 		done := max(end[0], end[1])
 		at = done + 21_000
 		t.Kind = kind
-		t.Times = kernels.Times{Wall: kernels.Interval{Start: begin, End: at}, Schedule: kernels.Interval{Start: begin, End: begin + 9_000},
-			Upload: kernels.Interval{Start: begin + 9_000, End: begin + 29_500}, Sample: kernels.Interval{Start: done, End: done + 20_000}}
+		t.Times = kernels.Times{Wall: kernels.Interval{Start: begin, End: at},
+			Schedule: kernels.Interval{Start: begin, End: begin + 9_000},
+			Upload:   kernels.Interval{Start: begin + 9_000, End: begin + 29_500}, Sample: kernels.Interval{Start: done,
+				End: done + 20_000}}
 		rows = timeline.Rows(rows, &t, 1000)
-		rows = timeline.HostRows(rows, step, []timeline.HostSpan{{Name: "read", Lane: timeline.LaneRead, Interval: kernels.Interval{Start: begin, End: done}}}, 1000)
+		rows = timeline.HostRows(rows, step, []timeline.HostSpan{{Name: "read", Lane: timeline.LaneRead,
+			Interval: kernels.Interval{Start: begin, End: done}}}, 1000)
 	}
 	return rows
 }
@@ -180,12 +184,14 @@ func TestJSONAddsUp(t *testing.T) {
 
 // synthetic is one step with the given device rows.
 func synthetic(wall int64, rows ...datasets.Span) []datasets.Span {
-	out := []datasets.Span{{Rank: 0, Lane: "host step", Kernel: "decode_step.0", Class: "host", Evidence: "step", Call: -1, Layer: -1, EndNS: wall}}
+	out := []datasets.Span{{Rank: 0, Lane: "host step", Kernel: "decode_step.0", Class: "host", Evidence: "step",
+		Call: -1, Layer: -1, EndNS: wall}}
 	return append(out, rows...)
 }
 
 func kernel(class string, start, end int64) datasets.Span {
-	return datasets.Span{Lane: "stream 7", Kernel: class + "_kernel", Class: class, Call: -1, Layer: -1, StartNS: start, EndNS: end}
+	return datasets.Span{Lane: "stream 7", Kernel: class + "_kernel", Class: class, Call: -1, Layer: -1, StartNS: start,
+		EndNS: end}
 }
 
 func TestFindings(t *testing.T) {
@@ -195,7 +201,8 @@ func TestFindings(t *testing.T) {
 	attn.Slots = 1536
 	late := kernel("gemm.bf16", 6_000_000, 7_000_000)
 	late.Correlation = 5
-	launch := datasets.Span{Lane: "host 9", Kernel: "cudaLaunchKernel", Class: "host", Evidence: "launch", Call: -1, StartNS: 5_990_000, EndNS: 5_995_000, Correlation: 5}
+	launch := datasets.Span{Lane: "host 9", Kernel: "cudaLaunchKernel", Class: "host", Evidence: "launch", Call: -1,
+		StartNS: 5_990_000, EndNS: 5_995_000, Correlation: 5}
 	for _, c := range []struct {
 		name string
 		rows []datasets.Span
@@ -203,17 +210,21 @@ func TestFindings(t *testing.T) {
 		text string
 	}{
 		{"a cast of the pool", synthetic(10_000_000, cast, attn, kernel("gemm.bf16", 8_000_000, 10_000_000)), "kv.cast",
-			"kv.cast is 74 % of the decode step (7.400 of 10.000 ms) and 74 % of all kernels' time: it reads and writes the whole pool, 494,976 slots, of which the batch uses 1,536, in 1 call"},
+			"kv.cast is 74 % of the decode step (7.400 of 10.000 ms) and 74 % of all kernels' time: it reads and " +
+				"writes the whole pool, 494,976 slots, of which the batch uses 1,536, in 1 call"},
 		{"launch-bound", synthetic(7_000_000, kernel("norm", 0, 1_000_000), launch, late), "launch-bound",
 			"launch-bound: the device idles for 71 % of the decode step (5.000 of 7.000 ms): 4.995 ms for launches"},
-		{"dominant", synthetic(10_000_000, kernel("norm", 0, 2_000_000), kernel("attn", 2_000_000, 10_000_000)), "dominant",
+		{"dominant", synthetic(10_000_000, kernel("norm", 0, 2_000_000), kernel("attn", 2_000_000, 10_000_000)),
+			"dominant",
 			"attn is 80 % of the decode step (8.000 of 10.000 ms) and 80 % of all kernels' time, in 1 call"},
 		{"idle is named with all its causes", synthetic(10_000_000, kernel("norm", 0, 5_000_000), launch, late), "idle",
-			"the device idles for 40 % of the decode step (4.000 of 10.000 ms): 3.000 ms for reasons that are not recorded, 0.995 ms for launches"},
+			"the device idles for 40 % of the decode step (4.000 of 10.000 ms): 3.000 ms for reasons that are not " +
+				"recorded, 0.995 ms for launches"},
 		{"unclassified", synthetic(100, kernel("norm", 0, 70), kernel("unclassified", 70, 100)), "unclassified",
 			"kernels without a class take 30 % of the decode step (0.000 of 0.000 ms): see --by kernel"},
 		{"unexplained", synthetic(100, kernel("norm", 0, 60)), "unexplained",
-			"40 % of the decode step (0.000 of 0.000 ms) is unexplained: the device idles and nothing that was recorded says why"},
+			"40 % of the decode step (0.000 of 0.000 ms) is unexplained: the device idles and nothing that was " +
+				"recorded says why"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := load(t, c.rows, Options{})
@@ -251,7 +262,8 @@ func TestFindings(t *testing.T) {
 // What an importer holds to be unreliable stands before every figure.
 func TestUnreliableImportComesFirst(t *testing.T) {
 	r := load(t, synthetic(100, kernel("norm", 0, 100)), Options{})
-	r.imported([]datasets.Finding{{Code: "layers", Severity: "note", Rank: -1, Text: "layers by period"}, {Code: "truncated", Severity: "unreliable", Rank: 2, Text: "the file is cut off"}})
+	r.imported([]datasets.Finding{{Code: "layers", Severity: "note", Rank: -1, Text: "layers by period"},
+		{Code: "truncated", Severity: "unreliable", Rank: 2, Text: "the file is cut off"}})
 	if r.Findings[0].Text != "unreliable: rank 2: the file is cut off" || len(r.Warnings) != 1 {
 		t.Errorf("%+v, %q", r.Findings, r.Warnings)
 	}
@@ -287,7 +299,8 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s %+v: error %v, want %q", c.path, c.opt, err, c.want)
 		}
 	}
-	if err := load(t, example(false), Options{}).Write(&bytes.Buffer{}, "poem", Style{}); err == nil || !strings.Contains(err.Error(), "markdown") {
+	if err := load(t, example(false), Options{}).Write(&bytes.Buffer{}, "poem", Style{}); err == nil ||
+		!strings.Contains(err.Error(), "markdown") {
 		t.Errorf("an unknown format: %v", err)
 	}
 }

@@ -80,7 +80,8 @@ type spanBook struct {
 // add takes in a step's rows, at most limit of them by start, and returns how
 // many it left out. Ranks that share a machine are shown once.
 // others are device rows of other steps, or of none, that ran in the step's time.
-func (b *spanBook) add(info stepInfo, rows, others []timeline.Event, names *datasets.Names, shared bool, limit int) (left int) {
+func (b *spanBook) add(info stepInfo, rows, others []timeline.Event, names *datasets.Names, shared bool,
+	limit int) (left int) {
 	t := &tracks{names: names}
 	for i := range others {
 		t.events = append(t.events, placed{Event: others[i], step: -1, other: true})
@@ -104,7 +105,8 @@ func (b *spanBook) add(info stepInfo, rows, others []timeline.Event, names *data
 		left = len(t.events) - limit
 		t.events = t.events[:limit]
 	}
-	s := pageStep{Step: info.Step, Kind: info.Kind, Mark: info.mark, Wall: info.Wall, First: len(b.columns.start), Count: len(t.events), Unit: 1}
+	s := pageStep{Step: info.Step, Kind: info.Kind, Mark: info.mark, Wall: info.Wall, First: len(b.columns.start),
+		Count: len(t.events), Unit: 1}
 	end := t.start
 	for i := range t.events {
 		end = max(end, t.events[i].End)

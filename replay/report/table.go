@@ -208,7 +208,8 @@ func showing(r []rune, place, n int) string {
 	return string(head) + "…" + string(r[from:min(len(r), from+room)])
 }
 
-var noise = strings.NewReplacer("void ", "", "(anonymous namespace)::", "", "<unnamed>::", "", "at::native::", "", "c10::", "", "std::", "", "unsigned ", "u")
+var noise = strings.NewReplacer("void ", "", "(anonymous namespace)::", "", "<unnamed>::", "", "at::native::", "",
+	"c10::", "", "std::", "", "unsigned ", "u")
 
 func plainName(s string) string {
 	s = noise.Replace(s)

@@ -146,13 +146,15 @@ func title(s *attribute.Section) string {
 func (r *Report) subtitle(s *attribute.Section) string {
 	t := fmt.Sprintf("wall %s ms a step", ms(mean(s, s.Wall)))
 	if s.Steps > 1 {
-		t += fmt.Sprintf(" (median %s, 95 %% interval %s to %s%s)", ms(float64(s.WallOf.Median)), ms(float64(s.WallOf.Lo)), ms(float64(s.WallOf.Hi)), r.worst(s))
+		t += fmt.Sprintf(" (median %s, 95 %% interval %s to %s%s)", ms(float64(s.WallOf.Median)),
+			ms(float64(s.WallOf.Lo)), ms(float64(s.WallOf.Hi)), r.worst(s))
 	} else if w := r.worst(s); w != "" {
 		t += " (" + strings.TrimPrefix(w, "; ") + ")"
 	}
 	t += fmt.Sprintf("; device span %s ms", ms(mean(s, s.Span)))
 	if s.Comm.Waiting+s.Comm.Transfer > 0 && s.Ranks > 1 && !s.Shared {
-		t += fmt.Sprintf("; in collectives %s ms waiting, %s ms transfer", ms(mean(s, s.Comm.Waiting)), ms(mean(s, s.Comm.Transfer)))
+		t += fmt.Sprintf("; in collectives %s ms waiting, %s ms transfer", ms(mean(s, s.Comm.Waiting)),
+			ms(mean(s, s.Comm.Transfer)))
 	}
 	if k := recordedKind(r.Recorded, s.Kind); k != nil {
 		t += k.text()
@@ -194,12 +196,14 @@ func (r *Report) grouped(s *attribute.Section) table {
 		calls, self = calls+s.Rows[i].Calls, self+s.Rows[i].Self
 	}
 	t.rule()
-	t.add("all", count(perStep(s, calls)), ms(mean(s, self)), "", percentCell(share(self, s.Wall)), percentCell(share(kernelTime(s), kernelTime(s))))
+	t.add("all", count(perStep(s, calls)), ms(mean(s, self)), "", percentCell(share(self, s.Wall)),
+		percentCell(share(kernelTime(s), kernelTime(s))))
 	return t.keep(func(i int) bool { return i <= 5 }) // names are long, and rates of many kernels say little
 }
 
 func (r *Report) columns() []string {
-	c := []string{"calls", "self ms", "95 % of median", "of wall", "of kernels", "min us", "median us", "max us", "gap us", "GB/s", "GFLOP/s"}
+	c := []string{"calls", "self ms", "95 % of median", "of wall", "of kernels", "min us", "median us", "max us",
+		"gap us", "GB/s", "GFLOP/s"}
 	if r.Machine != nil {
 		c = append(c, "× bound")
 	}
@@ -209,7 +213,8 @@ func (r *Report) columns() []string {
 func (r *Report) cells(s *attribute.Section, c *attribute.Row) []string {
 	of := s
 	if r.By == attribute.ByRank && c.Key.Rank >= 0 {
-		of = &attribute.Section{Steps: s.Steps, RankSteps: int64(s.Steps), Span: s.Span / int64(max(1, s.Ranks)), Wall: s.Wall / int64(max(1, s.Ranks)), Shared: s.Shared, Ranks: s.Ranks}
+		of = &attribute.Section{Steps: s.Steps, RankSteps: int64(s.Steps), Span: s.Span / int64(max(1, s.Ranks)),
+			Wall: s.Wall / int64(max(1, s.Ranks)), Shared: s.Shared, Ranks: s.Ranks}
 	}
 	interval := ""
 	if s.Steps > 1 {
@@ -217,7 +222,8 @@ func (r *Report) cells(s *attribute.Section, c *attribute.Row) []string {
 	}
 	cells := []string{c.Label, count(perStep(of, c.Calls)), ms(mean(of, c.Self)), interval,
 		percentCell(share(c.Self, of.Wall)), ofKernels(s, c),
-		lengthCell(c, c.Min), lengthCell(c, c.Median), lengthCell(c, c.Max), gapCell(c), rateCell(rate(of, c.Bytes, c.Total)), rateCell(rate(of, c.FLOPs, c.Total))}
+		lengthCell(c, c.Min), lengthCell(c, c.Median), lengthCell(c, c.Max), gapCell(c), rateCell(rate(of, c.Bytes,
+			c.Total)), rateCell(rate(of, c.FLOPs, c.Total))}
 	if r.Machine != nil {
 		bound := ""
 		if c.Bound > 0 && c.Total > 0 {
@@ -277,7 +283,8 @@ func skews(s *attribute.Section) table {
 	for _, k := range s.Comm.Ranks {
 		n := float64(max(1, s.Steps))
 		t.add(fmt.Sprintf("rank %d", k.Rank), count(float64(k.Collectives)/n), ms(float64(k.Waiting)/n),
-			fmt.Sprintf("%.1f", float64(k.Lag)/float64(max(1, k.Collectives))/1e3), percentCell(share(k.Last, k.Collectives)))
+			fmt.Sprintf("%.1f", float64(k.Lag)/float64(max(1, k.Collectives))/1e3), percentCell(share(k.Last,
+				k.Collectives)))
 	}
 	return t
 }

@@ -142,27 +142,32 @@ func (t *Throughput) of(kind string) *StepKind {
 
 // Write writes the throughput in a format of a [Report], but bench.
 func (t *Throughput) Write(w io.Writer, format string, style Style) error {
-	tab := table{head: []string{"steps", "count", "sequences", "mean ms", "median ms", "worst ms", "its step", "tokens/s", "sampled/s", "time"}}
+	tab := table{head: []string{"steps", "count", "sequences", "mean ms", "median ms", "worst ms", "its step",
+		"tokens/s", "sampled/s", "time"}}
 	all := t.of(allKinds)
 	for _, k := range t.Kinds {
 		if k.Kind == allKinds {
 			tab.rule()
 		}
 		n := float64(k.Steps)
-		tab.add(k.Kind, thousands(k.Steps), fmt.Sprintf("%.1f", float64(k.Sequences)/n), ms(float64(k.WallNS)/n), ms(float64(k.MedianNS)), ms(float64(k.MaxNS)), fmt.Sprint(k.MaxStep), figure(k.PerS), figure(k.SampledS), percent(share(k.WallNS, all.WallNS)))
+		tab.add(k.Kind, thousands(k.Steps), fmt.Sprintf("%.1f", float64(k.Sequences)/n), ms(float64(k.WallNS)/n),
+			ms(float64(k.MedianNS)), ms(float64(k.MaxNS)), fmt.Sprint(k.MaxStep), figure(k.PerS), figure(k.SampledS), percent(share(k.WallNS, all.WallNS)))
 	}
 	switch format {
 	case "json":
 		return writeJSON(w, t)
 	case "csv":
 		c := csv.NewWriter(w)
-		rows := [][]string{{"kind", "steps", "sequences", "tokens", "sampled", "wall_ns", "median_ns", "max_ns", "max_step", "tokens_per_s", "sampled_per_s"}}
+		rows := [][]string{{"kind", "steps", "sequences", "tokens", "sampled", "wall_ns", "median_ns", "max_ns",
+			"max_step", "tokens_per_s", "sampled_per_s"}}
 		for _, k := range t.Kinds {
 			row := []string{k.Kind}
-			for _, n := range []int64{k.Steps, k.Sequences, k.Tokens, k.Sampled, k.WallNS, k.MedianNS, k.MaxNS, k.MaxStep} {
+			for _, n := range []int64{k.Steps, k.Sequences, k.Tokens, k.Sampled, k.WallNS, k.MedianNS, k.MaxNS,
+				k.MaxStep} {
 				row = append(row, strconv.FormatInt(n, 10))
 			}
-			rows = append(rows, append(row, strconv.FormatFloat(k.PerS, 'f', 3, 64), strconv.FormatFloat(k.SampledS, 'f', 3, 64)))
+			rows = append(rows, append(row, strconv.FormatFloat(k.PerS, 'f', 3, 64),
+				strconv.FormatFloat(k.SampledS, 'f', 3, 64)))
 		}
 		return c.WriteAll(rows)
 	}
@@ -247,10 +252,12 @@ func (d *ThroughputDiff) Write(w io.Writer, format string, style Style) error {
 			}
 			return ms(float64(k.WallNS) / float64(k.Steps))
 		}
-		tab.add(k.Kind, thousands(x.Steps), thousands(y.Steps), step(x), step(y), figure(x.PerS), figure(y.PerS), change)
+		tab.add(k.Kind, thousands(x.Steps), thousands(y.Steps), step(x), step(y), figure(x.PerS), figure(y.PerS),
+			change)
 	}
 	if format == "text" {
-		if _, err := fmt.Fprintf(w, "A is %s\nB is %s\n\n", strings.TrimSpace(d.A), strings.TrimSpace(d.B)); err != nil {
+		if _, err := fmt.Fprintf(w, "A is %s\nB is %s\n\n", strings.TrimSpace(d.A),
+			strings.TrimSpace(d.B)); err != nil {
 			return err
 		}
 	}

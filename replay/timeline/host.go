@@ -30,7 +30,8 @@ func phases(t *kernels.Trace) []HostSpan {
 			launched = max(uploaded, first)
 		}
 		host = append(host, HostSpan{Name: "launch", Interval: kernels.Interval{Start: uploaded, End: launched}})
-		host = append(host, HostSpan{Name: "wait", Interval: kernels.Interval{Start: max(launched, min(last, ended)), End: ended}})
+		host = append(host, HostSpan{Name: "wait", Interval: kernels.Interval{Start: max(launched, min(last, ended)),
+			End: ended}})
 	}
 	sample := HostSpan{Name: "sample", Interval: h.Sample}
 	if h.Ahead() { // of the step before

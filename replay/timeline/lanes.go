@@ -70,7 +70,8 @@ func KindOf(name string) string {
 
 // IsHost reports whether a lane is a host's.
 func IsHost(lane string) bool {
-	return strings.HasPrefix(lane, LaneHost) && (len(lane) == len(LaneHost) || strings.IndexByte(" .:", lane[len(LaneHost)]) >= 0)
+	return strings.HasPrefix(lane, LaneHost) && (len(lane) == len(LaneHost) ||
+		strings.IndexByte(" .:", lane[len(LaneHost)]) >= 0)
 }
 
 // explains reports whether the phases of a host lane can be what a device waits

@@ -344,7 +344,8 @@ type rolesOf struct {
 	evidence []Role // Device where it says nothing
 }
 
-var roleNames = map[string]Role{RoleStep: Envelope, RoleLaunch: Launch, RoleSync: Call, RoleAPI: Call, RoleOverhead: Profiler}
+var roleNames = map[string]Role{RoleStep: Envelope, RoleLaunch: Launch, RoleSync: Call, RoleAPI: Call,
+	RoleOverhead: Profiler}
 
 // learn takes in the names that have come since.
 func (o *rolesOf) learn(n *datasets.Names) {

@@ -42,8 +42,9 @@ func HostRows(dst []datasets.Span, step int64, host []HostSpan, origin int64) []
 }
 
 func hostRow(step int64, lane, name, role string, at kernels.Interval, origin int64) datasets.Span {
-	return datasets.Span{Step: step, Rank: -1, Lane: lane, Call: -1, Layer: -1, Kernel: name, Class: ClassHost, Evidence: role,
-		StartNS: at.Start - origin, EndNS: at.End - origin}
+	return datasets.Span{Step: step, Rank: -1, Lane: lane, Call: -1, Layer: -1, Kernel: name, Class: ClassHost,
+		Evidence: role,
+		StartNS:  at.Start - origin, EndNS: at.End - origin}
 }
 
 // aside is the row of what a rank did besides calls.

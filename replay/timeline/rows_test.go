@@ -30,23 +30,29 @@ func rowsOf(tr kernels.Trace) []datasets.Span { return Rows(nil, &tr, 0) }
 
 func TestRows(t *testing.T) {
 	tr := trace(7, false)
-	tr.Kind, tr.Times = kernels.Decode, kernels.Times{Wall: kernels.Interval{Start: 1000, End: 1400}, Schedule: kernels.Interval{Start: 1010, End: 1050}}
-	rows := HostRows(nil, 7, []HostSpan{{Name: "write", Lane: LaneWrite, Interval: kernels.Interval{Start: 1020, End: 1030}}}, 1000)
+	tr.Kind, tr.Times = kernels.Decode, kernels.Times{Wall: kernels.Interval{Start: 1000, End: 1400},
+		Schedule: kernels.Interval{Start: 1010, End: 1050}}
+	rows := HostRows(nil, 7, []HostSpan{{Name: "write", Lane: LaneWrite, Interval: kernels.Interval{Start: 1020,
+		End: 1030}}}, 1000)
 	rows = Rows(rows, &tr, 1000)
 	if len(rows) != 1+2+4 {
 		t.Fatalf("%d rows", len(rows))
 	}
 	host := []datasets.Span{
-		{Step: 7, Rank: -1, Lane: "host.write", Call: -1, Layer: -1, Kernel: "write", Class: "host", StartNS: 20, EndNS: 30},
-		{Step: 7, Rank: -1, Lane: "host", Call: -1, Layer: -1, Kernel: "decode", Class: "host", Evidence: "step", StartNS: 0, EndNS: 400},
-		{Step: 7, Rank: -1, Lane: "host", Call: -1, Layer: -1, Kernel: "schedule", Class: "host", StartNS: 10, EndNS: 50},
+		{Step: 7, Rank: -1, Lane: "host.write", Call: -1, Layer: -1, Kernel: "write", Class: "host", StartNS: 20,
+			EndNS: 30},
+		{Step: 7, Rank: -1, Lane: "host", Call: -1, Layer: -1, Kernel: "decode", Class: "host", Evidence: "step",
+			StartNS: 0, EndNS: 400},
+		{Step: 7, Rank: -1, Lane: "host", Call: -1, Layer: -1, Kernel: "schedule", Class: "host", StartNS: 10,
+			EndNS: 50},
 	}
 	if d := cmp.Diff(host, rows[:3]); d != "" {
 		t.Error(d)
 	}
 	cost := kernels.Lookup("gemm_bf16").Cost(kernels.Dims{M: 2, N: 64, K: 128})
 	want := datasets.Span{Step: 7, Rank: 1, Lane: "device", Call: 0, Layer: 3, Kernel: "gemm_bf16", Class: "gemm.bf16",
-		StartNS: 101, EndNS: 200, Dims: datasets.Dims{M: 2, N: 64, K: 128, Ranks: 2}, Bytes: cost.HBM, FLOPs: cost.FLOPs}
+		StartNS: 101, EndNS: 200, Dims: datasets.Dims{M: 2, N: 64, K: 128,
+			Ranks: 2}, Bytes: cost.HBM, FLOPs: cost.FLOPs}
 	if d := cmp.Diff(want, rows[5]); d != "" {
 		t.Error(d)
 	}
@@ -65,11 +71,14 @@ func TestRowsOfLanes(t *testing.T) {
 // Copies and launches are beside the host's own thread.
 func TestRowsOfAsides(t *testing.T) {
 	tr := trace(4, false)
-	tr.Asides = [][]kernels.Aside{nil, {{Name: kernels.AsideLaunch, Start: 1040, End: 1090}, {Name: kernels.AsideIn, Start: 1050, End: 1060}}}
+	tr.Asides = [][]kernels.Aside{nil, {{Name: kernels.AsideLaunch, Start: 1040, End: 1090},
+		{Name: kernels.AsideIn, Start: 1050, End: 1060}}}
 	rows := Rows(nil, &tr, 1000)
 	want := []datasets.Span{
-		{Step: 4, Rank: 1, Lane: "host.launch", Call: -1, Layer: -1, Kernel: "launch", Class: "host", StartNS: 40, EndNS: 90},
-		{Step: 4, Rank: 1, Lane: "host.copies", Call: -1, Layer: -1, Kernel: "copy in", Class: "host", StartNS: 50, EndNS: 60},
+		{Step: 4, Rank: 1, Lane: "host.launch", Call: -1, Layer: -1, Kernel: "launch", Class: "host", StartNS: 40,
+			EndNS: 90},
+		{Step: 4, Rank: 1, Lane: "host.copies", Call: -1, Layer: -1, Kernel: "copy in", Class: "host", StartNS: 50,
+			EndNS: 60},
 	}
 	if d := cmp.Diff(want, rows[:2]); d != "" {
 		t.Error(d)
@@ -101,7 +110,8 @@ func TestRowsOfSharedRanksAddUp(t *testing.T) {
 		shared bool
 		kernel string
 		want   int64
-	}{{true, "rms_norm", norm}, {false, "rms_norm", 2 * norm}, {true, "gemm_bf16", 2 * gemm}, {false, "gemm_bf16", 2 * gemm}} {
+	}{{true, "rms_norm", norm}, {false, "rms_norm", 2 * norm}, {true, "gemm_bf16", 2 * gemm},
+		{false, "gemm_bf16", 2 * gemm}} {
 		if got := sum(c.shared, c.kernel); got != c.want {
 			t.Errorf("shared %v, %s: %d bytes, want %d", c.shared, c.kernel, got, c.want)
 		}
@@ -111,7 +121,8 @@ func TestRowsOfSharedRanksAddUp(t *testing.T) {
 // A span's experts decide a grouped call's cost.
 func TestRowsCountTouchedExperts(t *testing.T) {
 	d := kernels.Dims{M: 64, N: 16, K: 256, Groups: 16, TopK: 4}
-	tr := kernels.Trace{Calls: []kernels.Call{{Kernel: "moe_up_fp4", Dims: d}}, Spans: [][]kernels.Span{{{Start: 0, End: 5, Groups: 3}}}}
+	tr := kernels.Trace{Calls: []kernels.Call{{Kernel: "moe_up_fp4", Dims: d}},
+		Spans: [][]kernels.Span{{{Start: 0, End: 5, Groups: 3}}}}
 	r := Rows(nil, &tr, 0)[0]
 	d.Groups = 3
 	if want := kernels.Lookup("moe_up_fp4").Cost(d).HBM; r.Bytes != want || r.Groups != 3 {
@@ -120,7 +131,8 @@ func TestRowsCountTouchedExperts(t *testing.T) {
 }
 
 func TestLanesAndKinds(t *testing.T) {
-	for lane, want := range map[string]bool{"host": true, "host 417": true, "host.read": true, "host step": true, "device": false, "stream 7": false, "hostess": false, "": false} {
+	for lane, want := range map[string]bool{"host": true, "host 417": true, "host.read": true, "host step": true,
+		"device": false, "stream 7": false, "hostess": false, "": false} {
 		if IsHost(lane) != want {
 			t.Errorf("IsHost(%q) is %v", lane, !want)
 		}
@@ -179,7 +191,8 @@ func gathersSteps(t *testing.T, ext string) {
 		name  string
 		steps Steps
 		want  []int64
-	}{{"all", AllSteps, []int64{0, 1, 2, 3, 4, 5, 6}}, {"a range", Steps{2, 4}, []int64{2, 3, 4}}, {"one", Steps{6, 6}, []int64{6}}, {"none", Steps{9, 9}, nil}} {
+	}{{"all", AllSteps, []int64{0, 1, 2, 3, 4, 5, 6}}, {"a range", Steps{2, 4}, []int64{2, 3, 4}},
+		{"one", Steps{6, 6}, []int64{6}}, {"none", Steps{9, 9}, nil}} {
 		t.Run(c.name, func(t *testing.T) {
 			r, err := Open(files)
 			if err != nil {
@@ -216,7 +229,8 @@ func gathersSteps(t *testing.T, ext string) {
 func TestReaderAgreesWithEvents(t *testing.T) {
 	tr := trace(4, true)
 	tr.Kind, tr.Times.Wall = kernels.Prefill, kernels.Interval{Start: 1000, End: 1400}
-	rows := HostRows(Rows(nil, &tr, 0), 4, []HostSpan{{Name: "read", Lane: LaneRead, Interval: kernels.Interval{Start: 1, End: 2}}}, 0)
+	rows := HostRows(Rows(nil, &tr, 0), 4, []HostSpan{{Name: "read", Lane: LaneRead,
+		Interval: kernels.Interval{Start: 1, End: 2}}}, 0)
 	for _, ext := range []string{datasets.Parquet, datasets.Arrow} {
 		path := filepath.Join(t.TempDir(), "t."+ext)
 		writeRows(t, path, rows)
@@ -236,7 +250,8 @@ func agrees(t *testing.T, path string, rows []datasets.Span) {
 	err = r.Each(AllSteps, func(_ int64, got []Event) error {
 		for i := range got {
 			a, b := got[i], want[i]
-			if r.Names.Name(a.Kernel) != names.Name(b.Kernel) || r.Names.Name(a.Lane) != names.Name(b.Lane) || r.Names.Name(a.Class) != names.Name(b.Class) {
+			if r.Names.Name(a.Kernel) != names.Name(b.Kernel) || r.Names.Name(a.Lane) != names.Name(b.Lane) ||
+				r.Names.Name(a.Class) != names.Name(b.Class) {
 				t.Errorf("row %d: names differ", i)
 			}
 			a.Kernel, a.Lane, a.Class, b.Kernel, b.Lane, b.Class = 0, 0, 0, 0, 0, 0
@@ -300,9 +315,11 @@ func TestPhases(t *testing.T) {
 	at := func(from, to int64) kernels.Interval { return kernels.Interval{Start: from, End: to} }
 	tr := kernels.Trace{
 		Spans: [][]kernels.Span{{{Start: 40, End: 50}, {Start: 52, End: 60}}, {{}, {Start: 45, End: 71}}},
-		Times: kernels.Times{Wall: at(10, 90), Schedule: at(10, 12), Upload: at(12, 30), Launch: at(30, 40), Device: at(40, 80), Sample: at(80, 90)},
+		Times: kernels.Times{Wall: at(10, 90), Schedule: at(10, 12), Upload: at(12, 30), Launch: at(30, 40),
+			Device: at(40, 80), Sample: at(80, 90)},
 	}
-	want := []HostSpan{{Name: "schedule", Interval: at(10, 12)}, {Name: "upload", Interval: at(12, 30)}, {Name: "launch", Interval: at(30, 40)},
+	want := []HostSpan{{Name: "schedule", Interval: at(10, 12)}, {Name: "upload", Interval: at(12, 30)},
+		{Name: "launch", Interval: at(30, 40)},
 		{Name: "wait", Interval: at(71, 80)}, {Name: "sample", Interval: at(80, 90)}}
 	if got := phases(&tr); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
@@ -335,9 +352,11 @@ func TestPhases(t *testing.T) {
 		}
 	}
 	// Launched ahead: the tokens of the step before come first.
-	tr.Times = kernels.Times{Wall: at(10, 90), Sample: at(10, 14), Schedule: at(15, 18), Upload: at(18, 20), Launch: at(20, 26), Device: at(26, 90)}
+	tr.Times = kernels.Times{Wall: at(10, 90), Sample: at(10, 14), Schedule: at(15, 18), Upload: at(18, 20),
+		Launch: at(20, 26), Device: at(26, 90)}
 	tr.Spans = [][]kernels.Span{{{Start: 11, End: 84}}}
-	want = []HostSpan{{Name: "sample", Interval: at(10, 14)}, {Name: "schedule", Interval: at(15, 18)}, {Name: "upload", Interval: at(18, 20)},
+	want = []HostSpan{{Name: "sample", Interval: at(10, 14)}, {Name: "schedule", Interval: at(15, 18)},
+		{Name: "upload", Interval: at(18, 20)},
 		{Name: "launch", Interval: at(20, 26)}, {Name: "wait", Interval: at(84, 90)}}
 	if got := phases(&tr); !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

@@ -50,7 +50,8 @@ func New(t testing.TB) *Server {
 	}
 	s.http = httptest.NewServer(s.faulty(gofakes3.New(s.backend, gofakes3.WithLogger(gofakes3.DiscardLog())).Server()))
 	t.Cleanup(s.http.Close)
-	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key", "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
+	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "key",
+		"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
 		"AWS_MAX_ATTEMPTS": "1"} {
 		t.Setenv(k, v)
 	}
@@ -129,7 +130,8 @@ func (s *Server) faulty(next http.Handler) http.Handler {
 		default:
 			next.ServeHTTP(w, r)
 		}
-		if r.Method == http.MethodPut && !r.URL.Query().Has("partNumber") || r.Method == http.MethodPost && r.URL.Query().Has("uploadId") {
+		if r.Method == http.MethodPut && !r.URL.Query().Has("partNumber") || r.Method == http.MethodPost &&
+			r.URL.Query().Has("uploadId") {
 			s.mu.Lock()
 			s.counts.puts++
 			s.last = strings.TrimPrefix(r.URL.Path, "/"+bucket+"/")

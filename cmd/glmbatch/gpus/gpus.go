@@ -104,7 +104,10 @@ func fromProc(r *Report, dir string) {
 	line, _, _ := strings.Cut(string(text), "\n")
 	// NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  Sun Jul 27 …
 	fields := strings.Fields(line)
-	i := slices.IndexFunc(fields, func(f string) bool { return f != "" && f[0] >= '0' && f[0] <= '9' && strings.Contains(f, ".") })
+	i := slices.IndexFunc(fields, func(f string) bool {
+		return f != "" && f[0] >= '0' && f[0] <= '9' &&
+			strings.Contains(f, ".")
+	})
 	if i >= 0 {
 		r.Driver = fields[i]
 	}

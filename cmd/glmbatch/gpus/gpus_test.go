@@ -15,7 +15,8 @@ func TestFromProc(t *testing.T) {
 		t.Errorf("of nothing: %+v", r)
 	}
 	for name, text := range map[string]string{
-		"version":                       "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (root@host)  Sun Jul 27 07:11:41 UTC 2025\nGCC version:  gcc version 12.2.0\n",
+		"version": "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  " +
+			"Release Build  (root@host)  Sun Jul 27 07:11:41 UTC 2025\nGCC version:  gcc version 12.2.0\n",
 		"gpus/0000:18:00.0/information": "Model: \t\t NVIDIA H200\nIRQ:   \t\t 123\n",
 		"gpus/0000:2a:00.0/information": "Model: \t\t NVIDIA H200\n",
 	} {

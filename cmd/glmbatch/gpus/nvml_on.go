@@ -92,11 +92,14 @@ func (q *asker) gpu(d nvml.Device, all []nvml.Device) GPU {
 	g.NVLinks = q.nvlinks(d)
 	m := value(q, "", "memory", d.GetMemoryInfo)
 	g.Memory, g.Free = int64(m.Total), int64(m.Free)
-	g.Celsius = int(value(q, "nvmlDeviceGetTemperature", "temperature", func() (uint32, nvml.Return) { return d.GetTemperature(nvml.TEMPERATURE_GPU) }))
+	g.Celsius = int(value(q, "nvmlDeviceGetTemperature", "temperature",
+		func() (uint32, nvml.Return) { return d.GetTemperature(nvml.TEMPERATURE_GPU) }))
 	g.Power = int(value(q, "nvmlDeviceGetPowerUsage", "power", d.GetPowerUsage))
 	g.PowerLimit = int(value(q, "nvmlDeviceGetEnforcedPowerLimit", "power limit", d.GetEnforcedPowerLimit))
-	g.Clock = int(value(q, "nvmlDeviceGetClockInfo", "clock", func() (uint32, nvml.Return) { return d.GetClockInfo(nvml.CLOCK_SM) }))
-	g.MaxClock = int(value(q, "nvmlDeviceGetMaxClockInfo", "fastest clock", func() (uint32, nvml.Return) { return d.GetMaxClockInfo(nvml.CLOCK_SM) }))
+	g.Clock = int(value(q, "nvmlDeviceGetClockInfo", "clock",
+		func() (uint32, nvml.Return) { return d.GetClockInfo(nvml.CLOCK_SM) }))
+	g.MaxClock = int(value(q, "nvmlDeviceGetMaxClockInfo", "fastest clock",
+		func() (uint32, nvml.Return) { return d.GetMaxClockInfo(nvml.CLOCK_SM) }))
 	g.MIG = value(q, "nvmlDeviceGetMigMode", "MIG mode", func() (bool, nvml.Return) {
 		now, _, ret := d.GetMigMode()
 		return now == nvml.DEVICE_MIG_ENABLE, ret
@@ -119,7 +122,8 @@ func (q *asker) gpu(d nvml.Device, all []nvml.Device) GPU {
 var nvlinkVersions = map[uint32]struct {
 	name string
 	rate int64 // bytes/s
-}{1: {"1.0", 20e9}, 2: {"2.0", 25e9}, 3: {"2.2", 25e9}, 4: {"3.0", 25e9}, 5: {"3.1", 25e9}, 6: {"4.0", 25e9}, 7: {"5.0", 50e9}, 8: {"6.0", 0}}
+}{1: {"1.0", 20e9}, 2: {"2.0", 25e9}, 3: {"2.2", 25e9}, 4: {"3.0", 25e9}, 5: {"3.1", 25e9}, 6: {"4.0", 25e9},
+	7: {"5.0", 50e9}, 8: {"6.0", 0}}
 
 func (q *asker) nvlinks(d nvml.Device) (n NVLinks) {
 	for _, symbol := range []string{"nvmlDeviceGetNvLinkState", "nvmlDeviceGetNvLinkVersion"} {

@@ -20,13 +20,17 @@ func dgx(t *testing.T) nvml.Interface {
 	s := dgxh200.New()
 	for i, d := range s.Devices {
 		m := &d.(*server.Device).Device
-		m.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return uint32(40 + i), nvml.SUCCESS }
+		m.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) {
+			return uint32(40 + i),
+				nvml.SUCCESS
+		}
 		m.GetPowerUsageFunc = func() (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
 		m.GetEnforcedPowerLimitFunc = func() (uint32, nvml.Return) { return 700_000, nvml.SUCCESS }
 		m.GetClockInfoFunc = func(nvml.ClockType) (uint32, nvml.Return) { return 345, nvml.SUCCESS }
 		m.GetMaxClockInfoFunc = func(nvml.ClockType) (uint32, nvml.Return) { return 1980, nvml.SUCCESS }
 		m.GetComputeRunningProcessesFunc = func() ([]nvml.ProcessInfo, nvml.Return) {
-			return []nvml.ProcessInfo{{Pid: 7, UsedGpuMemory: 1 << 30}, {Pid: 8, UsedGpuMemory: ^uint64(0)}}[:i%3], nvml.SUCCESS
+			return []nvml.ProcessInfo{{Pid: 7, UsedGpuMemory: 1 << 30},
+				{Pid: 8, UsedGpuMemory: ^uint64(0)}}[:i%3], nvml.SUCCESS
 		}
 		m.GetNvLinkStateFunc = func(link int) (nvml.EnableState, nvml.Return) {
 			switch {
@@ -37,7 +41,10 @@ func dgx(t *testing.T) nvml.Interface {
 			}
 			return nvml.FEATURE_ENABLED, nvml.SUCCESS
 		}
-		m.GetNvLinkVersionFunc = func(int) (uint32, nvml.Return) { return uint32(nvml.NVLINK_VERSION_4_0), nvml.SUCCESS }
+		m.GetNvLinkVersionFunc = func(int) (uint32, nvml.Return) {
+			return uint32(nvml.NVLINK_VERSION_4_0),
+				nvml.SUCCESS
+		}
 		m.GetP2PStatusFunc = func(_ nvml.Device, caps nvml.GpuP2PCapsIndex) (nvml.GpuP2PStatus, nvml.Return) {
 			if i == 7 || i == 6 && caps == nvml.P2P_CAPS_INDEX_NVLINK {
 				return nvml.P2P_STATUS_CHIPSET_NOT_SUPPORTED, nvml.SUCCESS
@@ -54,7 +61,8 @@ func TestAsk(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	g := r.GPUs[2]
-	if !strings.Contains(g.Name, "H200") || g.Capability != "9.0" || g.Memory != 144384<<20 || g.Celsius != 42 || g.Power != 0 || g.PowerLimit != 700_000 || g.Clock != 345 || g.MaxClock != 1980 || g.MIG {
+	if !strings.Contains(g.Name, "H200") || g.Capability != "9.0" || g.Memory != 144384<<20 || g.Celsius != 42 ||
+		g.Power != 0 || g.PowerLimit != 700_000 || g.Clock != 345 || g.MaxClock != 1980 || g.MIG {
 		t.Errorf("%+v", g)
 	}
 	if !slices.Equal(g.Processes, []Process{{7, 1 << 30}, {8, 0}}) {
@@ -83,7 +91,10 @@ func TestAskNoLibrary(t *testing.T) {
 
 func TestAskKeepsFaults(t *testing.T) {
 	s := dgx(t).(*server.Server)
-	s.Devices[3].(*server.Device).GetClockInfoFunc = func(nvml.ClockType) (uint32, nvml.Return) { return 0, nvml.ERROR_GPU_IS_LOST }
+	s.Devices[3].(*server.Device).GetClockInfoFunc = func(nvml.ClockType) (uint32, nvml.Return) {
+		return 0,
+			nvml.ERROR_GPU_IS_LOST
+	}
 	r := ask(s)
 	if len(r.GPUs) != 8 || !strings.Contains(r.Fault, "clock") {
 		t.Errorf("%d GPUs, %q", len(r.GPUs), r.Fault)
@@ -121,11 +132,15 @@ func TestWatch(t *testing.T) {
 	}
 	defer end()
 	g := read()
-	if g == nil || g.Count != 2 || g.Watts != 300*float64(len(places)) || g.Joules != 5000*float64(len(places)) || g.Clock != 345 || !slices.Equal(g.Throttle, []string{"power cap"}) {
+	if g == nil || g.Count != 2 || g.Watts != 300*float64(len(places)) || g.Joules != 5000*float64(len(places)) ||
+		g.Clock != 345 || !slices.Equal(g.Throttle, []string{"power cap"}) {
 		t.Errorf("%+v", g)
 	}
 	for _, d := range s.Devices {
-		d.(*server.Device).GetClockInfoFunc = func(nvml.ClockType) (uint32, nvml.Return) { return 0, nvml.ERROR_GPU_IS_LOST }
+		d.(*server.Device).GetClockInfoFunc = func(nvml.ClockType) (uint32, nvml.Return) {
+			return 0,
+				nvml.ERROR_GPU_IS_LOST
+		}
 	}
 	if g := read(); g != nil {
 		t.Errorf("of a lost GPU: %+v", g)

@@ -25,8 +25,10 @@ var throttles = []struct {
 }{
 	{nvml.ClocksEventReasonApplicationsClocksSetting, "clock setting"}, {nvml.ClocksEventReasonSwPowerCap, "power cap"},
 	{nvml.ClocksThrottleReasonHwSlowdown, "hardware slowdown"}, {nvml.ClocksEventReasonSyncBoost, "sync boost"},
-	{nvml.ClocksEventReasonSwThermalSlowdown, "thermal (driver)"}, {nvml.ClocksThrottleReasonHwThermalSlowdown, "thermal (hardware)"},
-	{nvml.ClocksThrottleReasonHwPowerBrakeSlowdown, "power brake"}, {nvml.ClocksEventReasonDisplayClockSetting, "display clock"},
+	{nvml.ClocksEventReasonSwThermalSlowdown, "thermal (driver)"}, {nvml.ClocksThrottleReasonHwThermalSlowdown,
+		"thermal (hardware)"},
+	{nvml.ClocksThrottleReasonHwPowerBrakeSlowdown, "power brake"}, {nvml.ClocksEventReasonDisplayClockSetting,
+		"display clock"},
 	{nvml.ClocksEventReasonBoardLimit, "board limit"}, {nvml.ClocksEventReasonReliability, "reliability"},
 }
 
@@ -60,13 +62,17 @@ func readAll(lib nvml.Interface, devices []nvml.Device) *telemetry.GPU {
 	for _, d := range devices {
 		q := asker{lib: lib}
 		g := telemetry.GPU{
-			Watts:   float64(value(&q, "nvmlDeviceGetPowerUsage", "power", d.GetPowerUsage)) / 1e3,
-			Joules:  float64(value(&q, "nvmlDeviceGetTotalEnergyConsumption", "energy", d.GetTotalEnergyConsumption)) / 1e3,
-			Clock:   int(value(&q, "nvmlDeviceGetClockInfo", "clock", func() (uint32, nvml.Return) { return d.GetClockInfo(nvml.CLOCK_SM) })),
-			Celsius: int(value(&q, "nvmlDeviceGetTemperature", "temperature", func() (uint32, nvml.Return) { return d.GetTemperature(nvml.TEMPERATURE_GPU) })),
-			Memory:  int64(value(&q, "", "memory", d.GetMemoryInfo).Used),
+			Watts: float64(value(&q, "nvmlDeviceGetPowerUsage", "power", d.GetPowerUsage)) / 1e3,
+			Joules: float64(value(&q, "nvmlDeviceGetTotalEnergyConsumption", "energy",
+				d.GetTotalEnergyConsumption)) / 1e3,
+			Clock: int(value(&q, "nvmlDeviceGetClockInfo", "clock",
+				func() (uint32, nvml.Return) { return d.GetClockInfo(nvml.CLOCK_SM) })),
+			Celsius: int(value(&q, "nvmlDeviceGetTemperature", "temperature",
+				func() (uint32, nvml.Return) { return d.GetTemperature(nvml.TEMPERATURE_GPU) })),
+			Memory: int64(value(&q, "", "memory", d.GetMemoryInfo).Used),
 		}
-		g.MemoryClock = int(value(&q, "nvmlDeviceGetClockInfo", "memory clock", func() (uint32, nvml.Return) { return d.GetClockInfo(nvml.CLOCK_MEM) }))
+		g.MemoryClock = int(value(&q, "nvmlDeviceGetClockInfo", "memory clock",
+			func() (uint32, nvml.Return) { return d.GetClockInfo(nvml.CLOCK_MEM) }))
 		// Old drivers have this name, new ones both.
 		mask := value(&q, "nvmlDeviceGetCurrentClocksThrottleReasons", "throttling", func() (uint64, nvml.Return) {
 			return d.GetCurrentClocksThrottleReasons() //lint:ignore SA1019 the new name is missing in drivers before 535

@@ -41,8 +41,9 @@ func New(o Options) *Job {
 	for _, m := range Table {
 		if m.Name == stepSeconds {
 			// 0.5 ms to 65 s: a decode step of a small model, and a prompt of the largest.
-			j.steps = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.Name, Help: m.Help, ConstLabels: labels,
-				Buckets: prometheus.ExponentialBuckets(0.0005, 2, 18)}, m.Labels)
+			j.steps = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: m.Name, Help: m.Help,
+				ConstLabels: labels,
+				Buckets:     prometheus.ExponentialBuckets(0.0005, 2, 18)}, m.Labels)
 			continue
 		}
 		j.descs[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, labels)
@@ -104,14 +105,16 @@ func (j *Job) values(now time.Time) map[string][]value {
 	one := func(n int64) []value { return []value{{value: float64(n)}} }
 	at := func(ns int64) []value { return []value{{value: float64(ns) / 1e9}} }
 	v := map[string][]value{
-		info:        {{1, []string{j.o.Model, j.o.Device, j.o.Version}}},
-		started:     at(j.o.Started.UnixNano()),
-		inputRows:   one(j.o.Rows),
-		rows:        one(c.Rows.Load()),
-		outputRows:  one(c.Samples.Load()),
-		tokens:      {{float64(c.PromptTokens.Load()), []string{"prompt"}}, {float64(c.CompletionTokens.Load()), []string{"completion"}}},
-		computed:    one(j.computed.Load()),
-		sequences:   {{float64(j.running.Load()), []string{"running"}}, {float64(j.waiting.Load()), []string{"waiting"}}},
+		info:       {{1, []string{j.o.Model, j.o.Device, j.o.Version}}},
+		started:    at(j.o.Started.UnixNano()),
+		inputRows:  one(j.o.Rows),
+		rows:       one(c.Rows.Load()),
+		outputRows: one(c.Samples.Load()),
+		tokens: {{float64(c.PromptTokens.Load()), []string{"prompt"}},
+			{float64(c.CompletionTokens.Load()), []string{"completion"}}},
+		computed: one(j.computed.Load()),
+		sequences: {{float64(j.running.Load()), []string{"running"}},
+			{float64(j.waiting.Load()), []string{"waiting"}}},
 		pagesUsed:   one(j.used.Load()),
 		pages:       one(int64(j.o.Pages)),
 		preemptions: one(j.preempted.Load()),
@@ -138,7 +141,8 @@ func (j *Job) gpu(v map[string][]value, g *telemetry.GPU) {
 	if g == nil {
 		return
 	}
-	for name, x := range map[string]float64{gpuWatts: g.Watts, gpuJoules: g.Joules, gpuClock: 1e6 * float64(g.Clock), gpuCelsius: float64(g.Celsius), gpuMemory: float64(g.Memory)} {
+	for name, x := range map[string]float64{gpuWatts: g.Watts, gpuJoules: g.Joules, gpuClock: 1e6 * float64(g.Clock),
+		gpuCelsius: float64(g.Celsius), gpuMemory: float64(g.Memory)} {
 		if x > 0 {
 			v[name] = []value{{value: x}}
 		}

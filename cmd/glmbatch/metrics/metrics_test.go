@@ -29,12 +29,15 @@ func example() *Job {
 	c.PromptTokens.Store(100)
 	c.CompletionTokens.Store(30)
 	c.SyncedTo.Store(time.Now().Add(-3 * time.Second).UnixNano())
-	j := New(Options{RunID: "r", Shard: "0/2", Model: "demo", Device: "cpu", Version: "v1", Started: time.Unix(1e9, 0), Rows: 10, Pages: 64, Counts: c,
+	j := New(Options{RunID: "r", Shard: "0/2", Model: "demo", Device: "cpu", Version: "v1", Started: time.Unix(1e9, 0),
+		Rows: 10, Pages: 64, Counts: c,
 		GPU: func() *telemetry.GPU {
-			return &telemetry.GPU{Count: 2, Watts: 700, Joules: 1e6, Clock: 1980, Celsius: 60, Memory: 1 << 36, Throttle: []string{"power cap"}}
+			return &telemetry.GPU{Count: 2, Watts: 700, Joules: 1e6, Clock: 1980, Celsius: 60, Memory: 1 << 36,
+				Throttle: []string{"power cap"}}
 		}})
 	for _, kind := range []string{"prefill", "decode", "decode"} {
-		j.OnStep(engine.StepInfo{Kind: kind, Sequences: 3, Waiting: 2, Tokens: 5, Pages: 4, Preempted: 1, Times: kernels.Times{Wall: kernels.Interval{End: 2_000_000}}})
+		j.OnStep(engine.StepInfo{Kind: kind, Sequences: 3, Waiting: 2, Tokens: 5, Pages: 4, Preempted: 1,
+			Times: kernels.Times{Wall: kernels.Interval{End: 2_000_000}}})
 	}
 	return j
 }
@@ -129,7 +132,8 @@ func TestFile(t *testing.T) {
 		}
 		return string(b)
 	}
-	if s := read(); !strings.Contains(s, "glmbatch_rows_total{") || strings.Contains(s, "go_") || strings.Contains(s, exitCode) {
+	if s := read(); !strings.Contains(s, "glmbatch_rows_total{") || strings.Contains(s, "go_") ||
+		strings.Contains(s, exitCode) {
 		t.Errorf("at first: %s", s)
 	}
 	j.End(75, time.Now())
@@ -148,7 +152,8 @@ func TestFile(t *testing.T) {
 }
 
 func TestAddress(t *testing.T) {
-	for s, want := range map[string]string{"9400": "localhost:9400", ":9400": "localhost:9400", "0.0.0.0:9400": "0.0.0.0:9400", "[::1]:0": "[::1]:0", "a:b:c": "", "": "", "x": "", "99999": ""} {
+	for s, want := range map[string]string{"9400": "localhost:9400", ":9400": "localhost:9400",
+		"0.0.0.0:9400": "0.0.0.0:9400", "[::1]:0": "[::1]:0", "a:b:c": "", "": "", "x": "", "99999": ""} {
 		if got, err := Address(s); got != want || (err != nil) != (want == "") {
 			t.Errorf("%q: %q, %v", s, got, err)
 		}

@@ -45,7 +45,8 @@ type Server struct {
 // Serve begins to answer at an address, with what Go says of the process too.
 func (j *Job) Serve(addr string) (*Server, error) {
 	r := prometheus.NewRegistry()
-	if err := errors.Join(r.Register(j), r.Register(collectors.NewGoCollector()), r.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))); err != nil {
+	if err := errors.Join(r.Register(j), r.Register(collectors.NewGoCollector()),
+		r.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))); err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", addr)
@@ -53,9 +54,11 @@ func (j *Job) Serve(addr string) (*Server, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{Timeout: 10 * time.Second, MaxRequestsInFlight: 4}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{Timeout: 10 * time.Second,
+		MaxRequestsInFlight: 4}))
 	s := &Server{URL: "http://" + listener.Addr().String() + "/metrics"}
-	s.http = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 20 * time.Second, MaxHeaderBytes: 16 << 10}
+	s.http = http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		WriteTimeout: 20 * time.Second, MaxHeaderBytes: 16 << 10}
 	s.done.Go(func() { _ = s.http.Serve(listener) }) // ends with Close
 	return s, nil
 }

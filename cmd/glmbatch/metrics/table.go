@@ -57,7 +57,8 @@ var Table = []Metric{
 	{outputRows, Counter, nil, "Output rows, those of earlier runs included."},
 	{rowErrors, Counter, []string{"code"}, "Rows with errors by their code, those of earlier runs included."},
 	{tokens, Counter, []string{"kind"}, "Tokens of output rows (prompt, completion), those of earlier runs included."},
-	{computed, Counter, nil, "Tokens that went through the model in this run, those computed again after a preemption included."},
+	{computed, Counter, nil, "Tokens that went through the model in this run, those computed again after a " +
+		"preemption included."},
 	{stepSeconds, Histogram, []string{"kind"}, "How long steps of the engine took, by kind (prefill, mixed, decode)."},
 	{sequences, Gauge, []string{"state"}, "Sequences of the last step: running in it, or waiting to be admitted."},
 	{pagesUsed, Gauge, nil, "Pages of the caches that the last step used."},

@@ -116,7 +116,8 @@ func (r *run) ownAttribute(v any, name string) (any, bool) {
 		}
 	}
 	if strings.Contains(mutators[typeName(v)], " "+name+" ") || isInternal(name) && !hasKey(v, name) {
-		return &undefined{text: "SecurityError: access to attribute '" + name + "' of '" + typeName(v) + "' object is unsafe.", unsafe: true}, true
+		return &undefined{text: "SecurityError: access to attribute '" + name + "' of '" + typeName(v) +
+			"' object is unsafe.", unsafe: true}, true
 	}
 	return nil, false
 }

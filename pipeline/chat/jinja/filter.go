@@ -71,7 +71,10 @@ func init() { // not in the declaration: functions look into the tables
 		"upper":      {"v", onText("upper")},
 		"lower":      {"v", onText("lower")},
 		"capitalize": {"v", onText("capitalize")},
-		"center":     {"v width?", func(r *run, a []any) any { return callMethod(r, softText(r, a[0]), "center", or(a[1], 80)) }},
+		"center": {"v width?", func(r *run, a []any) any {
+			return callMethod(r, softText(r, a[0]), "center",
+				or(a[1], 80))
+		}},
 		"trim": {"v chars?", func(r *run, a []any) any {
 			return callMethod(r, softText(r, a[0]), "strip", orNone(a[1]))
 		}},

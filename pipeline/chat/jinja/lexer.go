@@ -47,8 +47,9 @@ var (
 	rawEnd    = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%\}`)
 	floatText = regexp.MustCompile(`^(?:\d+_)*\d+(?:(?:\.(?:\d+_)*\d+)?[eE][+-]?(?:\d+_)*\d+|\.(?:\d+_)*\d+)`)
 	intText   = regexp.MustCompile(`^(?:0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0[xX](?:_?[0-9a-fA-F])+|[1-9](?:_?\d)*|0(?:_?0)*)`)
-	operators = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<", "=", ".", ":", "|", ",", ";"}
-	closing   = map[string]string{"(": ")", "[": "]", "{": "}"}
+	operators = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}",
+		">", "<", "=", ".", ":", "|", ",", ";"}
+	closing = map[string]string{"(": ")", "[": "]", "{": "}"}
 )
 
 func lex(source string) []token {
@@ -311,7 +312,8 @@ func (l *lexer) string(rest string) {
 }
 
 // escapes are those of Python that stand for one character.
-var escapes = map[byte]string{'\n': "", '\\': "\\", '\'': "'", '"': "\"", 'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n", 'r': "\r", 't': "\t", 'v': "\v"}
+var escapes = map[byte]string{'\n': "", '\\': "\\", '\'': "'", '"': "\"", 'a': "\a", 'b': "\b", 'f': "\f", 'n': "\n",
+	'r': "\r", 't': "\t", 'v': "\v"}
 
 // unescape resolves the escapes of a string literal.
 func (l *lexer) unescape(s string) string {

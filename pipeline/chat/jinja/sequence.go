@@ -172,7 +172,8 @@ func dictSort(r *run, a []any) any {
 		fail("'%s' object has no attribute 'items'", typeName(a[0]))
 	}
 	key := r.key(missing, a[1])
-	return &List{r.sortBy(r.collect(view{d, "items"}), func(v any) any { return key(v.(*tuple).items[at]) }, truth(or(a[3], false)))}
+	return &List{r.sortBy(r.collect(view{d, "items"}), func(v any) any { return key(v.(*tuple).items[at]) },
+		truth(or(a[3], false)))}
 }
 
 func unique(r *run, a []any) any {

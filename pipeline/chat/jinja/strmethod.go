@@ -44,9 +44,12 @@ var strMethods map[string]*function
 
 func init() { // not in the declaration: functions look into the tables
 	strMethods = strTable(map[string]declared{
-		"upper":      {"s", func(r *run, a []any) any { return upperText(r.text(a[0])) }},
-		"lower":      {"s", func(r *run, a []any) any { return lowerText(r.text(a[0])) }},
-		"casefold":   {"s", func(r *run, a []any) any { return strings.ReplaceAll(lowerText(r.text(a[0])), "ß", "ss") }},
+		"upper": {"s", func(r *run, a []any) any { return upperText(r.text(a[0])) }},
+		"lower": {"s", func(r *run, a []any) any { return lowerText(r.text(a[0])) }},
+		"casefold": {"s", func(r *run, a []any) any {
+			return strings.ReplaceAll(lowerText(r.text(a[0])), "ß",
+				"ss")
+		}},
 		"title":      {"s", func(r *run, a []any) any { return titleText(r.text(a[0])) }},
 		"capitalize": {"s", func(r *run, a []any) any { return capitalize(r.text(a[0])) }},
 		"swapcase":   {"s", func(r *run, a []any) any { return swapCase(r.text(a[0])) }},
@@ -98,16 +101,20 @@ func init() { // not in the declaration: functions look into the tables
 			return strings.Count(part, sub)
 		}},
 
-		"isalpha":     {"s", func(r *run, a []any) any { return every(r.text(a[0]), unicode.IsLetter) }},
-		"isdecimal":   {"s", func(r *run, a []any) any { return every(r.text(a[0]), isDecimal) }},
-		"isdigit":     {"s", func(r *run, a []any) any { return every(r.text(a[0]), isDigit) }},
-		"isnumeric":   {"s", func(r *run, a []any) any { return every(r.text(a[0]), isNumeric) }},
-		"isspace":     {"s", func(r *run, a []any) any { return every(r.text(a[0]), isSpace) }},
-		"isascii":     {"s", func(r *run, a []any) any { return isASCII(r.text(a[0])) }},
-		"islower":     {"s", func(r *run, a []any) any { return isLower(r.text(a[0])) }},
-		"isupper":     {"s", func(r *run, a []any) any { return isUpper(r.text(a[0])) }},
-		"istitle":     {"s", func(r *run, a []any) any { return isTitle(r.text(a[0])) }},
-		"isprintable": {"s", func(r *run, a []any) any { s := r.text(a[0]); return s == "" || every(s, unicode.IsPrint) }},
+		"isalpha":   {"s", func(r *run, a []any) any { return every(r.text(a[0]), unicode.IsLetter) }},
+		"isdecimal": {"s", func(r *run, a []any) any { return every(r.text(a[0]), isDecimal) }},
+		"isdigit":   {"s", func(r *run, a []any) any { return every(r.text(a[0]), isDigit) }},
+		"isnumeric": {"s", func(r *run, a []any) any { return every(r.text(a[0]), isNumeric) }},
+		"isspace":   {"s", func(r *run, a []any) any { return every(r.text(a[0]), isSpace) }},
+		"isascii":   {"s", func(r *run, a []any) any { return isASCII(r.text(a[0])) }},
+		"islower":   {"s", func(r *run, a []any) any { return isLower(r.text(a[0])) }},
+		"isupper":   {"s", func(r *run, a []any) any { return isUpper(r.text(a[0])) }},
+		"istitle":   {"s", func(r *run, a []any) any { return isTitle(r.text(a[0])) }},
+		"isprintable": {"s", func(r *run, a []any) any {
+			s := r.text(a[0])
+			return s == "" ||
+				every(s, unicode.IsPrint)
+		}},
 		"isalnum": {"s", func(r *run, a []any) any {
 			return every(r.text(a[0]), func(c rune) bool { return unicode.IsLetter(c) || isNumeric(c) })
 		}},
@@ -122,8 +129,16 @@ func init() { // not in the declaration: functions look into the tables
 			left := n/2 + n&r.width(a)&1
 			return strings.Repeat(fill, left) + s + strings.Repeat(fill, n-left)
 		}},
-		"ljust": {"s width fillchar?", func(r *run, a []any) any { s, n, fill := r.padding(a); return s + strings.Repeat(fill, n) }},
-		"rjust": {"s width fillchar?", func(r *run, a []any) any { s, n, fill := r.padding(a); return strings.Repeat(fill, n) + s }},
+		"ljust": {"s width fillchar?", func(r *run, a []any) any {
+			s, n, fill := r.padding(a)
+			return s +
+				strings.Repeat(fill, n)
+		}},
+		"rjust": {"s width fillchar?", func(r *run, a []any) any {
+			s, n,
+				fill := r.padding(a)
+			return strings.Repeat(fill, n) + s
+		}},
 		"zfill": {"s width", func(r *run, a []any) any {
 			s, n, _ := r.padding([]any{a[0], a[1], missing})
 			sign := ""

@@ -96,17 +96,21 @@ func TestBudget(t *testing.T) {
 		{"{% set s = 'x' * 1000000000000 %}", "a string of"},
 		{"{% set l = [1] * 9223372036854775807 %}", "a list of"},
 		{"{% set l = [1] * 100000000 %}", "MiB of values"},
-		{"{% set ns = namespace(s='xxxxxxxxxxxxxxxx') %}{% for i in range(100) %}{% set ns.s = ns.s + ns.s %}{% endfor %}", "MiB of values"},
+		{"{% set ns = namespace(s='xxxxxxxxxxxxxxxx') %}{% for i in range(100) %}{% set ns.s = ns.s + ns.s %}{% " +
+			"endfor %}", "MiB of values"},
 		{"{% set s = 'x' * 1000000 %}{% for i in range(1000) %}{{ s }}{% endfor %}", "MiB of values"},
 		{"{% set s = 'x' * 10000000 %}{{ s.replace('x', s) }}", "replace: a string of"},
 		{"{% set s = 'x' * 16777216 %}{{ (s" + long + ")|length }}", "MiB of values"},
-		{"{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}", "nested more than"},
-		{"{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}{% set a = ns.l %}{% set ns.l = [] %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ a == ns.l }}", "nested more than"},
+		{"{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}",
+			"nested more than"},
+		{"{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}{% set a = " +
+			"ns.l %}{% set ns.l = [] %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ a == ns.l }}", "nested more than"},
 		{"{% set ns = namespace(l=(1,)) %}{% for i in range(1000) %}{% set ns.l = (ns.l,) %}{% endfor %}{{ {ns.l: 1} }}", "nested more than"},
 		{"{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", "nested more than"},
 		{"{% set l = [1] %}{% set f = l.append %}{% set _ = f(l) %}{{ l }}", "unsafe"},
 		{"{{ 2 ** 1000000000 }}", "an integer of more than"},
-		{"{% set ns = namespace(n=10) %}{% for i in range(100) %}{% set ns.n = ns.n * ns.n %}{% endfor %}", "an integer of more than"},
+		{"{% set ns = namespace(n=10) %}{% for i in range(100) %}{% set ns.n = ns.n * ns.n %}{% endfor %}",
+			"an integer of more than"},
 		{"{{ '%1000000000d' % 1 }}", "a field of"},
 		{"{{ 'x'.center(10000000000) }}", "a string of"},
 		{"{{ ('\t' * 1000000).expandtabs(1000000) }}", "expandtabs"},
@@ -121,7 +125,8 @@ func TestBudget(t *testing.T) {
 			t.Errorf("%s: error %v, want one with %q", c.source, err, c.want)
 		}
 	}
-	for _, source := range []string{"{{ 'abc'[:9223372036854775807:2] }}", "{{ 'abc'[::9223372036854775807] }}", "{{ 'abc'[-9223372036854775807::3] }}", "{{ [1,2][-99999999999999999999:] }}"} {
+	for _, source := range []string{"{{ 'abc'[:9223372036854775807:2] }}", "{{ 'abc'[::9223372036854775807] }}",
+		"{{ 'abc'[-9223372036854775807::3] }}", "{{ [1,2][-99999999999999999999:] }}"} {
 		if _, err := render(source, ""); err != nil {
 			t.Errorf("%s: %v", source, err)
 		}

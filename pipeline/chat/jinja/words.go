@@ -121,7 +121,8 @@ func wordWrap(r *run, a []any) any {
 	r.make(4 * len(s))
 	var out []string
 	for _, line := range r.lines(s, false) {
-		out = append(out, strings.Join(r.wrapLine(line.(string), width, truth(or(a[2], true)), truth(or(a[4], true))), between))
+		out = append(out, strings.Join(r.wrapLine(line.(string), width, truth(or(a[2], true)), truth(or(a[4], true))),
+			between))
 	}
 	r.make(len(out) * len(between))
 	return strings.Join(out, between)
@@ -279,7 +280,8 @@ func parseFloat(s string) (float64, bool) {
 // goodUnderscores: each is between two digits.
 func goodUnderscores(s string) bool {
 	alnum := func(i int) bool {
-		return i >= 0 && i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] >= 'a' && s[i] <= 'z' || s[i] >= 'A' && s[i] <= 'Z')
+		return i >= 0 && i < len(s) && (s[i] >= '0' && s[i] <= '9' || s[i] >= 'a' && s[i] <= 'z' || s[i] >= 'A' &&
+			s[i] <= 'Z')
 	}
 	for i := range len(s) {
 		if s[i] == '_' && (!alnum(i-1) || !alnum(i+1)) {

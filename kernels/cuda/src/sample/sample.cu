@@ -64,16 +64,16 @@ __device__ int in_front(int v, u64* s) {
 __device__ __forceinline__ bool has(const uint32_t* bits, int i) { return bits[i >> 5] >> (i & 31) & 1; }
 
 // The index of the largest value that comes after that of index last in the order
-// of values from the top, the lowest of equals; of all values if last is -1. -1: no
+// of values from the top, the lowest of equals; kAll: of all values. -1: no
 // such value is above -Inf. kMasked: of values whose bit is set.
-template <bool kMasked = false>
-__device__ int largest(const float* x, int n, int last, u64* s, const uint32_t* bits = nullptr) {
-  float top = -INFINITY, limit = last < 0 ? INFINITY : x[last];
+template <bool kAll, bool kMasked>
+__device__ __forceinline__ int largest(const float* x, int n, int last, u64* s, const uint32_t* bits) {
+  float top = -INFINITY, limit = kAll ? INFINITY : x[last];
   int at = -1, whole = (uintptr_t)x & 15 ? 0 : n / 4;
   const float4* x4 = reinterpret_cast<const float4*>(x);
   // A thread's indices ascend, so that > keeps the lowest of equals.
   auto take = [&](float v, int i) {
-    if (v > top && (v < limit || (v == limit && i > last)) && (!kMasked || has(bits, i))) top = v, at = i;
+    if (v > top && (kAll || v < limit || (v == limit && i > last)) && (!kMasked || has(bits, i))) top = v, at = i;
   };
   constexpr int kLoads = 8;  // on their way at once
   int i = threadIdx.x, step = blockDim.x;
@@ -96,12 +96,20 @@ __device__ int largest(const float* x, int n, int last, u64* s, const uint32_t* 
   return any ? best_of(at < 0 ? 0 : rank_of(top, at), s) : -1;
 }
 
+// The functions of log-probabilities are no part of the kernel's own code, which has few
+// registers to spare.
+__device__ __noinline__ int best_behind(const float* x, int n, int last, u64* s, const uint32_t* mask) {
+  return mask ? largest<false, true>(x, n, last, s, mask) : largest<false, false>(x, n, last, s, mask);
+}
+__device__ __noinline__ int best_allowed(const float* x, int n, u64* s, const uint32_t* mask) { return largest<true, true>(x, n, -1, s, mask); }
+__device__ __noinline__ int best_of_all(const float* x, int n, u64* s) { return largest<true, false>(x, n, -1, s, nullptr); }
+
 // best_of_cluster is the largest of the whole row in the cluster's first block, in the
 // others -1. The blocks, which have the values [lo, hi), send their best to the first
 // one's inbox, which is open.
 constexpr int kSlices = kSampleSlices;
 __device__ int best_of_cluster(const float* x, int lo, int hi, int slice, u64* best, u64* inbox, u64* s) {
-  int found = largest(x + lo, hi - lo, -1, s);
+  int found = largest<true, false>(x + lo, hi - lo, -1, s, nullptr);
   if (threadIdx.x == 0) {
     u64 rank = found < 0 ? 0 : rank_of(x[lo + found], lo + found);
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote_of(best + slice, 0)), "l"(rank), "r"(remote_of(inbox, 0)) : "memory");
@@ -322,8 +330,8 @@ extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(102
   Sampled* y = p.y + m;
   if (q.logprobs >= 0) {
     int wanted = min(min(q.logprobs, n), kAlternatives);
-    auto best_behind = [&](int last) { return mask ? largest<true>(raw, n, last, red, mask) : largest(raw, n, last, red); };
-    float hi = raw[best_behind(-1)];
+    int first = !steered ? best : mask ? best_allowed(raw, n, red, mask) : best_of_all(raw, n, red);
+    float hi = raw[first];
     double sum = 0;
     for (int i = tid; i < n; i += blockDim.x) {
       float v = raw[i];
@@ -334,7 +342,7 @@ extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(102
     if ((tid & 31) == 0) dred[tid >> 5] = sum;
     __syncthreads();
     for (int j = 0; j < wanted; j++) {
-      int before = j ? ids[j - 1] : -1, id = j && before < 0 ? -1 : best_behind(before);
+      int before = j ? ids[j - 1] : -1, id = j == 0 ? first : before < 0 ? -1 : best_behind(raw, n, before, red, mask);
       if (tid == 0) ids[j] = id;
       __syncthreads();
     }

@@ -28,6 +28,7 @@ type Engine struct {
 	aboard []int64 // requests of the steps that are on their way
 
 	announced []int64 // as OnLaunch got them last
+	spec      speculation
 }
 
 // New returns an engine on a loaded model, which no other engine uses. The
@@ -43,6 +44,7 @@ func New(model *glm5.Model, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: model.Config.EOS, ring: inflight.New(model)}
+	e.spec.o = o.Speculate
 	return e, nil
 }
 
@@ -63,8 +65,8 @@ func (e *Engine) Add(r Request) error {
 	return nil
 }
 
-// Step waits for one batch and returns the tokens that it gave, at most one a
-// request. The slice is valid until the next Step. It is empty while prompts
+// Step waits for one batch and returns the tokens that it gave: at most one a
+// request, or several in their order where drafts were right. The slice is valid until the next Step. It is empty while prompts
 // are being read in. Where steps are launched ahead, the batch after it is on its
 // way before Step waits. After an error, which wraps
 // kernels.ErrDevice or kernels.ErrMemory where a device failed, the engine is
@@ -77,7 +79,7 @@ func (e *Engine) Step() ([]Token, error) {
 		e.err = e.choose(e.flight(s))
 	}
 	for e.ring.Len() < e.o.Ahead && e.err == nil {
-		if s := e.ring.Newest(); s != nil && s.Alone {
+		if s := e.ring.Newest(); s != nil && e.waits(s) {
 			break
 		}
 		f := e.next()

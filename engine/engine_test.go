@@ -153,7 +153,7 @@ func requests(n int, vocab int32) []engine.Request {
 func TestAnswersDependOnTheRequestAlone(t *testing.T) {
 	const tp = 8
 	rs := requests(12, 2048)
-	m := load(t, tp, 2, glm5.Options{MaxRows: 300, MaxSeqs: 32, Pages: 64, Context: 256})
+	m := load(t, tp, 2, glm5.Options{MaxRows: 300, MaxSeqs: 32, MaxLogits: 64, Pages: 64, Context: 256, MTP: true, Drafts: 5})
 	want, _ := answers(t, m, engine.Options{MaxSeqs: 1}, rs)
 	if len(want) != len(rs) {
 		t.Fatalf("%d of %d requests answered", len(want), len(rs))
@@ -177,6 +177,9 @@ func TestAnswersDependOnTheRequestAlone(t *testing.T) {
 		{"ahead, alone", m, engine.Options{Ahead: 2, MaxSeqs: 1}, rs},
 		{"ahead, small chunks", m, engine.Options{Ahead: 2, MaxBatchTokens: 7}, shuffled},
 		{"ahead, single rows", m, engine.Options{Ahead: 2, MaxBatchTokens: 1}, rs[:3]},
+		{"drafts", m, engine.Options{Speculate: engine.Speculation{Drafts: 3}}, rs},
+		{"drafts, few pages", m, engine.Options{Speculate: engine.Speculation{Drafts: 5}, KVTokens: 4 * kernels.PageTokens, MaxBatchTokens: 64}, shuffled},
+		{"drafts of n-grams", m, engine.Options{Speculate: engine.Speculation{Drafts: 4, NGram: true}, Ahead: 2}, rs},
 		{"ahead, few pages", m, engine.Options{Ahead: 2, KVTokens: 4 * kernels.PageTokens}, shuffled},
 	} {
 		got, stats := answers(t, c.m, c.o, c.rs)

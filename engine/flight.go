@@ -16,13 +16,20 @@ type flight struct {
 	sequences int
 	ids       []int64  // of the requests
 	wanted    []wanted // a row of logits each
+	drafts    int      // most that it takes of a sequence, and makes for one; 0: none
+	verified  int      // sequences with drafts
+	accepted  int      // drafts that were right
 }
 
-// wanted is a row of logits: of a sequence, for the token at a place in its Tokens.
+// wanted is what a step samples for a sequence, and its place there. Its rows of
+// logits are the first and those of its drafts behind it.
 type wanted struct {
 	*sequence
-	at   int
-	what what
+	at     int // in Tokens
+	what   what
+	first  int32
+	drafts int
+	tip    int // among the batch's Tips; -1: the prediction layer does not go on from it
 }
 
 // what a row of logits is for.
@@ -48,12 +55,13 @@ func (f *flight) failed(err error) error {
 func (e *Engine) next() *flight {
 	f := e.flight(e.ring.Next())
 	e.hold()
+	drafts := e.propose()
 	batch := e.sched.Next()
 	e.release()
 	if len(batch.Items) == 0 {
 		return nil
 	}
-	f.batch, f.sequences = *batch, len(batch.Items)
+	f.batch, f.sequences, f.drafts, f.verified, f.accepted = *batch, len(batch.Items), drafts, 0, 0
 	f.Kind = batch.Kind
 	f.ids = f.ids[:0]
 	for i := range batch.Items {
@@ -83,13 +91,13 @@ func (e *Engine) launch(f *flight) error {
 		return f.failed(err)
 	}
 	e.sched.Commit(&f.batch)
-	for i, q := range f.wanted {
+	for _, q := range f.wanted {
 		if q.what == prompt {
 			continue
 		}
 		if q.what == next {
 			q.Tokens = append(q.Tokens, 0)
-			q.step, q.row = f.Number, int32(i)
+			q.step, q.row = f.Number, q.first
 		}
 		if len(q.Tokens) >= q.Max { // this token is the last
 			e.sched.Finish(&q.Seq)

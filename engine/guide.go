@@ -62,9 +62,9 @@ func (q *sequence) allowed(words []uint64) bool {
 // step before it has landed now, and has the ranks choose.
 func (e *Engine) choose(f *flight) error {
 	words := e.model.SeenWords()
-	for i, q := range f.wanted {
-		n := int(f.Batch.Params[i].Mask) * words
-		if n < 0 || len(f.Batch.From) == 0 || f.Batch.From[i] < 0 {
+	for _, q := range f.wanted {
+		n := int(f.Batch.Params[q.first].Mask) * words
+		if n < 0 || len(f.Batch.From) == 0 || f.Batch.From[q.first] < 0 {
 			continue
 		}
 		row := f.Batch.Masks[n : n+words]

@@ -13,6 +13,9 @@ type StepInfo struct {
 	Pages     int // cache pages in use, before finished sequences gave theirs back
 	Preempted int
 	Shared    int  // tokens of prompts that began in it, which others had computed
+	Verified  int  // sequences with drafts
+	Drafted   int  // of the rows, drafts
+	Accepted  int  // of the drafts, those that were right: each gave a token more
 	Recorded  bool // the step was timed call by call
 	Times     kernels.Times
 }
@@ -24,6 +27,9 @@ type Stats struct {
 	Sampled   int64
 	Preempted int64
 	Shared    int64 // tokens of prompts that were not computed, as others had
+	Verified  int64 // sequences with drafts, over the steps
+	Drafted   int64 // rows of drafts
+	Accepted  int64 // drafts that were right
 	Waiting   int
 	Running   int
 	Pages     int // in use
@@ -50,13 +56,17 @@ func (e *Engine) report(f *flight) error {
 	e.stats.Sampled += int64(sampled)
 	e.stats.Preempted += int64(b.Preempted)
 	e.stats.Shared += int64(b.Shared)
+	e.stats.Verified += int64(f.verified)
+	e.stats.Drafted += int64(b.Drafts)
+	e.stats.Accepted += int64(f.accepted)
 	trace := f.Trace()
 	if f.Spans != nil && e.o.OnTrace != nil {
 		e.o.OnTrace(trace)
 	}
 	info := StepInfo{
 		Step: f.Number, Kind: f.Kind, Sequences: f.sequences, Tokens: b.Tokens, Sampled: sampled, Waiting: e.sched.Waiting(),
-		Pages: b.Pages, Preempted: b.Preempted, Shared: b.Shared, Recorded: f.Spans != nil, Times: f.Times,
+		Pages: b.Pages, Preempted: b.Preempted, Shared: b.Shared,
+		Verified: f.verified, Drafted: b.Drafts, Accepted: f.accepted, Recorded: f.Spans != nil, Times: f.Times,
 	}
 	if e.o.OnStep != nil {
 		e.o.OnStep(info)

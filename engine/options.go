@@ -27,6 +27,9 @@ type Options struct {
 	// run beside the host and OnStepDone is nil or Alone is not, else 1.
 	Ahead int
 
+	// Speculate: steps take drafts of the tokens to come.
+	Speculate Speculation
+
 	// Trace says of a step that is about to be launched whether its calls are timed. It
 	// is asked once of each. nil: none is.
 	Trace func(step int64, kind string) bool
@@ -96,7 +99,12 @@ func (o Options) resolve(m glm5.Options, info kernels.Info) (Options, sched.Opti
 	if s.Pages == 0 {
 		errs = append(errs, fmt.Errorf("KVTokens %d is less than a page of %d", o.KVTokens, kernels.PageTokens))
 	}
-	// Every sequence of a step may want logits.
+	// Every sequence of a step may want logits. The rows of logits that are left are for
+	// drafts and for prompts that are scored.
 	s.MaxSeqs, s.MaxLogits = min(s.MaxSeqs, m.MaxLogits), m.MaxLogits
+	s.Drafts = m.MaxLogits - s.MaxSeqs
+	if err := o.Speculate.validate(m); err != nil {
+		errs = append(errs, err)
+	}
 	return o, s, errors.Join(errs...)
 }

@@ -77,6 +77,9 @@ type Token struct {
 	Prompt  bool      // it is of the prompt, the tokens of which come in their order before all others
 	Reason  Reason
 	Err     error // of a guide that could not go on, where Reason is Failed; nil: there was no token to choose
+
+	Drafted  int  // drafts of the request in the step that gave the token, of the first that it gave
+	Accepted bool // the token behind a draft that was right: of a step's, all but the first
 }
 
 // Logprob is a token and the natural logarithm of its probability.

@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"glmbatch/engine/sched"
 	"glmbatch/kernels"
 )
 
@@ -15,6 +16,7 @@ func (e *Engine) layOut(f *flight) {
 		in.Copies = append(in.Copies, k.From, k.To)
 	}
 	f.wanted = f.wanted[:0]
+	layer := f.drafts > 0 && !e.spec.o.NGram
 	e.ask(f)
 	for _, long := range []bool{false, true} {
 		if long {
@@ -25,31 +27,78 @@ func (e *Engine) layOut(f *flight) {
 			if pages := e.sched.Common(q); len(pages) > 0 {
 				in.Share(int32(q.Seat), pages)
 			}
-			for pos := it.From; pos < it.From+it.Count; pos++ {
+			for pos := it.From; pos < it.From+it.Count+it.Drafts; pos++ {
 				if c.IsLong(pos) != long {
 					continue
 				}
 				slot := q.Pages[pos/kernels.PageTokens]*kernels.PageTokens + int32(pos%kernels.PageTokens)
-				row := in.Add(q.Tokens[pos], int32(pos), int32(q.Seat), slot)
+				row := in.Add(tokenAt(q, pos), int32(pos), int32(q.Seat), slot)
+				if layer {
+					in.Next = append(in.Next, tokenAt(q, pos+1))
+				}
 				if q.Whole {
 					e.wantPrompt(f, e.live[q.ID], row, pos)
 				}
-				if it.Sample && pos == it.From+it.Count-1 {
-					e.want(f, e.live[q.ID], row)
+				if it.Sample && pos >= it.From+it.Count-1 {
+					e.want(f, it, e.live[q.ID], row)
 				}
 			}
 		}
 	}
+	if layer {
+		e.tips(f)
+	}
 }
 
-// want adds a row of logits for q's next token. Where steps are launched ahead,
-// the token that it goes on from may still be on its way: the ranks have it.
-func (e *Engine) want(f *flight, q *sequence, row int32) {
-	p, at, from := q.params(), len(q.Tokens), int32(-1)
-	if at >= q.Max {
-		e.addRow(f, wanted{q, at, ending}, row, kernels.Greedy(), -1)
+// tokenAt is a token of a sequence or, behind them, of its drafts; 0: it is not known.
+func tokenAt(q *sched.Seq, pos int) int32 {
+	if pos < len(q.Tokens) {
+		return q.Tokens[pos]
+	}
+	if pos -= len(q.Tokens); pos < len(q.Drafts) {
+		return q.Drafts[pos]
+	}
+	return 0
+}
+
+// want adds a row of logits for q's next token, or says which row of the step is the one
+// for the token behind one of its drafts: the item's rows come in order, if others' may
+// come between those that attend to all of their context and those that do not.
+func (e *Engine) want(f *flight, it sched.Item, q *sequence, row int32) {
+	pos := int(f.Batch.Pos[row]) - len(q.Tokens) + 1
+	if pos > 0 {
+		i := slices.IndexFunc(f.wanted, func(w wanted) bool { return w.sequence == q && w.what == next })
+		f.Batch.Logits[int(f.wanted[i].first)+pos] = row
 		return
 	}
+	at := len(q.Tokens)
+	w := wanted{sequence: q, at: at, what: next, first: int32(len(f.Batch.Logits)), drafts: it.Drafts, tip: -1}
+	if at >= q.Max {
+		w.what = ending
+		e.addRow(f, row, kernels.Greedy(), -1)
+		f.wanted = append(f.wanted, w)
+		return
+	}
+	if it.Draft {
+		w.tip = 0
+	}
+	f.wanted = append(f.wanted, w)
+	known := q.Tokens
+	for i := range it.Drafts + 1 {
+		if i > 0 {
+			q.Tokens = append(q.Tokens, q.Drafts[i-1])
+		}
+		p, from := e.steer(f, q)
+		e.addRow(f, row, p, from)
+	}
+	q.Tokens = known
+}
+
+// steer is how q's next token is chosen, and the row of the step before that the token in
+// front of it comes from: where steps are launched ahead it may still be on its way, and
+// the ranks have it. -1: it is known.
+func (e *Engine) steer(f *flight, q *sequence) (p kernels.SampleParams, from int32) {
+	p, from = q.params(), -1
 	if q.step == f.Number-1 && e.ring.Len() > 0 {
 		from = q.row
 	}
@@ -63,8 +112,8 @@ func (e *Engine) want(f *flight, q *sequence, row int32) {
 	var biases int
 	f.Batch.Entries, biases = q.entries(f.Batch.Entries)
 	p.Entries, p.Biases, p.Labels = int32(n), int32(biases), int32(len(q.labels))
-	p.Forced = q.think.force(at)
-	e.addRow(f, wanted{q, at, next}, row, p, from)
+	p.Forced = q.think.force(len(q.Tokens))
+	return p, from
 }
 
 // wantPrompt adds a row of logits for the prompt's next token, if it was not wanted yet.
@@ -74,16 +123,16 @@ func (e *Engine) wantPrompt(f *flight, q *sequence, row int32, pos int) {
 	}
 	p := kernels.Greedy()
 	p.Logprobs, p.Forced = int32(q.sampling.PromptLogprobs)-1, q.Tokens[q.scored]
-	e.addRow(f, wanted{q, q.scored, prompt}, row, p, -1)
+	f.wanted = append(f.wanted, wanted{sequence: q, at: q.scored, what: prompt, first: int32(len(f.Batch.Logits)), tip: -1})
+	e.addRow(f, row, p, -1)
 	q.scored++
 }
 
 // addRow adds a row of logits, which goes on from a row of the step before or from none.
-func (e *Engine) addRow(f *flight, w wanted, row int32, p kernels.SampleParams, from int32) {
+func (e *Engine) addRow(f *flight, row int32, p kernels.SampleParams, from int32) {
 	f.Batch.Logits = append(f.Batch.Logits, row)
 	f.Batch.Params = append(f.Batch.Params, p)
-	f.wanted = append(f.wanted, w)
-	if e.o.Ahead > 1 {
+	if e.o.Ahead > 1 && f.drafts == 0 {
 		f.Batch.From = append(f.Batch.From, from)
 	}
 }
@@ -97,11 +146,11 @@ func (e *Engine) upload(f *flight) error {
 		}
 		e.live[s.ID].fresh = all // the seat may be new
 	}
-	for i, q := range f.wanted {
+	for _, q := range f.wanted {
 		if q.what != next {
 			continue
 		}
-		if err := e.uploadSteering(q.sequence, len(f.Batch.From) > 0 && f.Batch.From[i] >= 0); err != nil {
+		if err := e.uploadSteering(q.sequence, len(f.Batch.From) > 0 && f.Batch.From[q.first] >= 0); err != nil {
 			return err
 		}
 	}
@@ -111,10 +160,9 @@ func (e *Engine) upload(f *flight) error {
 // known fills in the tokens that were not known when the step was launched, and
 // returns what it was timed at without the call that fed them.
 func (f *flight) known(t kernels.Trace) kernels.Trace {
-	for i, from := range f.Batch.From {
-		if from >= 0 {
-			q := &f.wanted[i]
-			f.Batch.Tokens[f.Batch.Logits[i]], f.Batch.Params[i].Last = q.Tokens[q.at-1], q.Tokens[q.at-1]
+	for i := range f.wanted {
+		if q := &f.wanted[i]; len(f.Batch.From) > 0 && f.Batch.From[q.first] >= 0 {
+			f.Batch.Tokens[f.Batch.Logits[q.first]], f.Batch.Params[q.first].Last = q.Tokens[q.at-1], q.Tokens[q.at-1]
 		}
 	}
 	f.Batch.From = f.Batch.From[:0]
@@ -133,37 +181,26 @@ func (f *flight) known(t kernels.Trace) kernels.Trace {
 func (e *Engine) commit(f *flight) {
 	e.tokens = e.tokens[:0]
 	for i := range f.wanted {
-		if q := &f.wanted[i]; !q.ended { // by a token that was not known yet when this row was launched
-			e.tokens = append(e.tokens, e.land(q, &f.Sampled[i]))
+		q := &f.wanted[i]
+		if q.ended { // by a token that was not known yet when this row was launched
+			continue
+		}
+		if q.drafts > 0 {
+			f.verified++
+		}
+		right := 0
+		for ; e.give(f, q, right) && right < q.drafts; right++ {
+			if s := &f.Sampled[int(q.first)+right]; s.Token != f.Batch.Tokens[f.Batch.Logits[int(q.first)+right+1]] {
+				break
+			}
+			q.Tokens = append(q.Tokens, 0)
+		}
+		f.accepted += right
+		if f.drafts > 0 && !q.ended && q.what == next {
+			e.sched.Accept(&q.Seq, right)
+			e.draft(f, q)
 		}
 	}
-}
-
-// land makes a token of what came of a row of logits.
-func (e *Engine) land(q *wanted, s *kernels.Sampled) Token {
-	t := Token{ID: q.ID, Token: s.Token, Prompt: q.what == prompt}
-	switch wanted := q.sampling.Logprobs; {
-	case q.lost != nil || s.Token < 0:
-		t.Token, t.Reason, t.Err = -1, Failed, q.lost
-	case q.what == ending:
-		t.Token, t.Reason = -1, Length
-	case q.what == prompt:
-		t.Logprob, t.Top = s.Logprob, top(s, q.sampling.PromptLogprobs-1)
-	default:
-		t.Reason = q.ends(s.Token, q.at, e.ends)
-		if wanted > 0 || len(q.labels) > 0 {
-			n := max(0, wanted-1)
-			t.Logprob, t.Top, t.Labels = s.Logprob, top(s, n), labels(s, n, len(q.labels))
-		}
-		if q.guide != nil {
-			q.guide.Add(s.Token)
-		}
-		q.set(q.at, s.Token)
-	}
-	if t.Reason != Going {
-		e.finish(q.sequence)
-	}
-	return t
 }
 
 // labels returns the n that stand behind so many alternatives; nil for 0.
@@ -173,6 +210,39 @@ func labels(s *kernels.Sampled, behind, n int) []Logprob {
 		l = append(l, Logprob{s.IDs[i], s.Logps[i]})
 	}
 	return l
+}
+
+// give hands out the token that a row of logits gave, the first of its sequence or one
+// behind drafts that were right, and reports whether the sequence goes on.
+func (e *Engine) give(f *flight, q *wanted, row int) bool {
+	s, at := &f.Sampled[int(q.first)+row], q.at+row
+	t := Token{ID: q.ID, Token: s.Token, Prompt: q.what == prompt, Accepted: row > 0}
+	if row == 0 {
+		t.Drafted = q.drafts
+	}
+	switch wanted := q.sampling.Logprobs; {
+	case q.lost != nil || s.Token < 0:
+		t.Token, t.Reason, t.Err = -1, Failed, q.lost
+	case q.what == ending:
+		t.Token, t.Reason = -1, Length
+	case q.what == prompt:
+		t.Logprob, t.Top = s.Logprob, top(s, q.sampling.PromptLogprobs-1)
+	default:
+		t.Reason = q.ends(s.Token, at, e.ends)
+		if wanted > 0 || len(q.labels) > 0 {
+			n := max(0, wanted-1)
+			t.Logprob, t.Top, t.Labels = s.Logprob, top(s, n), labels(s, n, len(q.labels))
+		}
+		if q.guide != nil {
+			q.guide.Add(s.Token)
+		}
+		q.set(at, s.Token)
+	}
+	if t.Reason != Going {
+		e.finish(q.sequence)
+	}
+	e.tokens = append(e.tokens, t)
+	return t.Reason == Going
 }
 
 // top returns the n most likely tokens; nil for 0.

@@ -198,6 +198,19 @@ var Table = join(
 		},
 		Examples: []Dims{{M: 1, N: 256, Ranks: 1}, {M: 5, N: 2048, Ranks: 1}},
 		Help:     "the ranks' columns side by side"}),
+	one(Kernel{Name: "accept", Class: Sample, Pipe: OnVector,
+		// tips: M pairs (first row of logits, rows of logits n) among N, which are of the step's rows. A tip goes on
+		// from its row of logits a < n, the first whose sample is not the token of the step's row behind it: from is that
+		// one's row of the step, at_pos, at_seq and at_slots what it has, at_params its own with the counter one on, without
+		// penalties and log-probabilities. next of the step's row of any row of logits is its sample (0 if there was none).
+		Args: []Arg{{Name: "sampled", Role: In, Type: "sampled"}, in("tips", "i32", func(d Dims) int64 { return 2 * i64(d.M) }), in("rows", "i32", nCols),
+			{Name: "tokens", Role: In, Type: "i32"}, {Name: "pos", Role: In, Type: "i32"}, {Name: "seq", Role: In, Type: "i32"}, {Name: "slots", Role: In, Type: "i32"},
+			{Name: "params", Role: In, Type: "params"}, {Name: "next", Role: InOut, Type: "i32"}, {Name: "from", Role: Out, Type: "i32", Len: mRows},
+			{Name: "at_pos", Role: Out, Type: "i32", Len: mRows}, {Name: "at_seq", Role: Out, Type: "i32", Len: mRows}, {Name: "at_slots", Role: Out, Type: "i32", Len: mRows},
+			{Name: "at_params", Role: Out, Type: "params"}},
+		Cost:     func(d Dims) Cost { return Cost{HBM: i64(d.M)*128 + i64(d.N)*16} },
+		Examples: []Dims{{M: 1, N: 1}, {M: 3, N: 7}, {M: 70, N: 300}},
+		Help:     "drafts that samples confirm, and where the next ones go on"}),
 	one(Kernel{Name: "sample", Class: Sample, Pipe: OnVector,
 		// params: M SampleParams; seen and masks: bitmaps of N bits; counts: rows of N 16-bit numbers; entries: Entry; each may
 		// be none if no row asks for it. y: M Sampled.

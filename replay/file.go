@@ -44,9 +44,16 @@ func (c *Capture) rows() ([]datasets.Capture, error) {
 		add(datasets.CaptureInput, name, func(r *datasets.Capture) { r.Index, r.Data = index, data })
 	}
 	for _, v := range lists(&c.Batch) {
-		if v.name != copiesInput || len(*v.list) > 0 {
+		if !v.rare || len(*v.list) > 0 {
 			input(v.name, 0, fromInts(*v.list))
 		}
+	}
+	if b := &c.Batch; len(b.Next) > 0 {
+		tips := []int32{int32(b.Drafts), int32(b.LongTips)}
+		for _, t := range b.Tips {
+			tips = append(tips, t.First, t.Rows)
+		}
+		input(tipsInput, 0, fromInts(tips))
 	}
 	input("params", 0, fromParams(c.Batch.Params))
 	if b := fromSteering(c.Batch.Params); b != nil {
@@ -110,6 +117,7 @@ func (c *Capture) rows() ([]datasets.Capture, error) {
 type list struct {
 	name string
 	list *[]int32
+	rare bool // most steps do not have it
 }
 
 func callRow(r *datasets.Capture, i int, x *kernels.Call) {
@@ -252,6 +260,8 @@ func (c *Capture) inputOf(r *datasets.Capture) error {
 	case "counts":
 		c.Counts = append(c.Counts, Generated{seat, shorts(r.Data)})
 		return nil
+	case tipsInput:
+		return c.tipsOf(ints(r.Data))
 	case "pages":
 		c.Tables = append(c.Tables, Table{seat, ints(r.Data)})
 		return nil
@@ -309,13 +319,27 @@ func (c *Capture) complete() error {
 	return errors.Join(errs...)
 }
 
-// copiesInput is an input that most steps do not have.
-const copiesInput = "copies"
+// tipsInput is how many drafts the prediction layer makes, the first tip at which it
+// attends to a selection, and two numbers for each tip.
+const tipsInput = "tips"
+
+func (c *Capture) tipsOf(v []int32) error {
+	if len(v) < 2 || len(v)%2 != 0 {
+		return fmt.Errorf("%d numbers", len(v))
+	}
+	b := &c.Batch
+	b.Drafts, b.LongTips, b.Tips = int(v[0]), int(v[1]), nil
+	for i := 2; i < len(v); i += 2 {
+		b.Tips = append(b.Tips, glm5.Tip{First: v[i], Rows: v[i+1]})
+	}
+	return nil
+}
 
 // lists are the batch's columns of int32.
 func lists(b *glm5.Batch) []list {
-	return []list{{"tokens", &b.Tokens}, {"pos", &b.Pos}, {"seq", &b.Seq}, {"slots", &b.Slots},
-		{"logit_rows", &b.Logits}, {copiesInput, &b.Copies}}
+	return []list{{"tokens", &b.Tokens, false}, {"pos", &b.Pos, false}, {"seq", &b.Seq, false},
+		{"slots", &b.Slots, false}, {"logit_rows", &b.Logits, false},
+		{"copies", &b.Copies, true}, {"next", &b.Next, true}}
 }
 
 // Values as files have them: little-endian.

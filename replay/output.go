@@ -23,14 +23,14 @@ func chooses(k kernels.Name) bool { return k == "moe_route" || k == "index_topk"
 
 // reader reads what calls of a step leave.
 type reader struct {
-	g     *ranks.Group
-	calls []kernels.Call
-	batch *glm5.Batch
-	pos   kernels.Buffer // the model's region
+	g      *ranks.Group
+	calls  []kernels.Call
+	batch  *glm5.Batch
+	params kernels.Buffer // the model's region
 }
 
 func newReader(m *glm5.Model, calls []kernels.Call, b *glm5.Batch) *reader {
-	return &reader{g: m.Group(), calls: calls, batch: b, pos: m.Region("pos", -1)}
+	return &reader{g: m.Group(), calls: calls, batch: b, params: m.Region("params", -1)}
 }
 
 // outputs reads what call i left in its arguments, on rank 0 where all ranks have
@@ -45,7 +45,7 @@ func (r *reader) outputs(i int) ([]Output, error) {
 	var all []Output
 	for j, a := range k.Args {
 		if a.Role != kernels.Out && a.Role != kernels.InOut || a.Name == "cache" || a.Name == "pool" ||
-			c.Args[j].Index == 0 {
+			c.Args[j].Index == 0 || a.Len == nil && a.Type != "sampled" {
 			continue
 		}
 		for rank := range n {
@@ -81,11 +81,18 @@ func (r *reader) values(c *kernels.Call, k *kernels.Kernel, j, rank int) ([]byte
 	}
 	switch {
 	case a.Type == "sampled":
-		blankSampled(raw, r.batch.Params)
+		params := r.batch.Params
+		if p := kernelArg(c, "params"); p.Index != r.params.Index || p.Offset != r.params.Offset { // of drafts
+			params = slices.Repeat([]kernels.SampleParams{{Logprobs: -1}}, int(rows))
+		}
+		blankSampled(raw, params)
 	case a.Name == "scores": // of positions up to the row's own
-		from := (kernelArg(c, "pos").Offset - r.pos.Offset) / 4
-		for m := range rows {
-			clear(raw[m*width+4*(int64(r.batch.Pos[from+m])+1) : (m+1)*width])
+		at := make([]byte, 4*rows)
+		if err := r.g.Download(0, at, *kernelArg(c, "pos")); err != nil {
+			return nil, err
+		}
+		for m, pos := range ints(at) {
+			clear(raw[int64(m)*width+4*min(width/4, int64(pos)+1) : int64(m+1)*width])
 		}
 	}
 	return raw, nil
@@ -134,15 +141,32 @@ func (r *reader) walk(stop func(i int) bool, visit func([]Output) error) error {
 	return nil
 }
 
-// last returns the calls whose outputs are the step's: logits and tokens. There
-// are none in a step that samples nothing; then it is the step's last call.
+// last returns the calls whose outputs are the step's: logits and tokens, its own and
+// those of drafts. There are none in a step that samples nothing; then it is the step's
+// last call.
 func last(calls []kernels.Call) []int {
-	for i := len(calls) - 1; i >= 0; i-- {
+	var ends []int
+	for i := range calls {
 		if calls[i].Kernel == "sample" {
-			return []int{i - 1, i}
+			ends = append(ends, i-1, i)
 		}
 	}
-	return []int{len(calls) - 1}
+	if ends == nil {
+		return []int{len(calls) - 1}
+	}
+	return ends
+}
+
+// left is last without the calls whose outputs are not there any more when the step has
+// ended: drafts' logits take the place of those before them.
+func left(calls []kernels.Call) []int {
+	at := map[kernels.Buffer]int{}
+	ends := last(calls)
+	out := func(i int) kernels.Buffer { return calls[i].Args[len(calls[i].Args)-1] }
+	for _, i := range ends {
+		at[out(i)] = i
+	}
+	return slices.DeleteFunc(ends, func(i int) bool { return at[out(i)] != i })
 }
 
 // stops returns the calls behind which the outcome of a step is read.

@@ -18,6 +18,7 @@ func (s *restored) pin(calls []kernels.Call) ([]kernels.Call, error) {
 		}
 	}
 	own := map[place]kernels.Buffer{} // what each layer chose, as large as the region
+	turns := turnsOf(s.calls)
 	for i := range s.c.Selections {
 		o := &s.c.Selections[i]
 		if o.Call >= len(s.calls) {
@@ -27,7 +28,7 @@ func (s *restored) pin(calls []kernels.Call) ([]kernels.Call, error) {
 		if arg == nil || source[arg.Index] == "" {
 			return nil, fmt.Errorf("%s is no choice of this program", o.what(calls))
 		}
-		at := place{o.Layer, source[arg.Index]}
+		at := place{o.Layer, source[arg.Index], turns[o.Call]}
 		b, ok := own[at]
 		if !ok {
 			var err error
@@ -46,14 +47,17 @@ func (s *restored) pin(calls []kernels.Call) ([]kernels.Call, error) {
 			return nil, err
 		}
 	}
-	out := cloneCalls(calls)
+	out, at := cloneCalls(calls), turnsOf(calls)
 	for i := range out {
 		c := &out[i]
 		for j, a := range kernels.Lookup(c.Kernel).Args {
 			if a.Role != kernels.In || source[c.Args[j].Index] == "" {
 				continue
 			}
-			b, ok := own[place{int(c.Layer), source[c.Args[j].Index]}]
+			b, ok := own[place{int(c.Layer), source[c.Args[j].Index], at[i]}]
+			for turn := at[i] - 1; !ok && turn >= 0; turn-- { // a selection that is kept
+				b, ok = own[place{int(c.Layer), source[c.Args[j].Index], turn}]
+			}
 			if !ok {
 				return nil, fmt.Errorf("the capture does not have the %s that call %d, %s of layer %d, reads",
 					source[c.Args[j].Index], i, c.Kernel, c.Layer)
@@ -101,10 +105,24 @@ func ascend(values []int32) bool {
 	return true
 }
 
-// place is what a layer chose.
+// place is what a layer chose, in one of its turns: the prediction layer chooses again
+// for each draft.
 type place struct {
 	layer int
 	name  string
+	turn  int
+}
+
+// turnsOf says of each call how many drafts of the prediction layer had been fed on before.
+func turnsOf(calls []kernels.Call) []int {
+	turns, turn := make([]int, len(calls)), 0
+	for i := range calls {
+		if calls[i].Kernel == "feed" {
+			turn++
+		}
+		turns[i] = turn
+	}
+	return turns
 }
 
 func kernelArg(c *kernels.Call, name string) *kernels.Buffer {

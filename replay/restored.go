@@ -33,6 +33,7 @@ func restore(c *Capture, m *glm5.Model, compact bool) (*restored, error) {
 	s.batch.Slots = slices.Clone(c.Batch.Slots)
 	s.batch.Params = slices.Clone(c.Batch.Params)
 	s.batch.Copies = slices.Clone(c.Batch.Copies)
+	s.batch.Tips = slices.Clone(c.Batch.Tips)
 	if err := s.check(); err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
@@ -72,7 +73,7 @@ func restore(c *Capture, m *glm5.Model, compact bool) (*restored, error) {
 		return nil, fmt.Errorf("%w: %w", errUnfit, err)
 	}
 	s.calls = cloneCalls(m.Program(&s.batch))
-	s.sampled = make([]kernels.Sampled, len(s.batch.Logits))
+	s.sampled = make([]kernels.Sampled, s.batch.Samples())
 	return s, nil
 }
 

@@ -81,7 +81,8 @@ func begun(m *glm5.Model, s *Step, o *CaptureOptions) *Capture {
 	c.Batch = glm5.Batch{Tokens: slices.Clone(b.Tokens), Pos: slices.Clone(b.Pos), Seq: slices.Clone(b.Seq),
 		Slots: slices.Clone(b.Slots),
 		Long:  b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params), Copies: slices.Clone(b.Copies),
-		Masks: slices.Clone(b.Masks), Entries: slices.Clone(b.Entries)}
+		Masks: slices.Clone(b.Masks), Entries: slices.Clone(b.Entries),
+		Next: slices.Clone(b.Next), Tips: slices.Clone(b.Tips), LongTips: b.LongTips, Drafts: b.Drafts}
 	return c
 }
 
@@ -111,6 +112,10 @@ func (c *Capture) tables(m *glm5.Model) error {
 	most := map[int32]int32{}
 	for i, s := range b.Seq {
 		most[s] = max(most[s], b.Pos[i]/kernels.PageTokens+1)
+	}
+	for _, t := range b.Tips { // the prediction layer goes on from there
+		last := b.Logits[t.First+t.Rows-1]
+		most[b.Seq[last]] = max(most[b.Seq[last]], (b.Pos[last]+int32(b.Drafts)-1)/kernels.PageTokens+1)
 	}
 	table := m.Region(glm5.RegionPages, -1)
 	pages := map[int32]bool{}
@@ -328,7 +333,7 @@ func (c *Capture) outcome(m *glm5.Model, same bool) error {
 	r := newReader(m, c.Calls, &c.Batch)
 	var before []Output
 	if same {
-		for _, i := range last(c.Calls) {
+		for _, i := range left(c.Calls) {
 			out, err := r.outputs(i)
 			if err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"glmbatch/datasets"
+	"glmbatch/engine"
 	"glmbatch/kernels"
 	"glmbatch/pipeline"
 	"glmbatch/stores"
@@ -38,6 +39,8 @@ type runFlags struct {
 	maxSeqs        int
 	kvTokens       int
 	sharing        string // on or off
+	speculate      string
+	drafts         engine.Speculation // what it says
 	thinking       string
 	template       string
 	templateArgs   string
@@ -163,6 +166,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&r.maxSeqs, "max-seqs", 0, "sequences that run at once (default 64)")
 	f.IntVar(&r.kvTokens, "kv-tokens", 0, "tokens in the caches (default: what fits beside the weights, see glmbatch doctor; on the CPU half of that)")
 	f.StringVar(&r.sharing, "prefix-sharing", "on", "on: what prompts begin with in common is computed once; off: by each row. The outputs have the same bits")
+	f.StringVar(&r.speculate, "speculate", "off", speculateUsage)
 	heading(f, "Engine")
 	f.StringVar(&r.timeline, "timeline", "auto", "steps to record call by call: off, all, every=N, or auto: all of a short job, else of each kind 100 to 200, evenly spread")
 	f.StringVar(&r.timelineFormat, "timeline-format", datasets.Parquet, "format of steps and timeline: parquet or arrow")
@@ -269,6 +273,9 @@ func (r *runFlags) check(args []string) error {
 		errs = append(errs, err)
 	}
 	if _, err := r.capture.options(); err != nil {
+		errs = append(errs, err)
+	}
+	if r.drafts, err = speculation(r.speculate); err != nil {
 		errs = append(errs, err)
 	}
 	shard, from, err := chooseShard(r.shard, os.Getenv)

@@ -89,7 +89,13 @@ func (r *runFlags) openModel() (*openedModel, error) {
 		err = m.config.CheckTP(r.tp)
 	}
 	if err == nil {
-		err = m.config.Check(m.ck, glm5.Options{Act: glm5.Act(r.act)})
+		o := glm5.Options{Act: glm5.Act(r.act)}
+		speculates(&o, r.drafts, 1)
+		if cover := m.config.Cover(m.ck); o.MTP && !cover.HasMTP {
+			err = fmt.Errorf("--speculate %s: the checkpoint has no prediction layer; ngram:%s needs none", r.speculate, r.speculate)
+		} else {
+			err = m.config.Check(m.ck, o)
+		}
 	}
 	if err == nil {
 		m.textFrom, err = r.textOptions()
@@ -239,6 +245,7 @@ func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 	if r.rows.PromptLogprobs {
 		o.MaxLogits = max(cmp.Or(o.MaxSeqs, defaultSeqs), min(o.MaxRows, scoredRows))
 	}
+	speculates(&o, r.drafts, cmp.Or(r.maxSeqs, defaultSeqs))
 	o.Shards, o.Context = r.tp, m.context
 	o.Pages = int((m.kvTokens + kernels.PageTokens - 1) / kernels.PageTokens)
 	return o
@@ -270,7 +277,7 @@ func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recor
 		}
 		rec.OnTrace(t)
 	}
-	o := engine.Options{NoSharing: r.sharing == "off", Trace: rec.Trace(), OnTrace: onTrace, OnLaunch: folder.Aboard().OnLaunch, OnStep: func(i engine.StepInfo) {
+	o := engine.Options{Speculate: r.drafts, NoSharing: r.sharing == "off", Trace: rec.Trace(), OnTrace: onTrace, OnLaunch: folder.Aboard().OnLaunch, OnStep: func(i engine.StepInfo) {
 		work.add(&i)
 		r.metrics.onStep(i)
 		rec.OnStep(i)

@@ -85,6 +85,8 @@ func TestRunDemo(t *testing.T) {
 	want := outputs(t, first)
 	for _, more := range [][]string{
 		{"--max-seqs", "1"},
+		{"--speculate", "3"},
+		{"--speculate", "ngram:5", "--max-seqs", "7"},
 		{"--max-batch-tokens", "17", "--max-seqs", "5"},
 		{"--kv-tokens", "2048", "--timeline", "all", "--timeline-format", "arrow"},
 	} {

@@ -17,6 +17,9 @@ type work struct {
 
 	steps     int64
 	preempted int64
+	verified  int64            // sequences with drafts, over the steps
+	drafted   int64            // rows of drafts
+	accepted  int64            // drafts that were right
 	ns        map[string]int64 // of steps, by kind
 	seats     float64          // sequences · ns
 	pages     float64          // pages in use · ns
@@ -31,6 +34,9 @@ func (w *work) add(i *engine.StepInfo) {
 	}
 	w.steps++
 	w.preempted += int64(i.Preempted)
+	w.verified += int64(i.Verified)
+	w.drafted += int64(i.Drafted)
+	w.accepted += int64(i.Accepted)
 	w.ns[i.Kind] += i.Times.Wall.NS()
 	w.seats += float64(i.Sequences) * float64(i.Times.Wall.NS())
 	w.pages += float64(i.Pages) * float64(i.Times.Wall.NS())
@@ -48,6 +54,9 @@ type jobFigures struct {
 	Shared    int64   `json:"shared_prompt_tokens"` // of the input, not computed
 	Steps     int64   `json:"steps"`
 	Preempted int64   `json:"preemptions"`
+	Verified  int64   `json:"verified"` // rows with drafts, over the steps
+	Drafted   int64   `json:"drafted_tokens"`
+	Accepted  int64   `json:"accepted_tokens"` // of them
 	// Shares of the steps' time.
 	Prefill float64 `json:"prefill_share"`
 	Mixed   float64 `json:"mixed_share"`
@@ -67,6 +76,7 @@ func (w *work) figures(seconds float64, input, output int64, seats, pages int) j
 	all = max(all, 1)
 	share := func(kind string) float64 { return float64(w.ns[kind]) / all }
 	return jobFigures{Seconds: seconds, Input: input, Output: output, Shared: w.shared.Load(), Steps: w.steps, Preempted: w.preempted,
+		Verified: w.verified, Drafted: w.drafted, Accepted: w.accepted,
 		Prefill: share(kernels.Prefill), Mixed: share(kernels.Mixed), Decode: share(kernels.Decode),
 		Rows: w.seats / all / float64(max(1, seats)), Memory: w.pages / all / float64(max(1, pages)), Peak: float64(w.most) / float64(max(1, pages))}
 }
@@ -84,6 +94,10 @@ func (f *jobFigures) lines() []string {
 	}
 	if f.Shared > 0 {
 		lines = append(lines, fmt.Sprintf("%s prompt tokens that rows share were computed once, %.1f %% of all", units.Digits(f.Shared), 100*float64(f.Shared)/float64(max(1, f.Input))))
+	}
+	if f.Verified > 0 {
+		lines = append(lines, fmt.Sprintf("%.2f tokens a step of a row with drafts: %s of %s drafts were right, %.1f %%",
+			1+float64(f.Accepted)/float64(f.Verified), units.Digits(f.Accepted), units.Digits(f.Drafted), 100*float64(f.Accepted)/float64(max(1, f.Drafted))))
 	}
 	return lines
 }

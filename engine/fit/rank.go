@@ -21,12 +21,12 @@ func (m *Rank) add(t *glm5.Tensor, share int64) {
 	}
 }
 
-// Of sums a checkpoint's main layers, loaded with some options.
+// Of sums the layers of a checkpoint that are loaded with some options.
 func Of(v *glm5.Coverage, tp int, o glm5.Options) Rank {
 	var m Rank
 	for i := range v.Weights {
 		s := &v.Weights[i]
-		if s.MTP {
+		if s.MTP && !o.MTP {
 			continue
 		}
 		m.add(&s.Tensor, s.Loaded(tp, o))

@@ -24,6 +24,8 @@ type arena struct {
 	tokens, pos, seq, slots kernels.Buffer // int32, one a row
 	logitRows               kernels.Buffer // int32, the rows whose logits are wanted
 	from                    kernels.Buffer // int32, one a logit row: see Batch.From
+	next                    kernels.Buffer // int32, one a row: the token behind it
+	tips                    kernels.Buffer // Tip, one a sequence
 	params                  kernels.Buffer // kernels.SampleParams, one a logit row
 
 	pages   kernels.Buffer // [MaxSeqs, pages of a context] int32
@@ -46,7 +48,8 @@ type arena struct {
 	weights kernels.Buffer // [rows, experts a token]
 	last    kernels.Buffer // [logit rows, hidden]
 	logits  kernels.Buffer // [logit rows, vocab]
-	sampled kernels.Buffer // kernels.Sampled, one a logit row
+	sampled kernels.Buffer // kernels.Sampled, one a logit row, and behind them one a tip and draft
+	ahead   ahead          // none without drafts
 	pair    kernels.Buffer // [rows, embedding | hidden] of the prediction layer; none without it
 
 	// A rank's own part.
@@ -59,6 +62,15 @@ type arena struct {
 	chosen  kernels.Buffer // [rows · experts a token, expert's inner]
 	part    kernels.Buffer // [rows, hidden] what the ranks sum
 	columns kernels.Buffer // [logit rows, vocab / shards]
+}
+
+// ahead is what the prediction layer goes on with from a step's rows, a row a tip.
+type ahead struct {
+	rows   rows
+	from   kernels.Buffer // int32, the step's row that the tip goes on from
+	params kernels.Buffer // kernels.SampleParams
+	logits kernels.Buffer // [tips, vocab]
+	order  kernels.Buffer // int32: 0, 1, 2 …
 }
 
 const (
@@ -95,7 +107,7 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 	}
 	const f, whole, own = 4, kernels.Replicated, kernels.Sharded
 	wants := []want{
-		{&a.inputs, 1, o.MaxLogits*(paramBytes+2*f) + o.MaxRows*4*f, whole},
+		{&a.inputs, 1, o.MaxLogits*(paramBytes+2*f) + o.MaxRows*4*f + o.ahead(o.MaxRows*f+o.MaxSeqs*2*f), whole},
 		{&a.pages, o.MaxSeqs, f * maxPages, whole}, {&a.seen, o.MaxSeqs, c.seenBytes(), whole},
 		{&a.counts, o.MaxSeqs, kernels.CountPitch(c.Vocab), whole}, {&a.masks, o.MaxLogits + o.MaxSeqs, c.seenBytes(), whole},
 		{&a.entries, o.MaxLogits * kernels.MaxEntries, entryBytes, whole},
@@ -107,7 +119,7 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 		{&a.router, o.MaxRows, f * c.Experts, whole},
 		{&a.experts, o.MaxRows, f * c.ExpertsPerToken, whole}, {&a.weights, o.MaxRows, f * c.ExpertsPerToken, whole},
 		{&a.last, o.MaxLogits, f * c.Hidden, whole}, {&a.logits, o.MaxLogits, f * c.Vocab, whole},
-		{&a.sampled, o.MaxLogits, sampledBytes, whole},
+		{&a.sampled, o.MaxLogits + o.Drafts*o.MaxSeqs, sampledBytes, whole},
 		{&a.q, o.MaxRows, f * heads * c.QKHeadDim(), own}, {&a.qa, o.MaxRows, f * heads * (c.KVLoRA + c.QKRope), own},
 		{&a.latent, o.MaxRows, f * heads * c.KVLoRA, own}, {&a.values, o.MaxRows, f * heads * c.VHead, own},
 		{&a.gateUp, o.MaxRows, f * 2 * c.innerWidth() / o.Shards, own}, {&a.act, o.MaxRows, f * c.innerWidth() / o.Shards, own},
@@ -119,6 +131,13 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 	}
 	if o.MTP {
 		wants = append(wants, want{&a.pair, o.MaxRows, f * 2 * c.Hidden, whole})
+	}
+	if g := &a.ahead; o.Drafts > 0 {
+		for _, b := range []*kernels.Buffer{&g.rows.tokens, &g.rows.pos, &g.rows.seq, &g.rows.slots, &g.from, &g.order} {
+			wants = append(wants, want{b, o.MaxSeqs, f, whole})
+		}
+		wants = append(wants, want{&g.rows.x, o.MaxSeqs, f * c.Hidden, whole}, want{&g.rows.front, o.MaxSeqs, f * c.frontWidth(), whole},
+			want{&g.params, o.MaxSeqs, paramBytes, whole}, want{&g.logits, o.MaxSeqs, f * c.Vocab, whole})
 	}
 	wants = append(wants, want{&a.zero, 1, 16, whole})
 	var total int64
@@ -141,6 +160,7 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 	}{
 		{&a.params, o.MaxLogits * paramBytes}, {&a.logitRows, o.MaxLogits * f}, {&a.from, o.MaxLogits * f},
 		{&a.tokens, o.MaxRows * f}, {&a.pos, o.MaxRows * f}, {&a.seq, o.MaxRows * f}, {&a.slots, o.MaxRows * f},
+		{&a.next, o.ahead(o.MaxRows * f)}, {&a.tips, o.ahead(o.MaxSeqs * 2 * f)},
 	} {
 		*v.b = a.inputs.Slice(at, int64(v.n))
 		at += int64(v.n)

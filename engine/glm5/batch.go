@@ -34,13 +34,22 @@ type Batch struct {
 	// gives its token, which is not known here yet; -1: Tokens has it. nil: Tokens
 	// has all. A program whose batch has it runs once for each Upload.
 	From []int32
+
+	// Next has the token behind each row, where it is known; those of rows of logits are
+	// sampled. With it, the rows go through the prediction layer too, and it makes so many
+	// Drafts for each of the Tips. Tips that may go on where a row attends to a selection
+	// come last, from LongTips on. nil: the layer has no part in the step.
+	Next     []int32
+	Tips     []Tip
+	LongTips int
+	Drafts   int
 }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Common)
 	*b = Batch{Tokens: b.Tokens[:0], Pos: b.Pos[:0], Seq: b.Seq[:0], Slots: b.Slots[:0], Logits: b.Logits[:0], Params: b.Params[:0], Masks: b.Masks[:0], Entries: b.Entries[:0], Copies: b.Copies[:0], From: b.From[:0],
-		Common: b.Common, counts: b.counts, blocks: b.blocks}
+		Next: b.Next[:0], Tips: b.Tips[:0], Common: b.Common, counts: b.counts, blocks: b.blocks}
 }
 
 // copyOf makes b the same as o, in memory of its own, but for masks.
@@ -78,6 +87,10 @@ func (b *Batch) Add(token, pos, seq, slot int32) int32 {
 	b.Slots = append(b.Slots, slot)
 	return int32(len(b.Tokens) - 1)
 }
+
+// Samples is how many tokens the step samples: of its rows of logits, and behind them the
+// drafts of its tips.
+func (b *Batch) Samples() int { return len(b.Logits) + len(b.Tips)*b.Drafts }
 
 // Share says which of a sequence's first pages others may have too.
 func (b *Batch) Share(seq int32, pages []int32) {
@@ -119,6 +132,9 @@ func (m *Model) check(b *Batch) error {
 			return fmt.Errorf("row of logits %d, row %d of the step, continues row %d", i, b.Logits[i], from)
 		}
 	}
+	if err := m.checkTips(b); err != nil {
+		return err
+	}
 	for i := range n {
 		if b.Tokens[i] < 0 || int(b.Tokens[i]) >= m.Config.Vocab || b.Pos[i] < 0 || int(b.Pos[i]) >= m.o.Context ||
 			b.Seq[i] < 0 || int(b.Seq[i]) >= m.o.MaxSeqs || b.Slots[i] < 0 || int(b.Slots[i]) >= m.o.Pages*kernels.PageTokens {
@@ -151,6 +167,37 @@ func (m *Model) checkParams(b *Batch) error {
 	for i, e := range b.Entries {
 		if e.Token < 0 || int(e.Token) >= m.o.Tokens {
 			return fmt.Errorf("entry %d of token %d, of %d", i, e.Token, m.o.Tokens)
+		}
+	}
+	return nil
+}
+
+// checkTips is check for the prediction layer's part.
+func (m *Model) checkTips(b *Batch) error {
+	if len(b.Next) == 0 && len(b.Tips) == 0 {
+		return nil
+	}
+	if len(b.Next) != len(b.Tokens) || len(b.Tips) > m.o.MaxSeqs || b.Drafts < 1 || b.Drafts > m.o.Drafts || b.LongTips < 0 || b.LongTips > len(b.Tips) {
+		return fmt.Errorf("a step of %d rows, %d of them with a next token, %d drafts for %d sequences, long from %d: the model makes up to %d for %d", len(b.Tokens), len(b.Next), b.Drafts, len(b.Tips), b.LongTips, m.o.Drafts, m.o.MaxSeqs)
+	}
+	for i, t := range b.Next {
+		if t < 0 || int(t) >= m.Config.Vocab {
+			return fmt.Errorf("row %d: the next token is %d", i, t)
+		}
+	}
+	for i, h := range b.Tips {
+		if h.First < 0 || h.Rows < 1 || int(h.First)+int(h.Rows) > len(b.Logits) {
+			return fmt.Errorf("tip %d has rows of logits [%d, %d) of %d", i, h.First, h.First+h.Rows, len(b.Logits))
+		}
+		for r := h.First; r < h.First+h.Rows; r++ {
+			if b.Logits[r] < 0 || int(b.Logits[r]) >= len(b.Tokens) {
+				return fmt.Errorf("row of logits %d is row %d of a step of %d", r, b.Logits[r], len(b.Tokens))
+			}
+		}
+		if end := int(b.Pos[b.Logits[h.First+h.Rows-1]]) + b.Drafts; end > m.o.Context {
+			return fmt.Errorf("tip %d may come to position %d of a context of %d", i, end, m.o.Context)
+		} else if i < b.LongTips && m.Config.IsLong(end-1) {
+			return fmt.Errorf("tip %d may come to position %d: it attends to a selection", i, end-1)
 		}
 	}
 	return nil

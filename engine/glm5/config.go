@@ -33,6 +33,10 @@ type Config struct {
 	IndexTopK    int    // positions that attention is limited to
 	Indexers     []bool // [Layers] the layer has an indexer; else it reuses the last selection
 
+	// ShareMTPIndex: the prediction layer selects once and keeps to it for the drafts that
+	// follow (GLM-5.2's index_share_for_mtp_iteration).
+	ShareMTPIndex bool
+
 	DenseLayers     []bool // [Layers] the layer has one MLP in place of experts
 	Intermediate    int    // of dense layers
 	Experts         int    // routed experts of a layer

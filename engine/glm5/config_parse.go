@@ -85,6 +85,8 @@ func (f *fields) config() Config {
 		RoutedScale:     float32(f.number("routed_scaling_factor", 2.5, -1e6, 1e6)),
 		TiedHead:        f.flag("tie_word_embeddings", false),
 		Pad:             -1,
+
+		ShareMTPIndex: f.flag("index_share_for_mtp_iteration", false),
 	}
 	c.Experts = f.sizeOr("n_routed_experts", 256, 1, maxExperts)
 	if f.has("num_experts") { // transformers lets it win

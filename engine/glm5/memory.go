@@ -29,6 +29,7 @@ const (
 // hand to each other, and the caches. Buffers that this model lacks are left out.
 func (m *Model) Memory() []Region {
 	a := &m.buf
+	g := &a.ahead
 	var all []Region
 	add := func(name string, layer int, whole bool, b kernels.Buffer) {
 		if b.Index != 0 {
@@ -46,7 +47,10 @@ func (m *Model) Memory() []Region {
 		{"x", true, a.x}, {"h", true, a.h}, {"front", true, a.front}, {"qr", true, a.qr}, {"iq", true, a.iq},
 		{"scores", true, a.scores}, {RegionSel, true, a.sel}, {"router", true, a.router}, {RegionExperts, true, a.experts},
 		{RegionWeights, true, a.weights}, {"last", true, a.last}, {RegionLogits, true, a.logits}, {RegionSampled, true, a.sampled},
-		{"pair", true, a.pair}, {"q", false, a.q}, {"qa", false, a.qa}, {"latent", false, a.latent}, {"values", false, a.values},
+		{"pair", true, a.pair}, {"next", true, a.next}, {"tips", true, a.tips}, {"ahead.tokens", true, g.rows.tokens}, {"ahead.pos", true, g.rows.pos},
+		{"ahead.seq", true, g.rows.seq}, {"ahead.slots", true, g.rows.slots}, {"ahead.from", true, g.from}, {"ahead.params", true, g.params},
+		{"ahead.order", true, g.order}, {"ahead.x", true, g.rows.x}, {"ahead.front", true, g.rows.front}, {"ahead.logits", true, g.logits},
+		{"q", false, a.q}, {"qa", false, a.qa}, {"latent", false, a.latent}, {"values", false, a.values},
 		{"gate_up", false, a.gateUp}, {"act", false, a.act}, {"chosen", false, a.chosen}, {"part", false, a.part}, {"columns", false, a.columns},
 	} {
 		add(r.name, -1, r.whole, r.b)

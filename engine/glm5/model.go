@@ -87,6 +87,15 @@ func Load(ctx context.Context, ck *checkpoint.Checkpoint, g *ranks.Group, o Opti
 		return nil, err
 	}
 	m.buf = *a
+	if o.Drafts > 0 {
+		order := make([]int32, o.MaxSeqs)
+		for i := range order {
+			order[i] = int32(i)
+		}
+		if err := g.Upload(m.buf.ahead.order, bytesOf(order)); err != nil {
+			return nil, err
+		}
+	}
 	m.inputs = make([]byte, a.inputs.Len)
 	return m, nil
 }
@@ -139,6 +148,7 @@ func (m *Model) Upload(b *Batch) error {
 	}{
 		{a.params, bytesOf(b.Params)}, {a.logitRows, bytesOf(b.Logits)},
 		{a.tokens, bytesOf(b.Tokens)}, {a.pos, bytesOf(b.Pos)}, {a.seq, bytesOf(b.Seq)}, {a.slots, bytesOf(b.Slots)}, {a.from, bytesOf(b.From)},
+		{a.next, bytesOf(b.Next)}, {a.tips, bytesOf(b.Tips)},
 	} {
 		copy(m.inputs[u.to.Offset-a.inputs.Offset:], u.from)
 	}
@@ -263,7 +273,7 @@ func (m *Model) Sampled(dst []kernels.Sampled) error {
 }
 
 // bytesOf returns the memory of values without pointers.
-func bytesOf[T int32 | uint16 | uint64 | float32 | kernels.SampleParams | kernels.Entry | kernels.Sampled](v []T) []byte {
+func bytesOf[T int32 | uint16 | uint64 | float32 | Tip | kernels.SampleParams | kernels.Entry | kernels.Sampled](v []T) []byte {
 	if len(v) == 0 {
 		return nil
 	}

@@ -33,6 +33,7 @@ type Options struct {
 	Context   int            // positions of a sequence; 0: the model's
 	Tokens    int            // ids from here on are padding and never sampled; 0: none are
 	MTP       bool           // load the prediction layer
+	Drafts    int            // most drafts that it makes for a sequence in a step; 0: none
 
 	// LatentEps is the epsilon of the latent norms, q_a_layernorm and kv_a_layernorm;
 	// 0: the config's, which follows transformers: see DefaultLatentEps.
@@ -51,6 +52,17 @@ type Options struct {
 
 // kvCaches are the formats that caches can have.
 var kvCaches = []kernels.Format{kernels.F32, kernels.BF16, kernels.FP8}
+
+// MaxDrafts is the most tokens that the prediction layer guesses ahead.
+const MaxDrafts = 15
+
+// ahead is a number if there are drafts, else 0.
+func (o *Options) ahead(n int) int {
+	if o.Drafts == 0 {
+		return 0
+	}
+	return n
+}
 
 const defaultTokens = 65536 // cached by default, if a context is not longer
 
@@ -115,6 +127,12 @@ func (o Options) Validate(c *Config) error {
 	}
 	if !(o.LatentEps >= 0 && o.LatentEps < 1) {
 		fault("the latent norms' epsilon %g is not between 0 and 1", o.LatentEps)
+	}
+	if o.Drafts < 0 || o.Drafts > MaxDrafts {
+		fault("%d drafts are not in 0..%d", o.Drafts, MaxDrafts)
+	}
+	if o.Drafts > 0 && !o.MTP {
+		fault("%d drafts need the prediction layer", o.Drafts)
 	}
 	if o.MTP && c.MTPLayers == 0 {
 		fault("the checkpoint has no prediction layer")

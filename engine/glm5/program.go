@@ -12,7 +12,7 @@ func (m *Model) Program(b *Batch) []kernels.Call {
 	p := m.begin(b)
 	p.feed(b)
 	p.copies(b)
-	p.embed(m.buf.x)
+	p.embed()
 	p.norm(m.buf.x, m.w.layers[0].attnNorm, m.buf.h)
 	for i := range m.Config.Layers {
 		next := m.w.norm
@@ -22,6 +22,7 @@ func (m *Model) Program(b *Batch) []kernels.Call {
 		p.decoder(i, next)
 	}
 	p.head()
+	p.predict(b)
 	return p.calls
 }
 
@@ -32,22 +33,42 @@ type program struct {
 	args  []kernels.Buffer
 	layer int16
 
-	rows     int32   // of the step
-	logits   int32   // rows of logits
-	steering int64   // bits that each token has in bitmaps, masks and counts of these
-	short    block   // rows that attend to everything
-	long     block   // rows that attend to a selection
-	scored   []block // long, in blocks whose scores fit their buffer
+	at     rows    // that calls work on
+	rows   int32   // of them
+	logits int32   // rows of logits
+	short  block   // rows that attend to everything
+	long   block   // rows that attend to a selection
+	scored []block // long, in blocks whose scores fit their buffer
+	tips   Batch   // scratch of predict
+
+	steering int64 // bits that each token has in bitmaps, masks and counts of the rows of logits
+}
+
+// rows is where rows of tokens are: their inputs, and what differs between a step's rows
+// and those that the prediction layer goes on with.
+type rows struct {
+	tokens, pos, seq, slots kernels.Buffer
+	x, front                kernels.Buffer
 }
 
 func (m *Model) begin(b *Batch) *program {
 	p := &m.program[m.made%len(m.program)]
 	m.made++
 	p.m = m
-	p.calls, p.args, p.scored, p.layer = p.calls[:0], p.args[:0], p.scored[:0], -1
-	n, topK := len(b.Tokens), m.Config.IndexTopK
-	p.rows, p.logits = int32(n), int32(len(b.Logits))
-	p.steering = steering(b.Params)
+	p.calls, p.args, p.layer = p.calls[:0], p.args[:0], -1
+	a := &m.buf
+	p.at = rows{tokens: a.tokens, pos: a.pos, seq: a.seq, slots: a.slots, x: a.x, front: a.front}
+	p.logits, p.steering = int32(len(b.Logits)), steering(b.Params)
+	p.blocks(b)
+	return p
+}
+
+// blocks sets the rows to a batch's.
+func (p *program) blocks(b *Batch) {
+	n, m := len(b.Tokens), p.m
+	topK := m.Config.IndexTopK
+	p.scored = p.scored[:0]
+	p.rows = int32(n)
 	p.short = b.measure(0, b.Long, topK)
 	p.long = b.measure(b.Long, n, topK)
 	p.long.width = m.o.scoreWidth(p.long.width)
@@ -58,7 +79,6 @@ func (m *Model) begin(b *Batch) *program {
 		p.scored = append(p.scored, k)
 		from = to
 	}
-	return p
 }
 
 // steering is how many bits a token has in what rows of logits are steered by.
@@ -96,7 +116,14 @@ func (p *program) callWith(k kernels.Name, replicated bool, d kernels.Dims, scal
 func (p *program) decoder(i int, next kernels.Buffer) {
 	p.layer = int16(i)
 	l := &p.m.w.layers[i]
-	p.attention(l)
+	p.gemm(&l.front, p.rows, p.m.buf.h, p.at.front)
+	p.attention(l, true)
+	p.mixed(l, next)
+	p.layer = -1
+}
+
+// mixed is what comes behind a layer's attention.
+func (p *program) mixed(l *layer, next kernels.Buffer) {
 	p.reduce(l.mlpNorm)
 	if l.experts != nil {
 		p.mixture(l.experts)
@@ -104,7 +131,6 @@ func (p *program) decoder(i int, next kernels.Buffer) {
 		p.mlp(&l.mlp)
 	}
 	p.reduce(next)
-	p.layer = -1
 }
 
 // feed makes the inputs of rows whose tokens the host does not know yet.
@@ -136,9 +162,9 @@ func (p *program) copies(b *Batch) {
 	p.layer = -1
 }
 
-func (p *program) embed(y kernels.Buffer) {
+func (p *program) embed() {
 	m := p.m
-	p.call(m.w.embed.kernel, true, kernels.Dims{M: p.rows, N: int32(m.Config.Hidden)}, 0, m.w.embed.buf, m.buf.tokens, y)
+	p.call(m.w.embed.kernel, true, kernels.Dims{M: p.rows, N: int32(m.Config.Hidden)}, 0, m.w.embed.buf, p.at.tokens, p.at.x)
 }
 
 func (p *program) norm(x, w, y kernels.Buffer) {
@@ -158,17 +184,21 @@ func (p *program) gemm(w *linear, rows int32, x, y kernels.Buffer) {
 	}
 }
 
-// attention leaves each rank's part of the attention's output in part.
-func (p *program) attention(l *layer) {
-	m, c, a := p.m, &p.m.Config, &p.m.buf
-	f := m.front(l)
-	p.gemm(&l.front, p.rows, a.h, a.front)
+// attention leaves each rank's part of the attention's output in part. write: the rows'
+// entries are not in the caches yet.
+func (p *program) attention(l *layer, write bool) {
+	c, a := &p.m.Config, &p.m.buf
+	f := p.front(l)
 	p.call("rms_norm", true, kernels.Dims{M: p.rows, K: int32(c.QLoRA)}, c.LatentEps, f.query, l.queryNorm, a.qr)
 	p.gemm(&l.queryUp, p.rows, a.qr, a.q)
-	p.writeLatent(l, f.latent)
+	if write {
+		p.writeLatent(l, f.latent)
+	}
 	p.absorb(l)
 	if l.index != nil {
-		p.writeIndex(l.index, f.key)
+		if write {
+			p.writeIndex(l.index, f.key)
+		}
 		for _, k := range p.scored {
 			p.choose(l.index, f.headWeights, k)
 		}
@@ -182,9 +212,9 @@ func (p *program) attention(l *layer) {
 // front is what a layer computes from its input first, in columns of one buffer.
 type front struct{ query, latent, key, headWeights kernels.Buffer }
 
-func (m *Model) front(l *layer) front {
-	c, w := &m.Config, l.front.rows
-	at := func(col, n int) kernels.Buffer { return m.buf.front.Columns(col, n, w) }
+func (p *program) front(l *layer) front {
+	c, w := &p.m.Config, l.front.rows
+	at := func(col, n int) kernels.Buffer { return p.at.front.Columns(col, n, w) }
 	latent := c.KVLoRA + c.QKRope
 	f := front{query: at(0, c.QLoRA), latent: at(c.QLoRA, latent)}
 	if l.index != nil {
@@ -195,29 +225,29 @@ func (m *Model) front(l *layer) front {
 }
 
 func (p *program) writeLatent(l *layer, x kernels.Buffer) {
-	m, c, a := p.m, &p.m.Config, &p.m.buf
+	m, c := p.m, &p.m.Config
 	p.call(m.names.latentWrite, true, kernels.Dims{M: p.rows, K: int32(c.KVLoRA), Rope: int32(c.QKRope)}, c.LatentEps,
-		x, l.latentNorm, m.w.rope, a.pos, a.slots, l.latentCache)
+		x, l.latentNorm, m.w.rope, p.at.pos, p.at.slots, l.latentCache)
 }
 
 func (p *program) writeIndex(l *indexer, x kernels.Buffer) {
-	m, c, a := p.m, &p.m.Config, &p.m.buf
+	m, c := p.m, &p.m.Config
 	p.call(m.names.indexWrite, true, kernels.Dims{M: p.rows, K: int32(c.IndexHeadDim), Rope: int32(c.QKRope)}, c.IndexEps,
-		x, l.keyNorm, l.keyBias, m.w.rope, a.pos, a.slots, l.cache)
+		x, l.keyNorm, l.keyBias, m.w.rope, p.at.pos, p.at.slots, l.cache)
 }
 
 // absorb takes the queries into the latent space.
 func (p *program) absorb(l *layer) {
 	c, a := &p.m.Config, &p.m.buf
 	d := kernels.Dims{M: p.rows, N: int32(c.KVLoRA), K: int32(c.QKNope), Heads: p.m.heads, Rope: int32(c.QKRope)}
-	p.call(l.absorb.kernel, false, d, p.m.exact, l.absorb.buf, a.q, p.m.w.rope, a.pos, a.qa)
+	p.call(l.absorb.kernel, false, d, p.m.exact, l.absorb.buf, a.q, p.m.w.rope, p.at.pos, a.qa)
 }
 
 // choose selects the positions that a block of long rows attends to.
 func (p *program) choose(l *indexer, headWeights kernels.Buffer, k block) {
 	m, c, a := p.m, &p.m.Config, &p.m.buf
 	dim, heads := int32(c.IndexHeadDim), int32(c.IndexHeads)
-	pos, seq := from(a.pos, k, 1), from(a.seq, k, 1)
+	pos, seq := from(p.at.pos, k, 1), from(p.at.seq, k, 1)
 	p.gemm(&l.queryUp, k.rows, from(a.qr, k, c.QLoRA), a.iq)
 	p.call(m.names.indexLogits, true, kernels.Dims{M: k.rows, N: k.width, K: dim, Heads: heads, Rope: int32(c.QKRope), Slots: k.slots, Ctx: k.ctx}, m.indexScale,
 		a.iq, from(headWeights, k, 0), m.w.rope, l.cache, a.pages, seq, pos, a.scores)
@@ -242,7 +272,7 @@ func (p *program) attend(l *layer, k block, topK int32) {
 	}
 	heads := int(m.heads)
 	p.call(m.names.attend, false, d, m.softmaxScale,
-		from(a.qa, k, heads*(c.KVLoRA+c.QKRope)), l.latentCache, a.pages, from(a.seq, k, 1), from(a.pos, k, 1), sel, from(a.latent, k, heads*c.KVLoRA))
+		from(a.qa, k, heads*(c.KVLoRA+c.QKRope)), l.latentCache, a.pages, from(p.at.seq, k, 1), from(p.at.pos, k, 1), sel, from(a.latent, k, heads*c.KVLoRA))
 }
 
 // valuesUp takes the attention's output from the latent space to the heads' values.
@@ -257,11 +287,11 @@ func (p *program) reduce(w kernels.Buffer) {
 	c, a := &p.m.Config, &p.m.buf
 	d := kernels.Dims{M: p.rows, N: int32(c.Hidden)}
 	if p.m.ranks == 1 {
-		p.call("add_norm", false, d, c.NormEps, a.part, a.x, w, a.h)
+		p.call("add_norm", false, d, c.NormEps, a.part, p.at.x, w, a.h)
 		return
 	}
 	d.Ranks = p.m.ranks
-	p.call("all_reduce_norm", false, d, c.NormEps, a.part, a.x, w, a.h)
+	p.call("all_reduce_norm", false, d, c.NormEps, a.part, p.at.x, w, a.h)
 }
 
 // mlp is part = down(silu(gate h) · up h).
@@ -289,21 +319,28 @@ func (p *program) head() {
 	if p.logits == 0 {
 		return
 	}
+	a := &p.m.buf
+	p.call("gather_rows", true, kernels.Dims{M: p.logits, N: int32(p.m.Config.Hidden)}, 0, a.h, a.logitRows, a.last)
+	p.sample(p.logits, p.steering, a.last, a.logits, a.params, a.sampled)
+}
+
+// sample turns rows of normed hidden states into logits and tokens, which are steered by so
+// many bits a token.
+func (p *program) sample(rows int32, steering int64, x, logits, params, y kernels.Buffer) {
 	m, c, a := p.m, &p.m.Config, &p.m.buf
-	hidden, vocab := int32(c.Hidden), int32(c.Vocab)
-	p.call("gather_rows", true, kernels.Dims{M: p.logits, N: hidden}, 0, a.h, a.logitRows, a.last)
+	vocab := int32(c.Vocab)
 	switch {
 	case m.shards == 1:
-		p.gemm(&m.w.head, p.logits, a.last, a.logits)
+		p.gemm(&m.w.head, rows, x, logits)
 	case m.ranks == 1: // the other shards' columns stay 0
-		p.gemm(&m.w.head, p.logits, a.last, a.logits.Columns(0, m.w.head.rows, c.Vocab))
+		p.gemm(&m.w.head, rows, x, logits.Columns(0, m.w.head.rows, c.Vocab))
 	default:
 		vocab = vocab / m.shards * m.ranks // those that are here
-		p.gemm(&m.w.head, p.logits, a.last, a.columns)
-		p.call("all_gather", false, kernels.Dims{M: p.logits, N: vocab, Ranks: m.ranks}, 0, a.columns, a.logits)
+		p.gemm(&m.w.head, rows, x, a.columns)
+		p.call("all_gather", false, kernels.Dims{M: rows, N: vocab, Ranks: m.ranks}, 0, a.columns, logits)
 	}
-	p.call("sample", true, kernels.Dims{M: p.logits, N: vocab, TopK: min(int32(m.o.Tokens), vocab), Slots: p.steering}, 0,
-		a.logits, a.params, a.seen, a.sampled, a.counts, a.masks, a.entries)
+	p.call("sample", true, kernels.Dims{M: rows, N: vocab, TopK: min(int32(m.o.Tokens), vocab), Slots: steering}, 0,
+		logits, params, a.seen, y, a.counts, a.masks, a.entries)
 }
 
 // from returns b from the first row of block k on. width is its values a row;

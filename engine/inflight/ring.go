@@ -17,7 +17,7 @@ type Step struct {
 	Alone   bool // the next one is launched when this one has landed
 	Spans   [][]kernels.Span
 	Asides  [][]kernels.Aside // until the next one lands; nil: not timed, or the ranks tell none
-	Sampled []kernels.Sampled // of each row of logits, once it has landed
+	Sampled []kernels.Sampled // of each row of logits, and behind them of drafts, once it has landed
 	Times   kernels.Times     // once it has landed
 
 	host   kernels.Times // what the host did to launch it
@@ -95,7 +95,7 @@ func (r *Ring) Launch(s *Step, timed bool, upload func() error) error {
 	if timed {
 		s.time(r.model.Group().Ranks())
 	}
-	n := len(s.Batch.Logits)
+	n := s.Batch.Samples()
 	s.Sampled = slices.Grow(s.Sampled[:0], n)[:n]
 	if s.Batch.Open {
 		err = r.model.StartOpen(s.Calls, s.Spans)

@@ -2,12 +2,15 @@ package sched
 
 import "glmbatch/kernels"
 
-// Item is a sequence's part of a step: its tokens [From, From+Count).
+// Item is a sequence's part of a step: its tokens [From, From+Count), and behind
+// them the first of its drafts.
 type Item struct {
 	Seq    *Seq
 	From   int
 	Count  int
 	Sample bool // the last of them is the sequence's last: its logits give the next token
+	Drafts int  // rows behind those tokens: each says what follows if the drafts up to it are right
+	Draft  bool // there is room for the prediction layer to go on from what the step samples
 }
 
 // decodes reports whether the item is one generated token.
@@ -18,7 +21,8 @@ func (i Item) decodes() bool { return i.Count == 1 && i.From >= i.Seq.Prompt && 
 type Batch struct {
 	Kind      string // kernels.Prefill, Decode or Mixed
 	Items     []Item
-	Tokens    int    // rows: the sum of the items' counts
+	Tokens    int    // rows: the sum of the items' counts and drafts
+	Drafts    int    // of them, drafts
 	Moved     []*Seq // sequences whose Pages or Seat are new or longer than in the step before
 	Copies    []Copy // in this order, before anything is computed
 	Preempted int    // sequences that gave their pages back
@@ -44,5 +48,6 @@ func (b *Batch) add(i Item) {
 	}
 	b.Kind = kind
 	b.Items = append(b.Items, i)
-	b.Tokens += i.Count
+	b.Tokens += i.Count + i.Drafts
+	b.Drafts += i.Drafts
 }

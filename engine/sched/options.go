@@ -17,6 +17,7 @@ type Options struct {
 	MaxLogits      int // rows of logits of a step, at least MaxSeqs; 0: MaxSeqs
 	PageTokens     int // tokens in a page; 0: 64
 	Context        int // most tokens of a sequence, prompt and output; 0: 2048
+	Drafts         int // most drafts of a step; 0: none are taken
 
 	NoSharing bool // every sequence computes its whole prompt
 }
@@ -52,7 +53,7 @@ func (o Options) Validate() error {
 		value int
 	}{
 		{"MaxBatchTokens", o.MaxBatchTokens}, {"MaxSeqs", o.MaxSeqs}, {"Pages", o.Pages}, {"MaxLogits", o.MaxLogits},
-		{"PageTokens", o.PageTokens}, {"Context", o.Context},
+		{"PageTokens", o.PageTokens}, {"Context", o.Context}, {"Drafts", o.Drafts},
 	} {
 		if f.value < 0 {
 			errs = append(errs, fmt.Errorf("%s is %d: it must not be negative", f.name, f.value))

@@ -8,6 +8,10 @@ type pool struct {
 	refs []int32 // owners of each page, all
 	kept []int32 // of them, nodes of the tree
 	idle int     // pages that only the tree keeps
+
+	// Of each page, how many of its first tokens have entries in the prediction layer's
+	// caches; nil: there is no such layer.
+	ready []uint16
 }
 
 func newPool(n int) *pool {
@@ -25,6 +29,9 @@ func (p *pool) take() int32 {
 	page := p.free[len(p.free)-1]
 	p.free = p.free[:len(p.free)-1]
 	p.refs[page] = 1
+	if p.ready != nil {
+		p.ready[page] = 0
+	}
 	return page
 }
 

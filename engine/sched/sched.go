@@ -21,7 +21,8 @@ type Scheduler struct {
 	added   int64
 	begun   int64
 	lengths lengths
-	line    []*Seq    // the queue as it was added, and sequences that have left it
+	line    []*Seq // the queue as it was added, and sequences that have left it
+	propose Proposal
 	found   []int32   // scratch of find
 	aside   []*Seq    // scratch of choose
 	future  []lasting // scratch of lasts
@@ -66,7 +67,7 @@ func (s *Scheduler) Add(q *Seq) error {
 	case max(q.Max-1, len(q.Tokens)) > fits: // the last token is not cached, if it is generated
 		return fmt.Errorf("sequence %d: %w: up to %d tokens, the cache holds %d", q.ID, ErrTooLong, q.Max, fits)
 	}
-	q.Prompt, q.Cached, q.Pages, q.Seat, q.Shared = len(q.Tokens), 0, nil, -1, 0
+	q.Prompt, q.Cached, q.Ready, q.Pages, q.Seat, q.Shared = len(q.Tokens), 0, 0, nil, -1, 0
 	q.order, q.turn, q.leaf = s.added, unknown, nil
 	s.added++
 	if !s.o.NoSharing && !q.Whole {
@@ -87,11 +88,17 @@ func (s *Scheduler) Next() *Batch {
 	budget := s.o.MaxBatchTokens
 	s.spare = s.o.MaxLogits - len(s.running)
 	for i := 0; i < len(s.running) && budget > 0; i++ {
-		budget -= s.schedule(b, s.running[i], budget)
+		if n := s.schedule(b, s.running[i], budget); n > 0 {
+			budget -= n
+			budget -= s.speculate(b, budget-(len(s.running)-i-1)) // the others have a row each
+		}
 	}
 	for budget > 0 && s.spare > 0 && s.admit(b) {
 		s.spare--
-		budget -= s.schedule(b, s.running[len(s.running)-1], budget)
+		if n := s.schedule(b, s.running[len(s.running)-1], budget); n > 0 {
+			budget -= n
+			s.speculate(b, 0)
+		}
 	}
 	b.Pages = s.PagesUsed()
 	return b
@@ -103,11 +110,12 @@ func (s *Scheduler) schedule(b *Batch, q *Seq, budget int) int {
 	if q.Held {
 		return 0
 	}
-	n := min(q.due(), budget)
+	from := s.from(q)
+	n := min(len(q.Tokens)-from, budget)
 	if q.Whole && q.Cached < q.Prompt { // one row of logits is kept for each sequence
 		n = min(n, 1+s.spare)
 	}
-	need := pagesFor(q.Cached+n, s.o.PageTokens)
+	need := pagesFor(from+n, s.o.PageTokens)
 	for need-len(q.Pages) > len(s.pages.free) {
 		if newest := s.running[len(s.running)-1]; newest != q {
 			s.preempt(b, newest)
@@ -121,9 +129,9 @@ func (s *Scheduler) schedule(b *Batch, q *Seq, budget int) int {
 		s.spare -= n - 1
 	}
 	s.extend(b, q, need)
-	b.add(Item{Seq: q, From: q.Cached, Count: n, Sample: n == q.due()})
+	b.add(Item{Seq: q, From: from, Count: n, Sample: from+n == len(q.Tokens)})
 	if q.leaf != nil && q.Cached < q.Prompt {
-		s.tree.computed(q, q.Cached+n)
+		s.tree.computed(q, from+n)
 	}
 	return n
 }
@@ -162,7 +170,7 @@ func (s *Scheduler) admit(b *Batch) bool {
 	}
 	q.turn, q.others = s.begun, len(m.pages)
 	s.begun++
-	q.Cached = m.have
+	q.Cached, q.Ready = m.have, s.pages.readyOf(q.Pages, s.o.PageTokens)
 	if m.tail >= 0 {
 		s.pages.share(m.tail)
 		s.sources = append(s.sources, source{m.tail, q})
@@ -170,6 +178,11 @@ func (s *Scheduler) admit(b *Batch) bool {
 	s.extend(b, q, len(m.pages)+need)
 	if m.tail >= 0 {
 		b.Copies = append(b.Copies, Copy{m.tail, q.Pages[len(m.pages)]})
+		if whole := len(m.pages) * s.o.PageTokens; q.Ready == whole {
+			// The prediction layer's entry of the last of them is of the token behind it, which is
+			// another here.
+			q.Ready += s.pages.copied(m.tail, q.Pages[len(m.pages)], m.have-whole-1)
+		}
 	}
 	if q.leaf != nil {
 		s.tree.starts(q)
@@ -266,7 +279,9 @@ func (s *Scheduler) extend(b *Batch, q *Seq, n int) {
 	for len(q.Pages) < n {
 		q.Pages = append(q.Pages, s.pages.take())
 	}
-	b.Moved = append(b.Moved, q)
+	if n := len(b.Moved); n == 0 || b.Moved[n-1] != q {
+		b.Moved = append(b.Moved, q)
+	}
 }
 
 // preempt sends the newest running sequence back to the head of the queue. It
@@ -286,13 +301,16 @@ func (s *Scheduler) preempt(b *Batch, q *Seq) {
 func (s *Scheduler) release(q *Seq) {
 	s.pages.give(q.Pages...)
 	s.seats = append(s.seats, q.Seat)
-	q.Cached, q.Pages, q.Seat = 0, q.Pages[:0], -1
+	q.Cached, q.Ready, q.Pages, q.Seat = 0, 0, q.Pages[:0], -1
 }
 
-// Commit says that the batch was computed.
+// Commit says that the batch was computed. Of drafts nothing is known yet: see Accept.
 func (s *Scheduler) Commit(b *Batch) {
 	for _, it := range b.Items {
-		it.Seq.Cached += it.Count
+		it.Seq.Cached = max(it.Seq.Cached, it.From+it.Count)
+		if s.propose.Layer {
+			s.predicted(it.Seq, it.From, it.From+it.Count)
+		}
 	}
 	for _, c := range s.sources {
 		s.pages.give(c.page)

@@ -11,9 +11,11 @@ type Seq struct {
 	Exact  bool    // it will have Max tokens: nothing else ends it
 	Whole  bool    // all of its prompt is computed, and each of its rows may want logits
 	Held   bool    // it has no part in the next step, and keeps its place
+	Drafts []int32 // tokens that may follow Tokens: see Propose
 
 	// Set by the scheduler.
 	Cached int     // tokens whose cache entries are written
+	Ready  int     // tokens whose entries in the prediction layer's caches are written, at most Cached
 	Pages  []int32 // page p holds the tokens [p·PageTokens, (p+1)·PageTokens)
 	Seat   int     // row of the page table, below MaxSeqs; -1: not running
 	Shared int     // tokens of the prompt that others had computed when it first ran
@@ -27,6 +29,3 @@ type Seq struct {
 }
 
 const unknown = math.MaxInt64
-
-// due is the number of tokens that have no cache entry yet: 1 while decoding.
-func (s *Seq) due() int { return len(s.Tokens) - s.Cached }

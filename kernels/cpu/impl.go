@@ -43,6 +43,7 @@ var operations = map[kernels.Op]struct {
 	"moe_up":          {units: moeUpUnits, run: moeUp},
 	"moe_down":        {units: moeDownUnits, run: moeDown},
 	"feed":            {units: rowUnits, run: always(feed)},
+	"accept":          {units: rowUnits, run: always(accept)},
 	"gather_rows":     {units: rowUnits, run: always(gatherRows)},
 	"all_reduce_norm": {units: rowUnits, run: always(allReduceNorm)},
 	"all_gather":      {units: rowUnits, run: always(allGather)},

@@ -143,8 +143,12 @@ func (f fill) one() {
 		}
 	}
 	m := int(d.M)
-	if f.e.k.Op == "feed" {
+	switch f.e.k.Op {
+	case "feed":
 		f.feed()
+		return
+	case "accept":
+		f.accept()
 		return
 	}
 	switch a.Name {
@@ -189,7 +193,7 @@ func (f fill) one() {
 	case "pool":
 		f.poison(int(d.Slots) * int(d.K+d.Rope) / 2)
 	case "params":
-		f.params()
+		f.params(d.M)
 	case "seen", "masks", "counts", "entries":
 		f.steering()
 	case "scores":

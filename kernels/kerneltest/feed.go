@@ -48,7 +48,7 @@ func (f fill) feed() {
 		f.ints(randomInts(f.r, rows*feedPages, 1000))
 		f.e.pageWidth = feedPages
 	case "params": // a bitmap has one row
-		f.params()
+		f.params(f.e.d.M)
 		for i, b := 0, f.arg.data[len(f.arg.data)-1]; i < m; i++ {
 			binary.LittleEndian.PutUint32(b[paramSize*i+24:], uint32(int32(i%2*(i+1)-1)))
 			binary.LittleEndian.PutUint32(b[paramSize*i+56:], uint32(int32(i%3/2*(i+1)-1)))

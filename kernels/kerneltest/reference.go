@@ -42,6 +42,7 @@ var references = map[kernels.Op]func(r *reference){
 	"all_gather":      refAllGather,
 	"sample":          refSample,
 	"feed":            refFeed,
+	"accept":          refAccept,
 }
 
 func (r *reference) f(i int) []float64         { return getFloats(r.args[i].on(r.rank)) }

@@ -52,10 +52,10 @@ func kinds() []kernels.SampleParams {
 	}
 }
 
-func (f fill) params() {
+func (f fill) params(rows int32) {
 	var b []byte
 	kinds := kinds()
-	for i := range f.e.d.M {
+	for i := range rows {
 		p := kinds[(int(i)+f.r.IntN(len(kinds)))%len(kinds)]
 		p.Seed, p.Counter = f.r.Uint64(), uint64(f.r.IntN(1000))
 		p.Last, p.Entries = int32(f.r.IntN(3)), int32(f.r.IntN(entryRuns)*runEntries)

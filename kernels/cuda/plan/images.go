@@ -80,7 +80,7 @@ var Images = []Image{
 		Large: "index_logits_pages_bf16 index_logits_pages_fp8 index_logits_rows_bf16 index_logits_rows_fp8"},
 	{Name: "index_topk", Small: "index_topk_1_1024_8 index_topk_1_512_16 index_topk_1_1024_16"},
 	{Name: "index_topk_cluster", Small: "index_topk_8_1024_32", Large: "index_topk_8_512_32"},
-	{Name: "sample", Small: "feed sample"},
+	{Name: "sample", Small: "feed sample accept"},
 	{Name: "collectives", Small: "reduce_norm reduce_rows gather_columns sum_parts barrier"},
 	{Name: "host", Small: "fault host_copy clock_read"},
 }

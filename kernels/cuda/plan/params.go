@@ -370,3 +370,8 @@ type feedP struct {
 	last, from, rows, seq, pages, tokens, pos, slots, params, seen, counts, at uintptr
 	m, n, pagesLd, seenBytes, countBytes                                       int32
 }
+
+type acceptP struct {
+	sampled, tips, rows, tokens, pos, seq, slots, params, next, from, atPos, atSeq, atSlots, atParams, at uintptr
+	m, n                                                                                                  int32
+}

@@ -87,5 +87,6 @@ var portable = []Variant{
 	{Name: "all_gather", Op: "all_gather", Build: planGather},
 	{Name: "gather_rows", Op: "gather_rows", Build: planGatherRows},
 	{Name: "feed", Op: "feed", Build: planFeed},
+	{Name: "accept", Op: "accept", Build: planAccept},
 	{Name: "sample", Op: "sample", Build: planSample},
 }

@@ -99,6 +99,13 @@ func planFeed(b *builder, c *call) error {
 	return b.do("feed", grid1(ceil(a.m, 128)), 128, 0, a)
 }
 
+func planAccept(b *builder, c *call) error {
+	p := func(i int) uintptr { return b.ptr(c.Args[i]) }
+	a := &acceptP{sampled: p(0), tips: p(1), rows: p(2), tokens: p(3), pos: p(4), seq: p(5), slots: p(6), params: p(7), next: p(8),
+		from: p(9), atPos: p(10), atSeq: p(11), atSlots: p(12), atParams: p(13), at: c.at, m: c.Dims.M, n: c.Dims.N}
+	return b.do("accept", grid1(ceil(max(a.m, a.n), 128)), 128, 0, a)
+}
+
 func planSample(b *builder, c *call) error {
 	x := c.Dims
 	n := x.N

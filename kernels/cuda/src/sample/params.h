@@ -47,3 +47,14 @@ typedef struct FeedP {
   u64* at;
   int m, n, pages_ld, seen_bytes, count_bytes;
 } FeedP;
+
+typedef struct AcceptP {
+  const Sampled* sampled;  // [n]
+  const int *tips, *rows;  // [m, 2]: the first row of logits, and how many; [n]: the step's row
+  const int *tokens, *pos, *seq, *slots;
+  const Params* params;  // [n]
+  int *next, *from, *at_pos, *at_seq, *at_slots;
+  Params* at_params;  // [m]
+  u64* at;
+  int m, n;
+} AcceptP;

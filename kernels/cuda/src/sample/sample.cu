@@ -388,3 +388,29 @@ extern "C" __global__ void __launch_bounds__(128) feed(const __grid_constant__ F
   }
   finish(p.at);
 }
+
+// The samples of a step say which drafts were right, and where each sequence goes on from.
+// A thread a tip, and a row of logits for what comes behind it.
+extern "C" __global__ void __launch_bounds__(128) accept(const __grid_constant__ AcceptP p) {
+  begin();
+  ready(p.at);
+  const int thread = blockIdx.x * blockDim.x + threadIdx.x;
+  if (thread < p.n) p.next[p.rows[thread]] = max(p.sampled[thread].token, 0);
+  if (thread < p.m) {
+    int l = p.tips[2 * thread], end = l + p.tips[2 * thread + 1];
+    while (l + 1 < end && p.sampled[l].token == p.tokens[p.rows[l + 1]]) l++;
+    const int r = p.rows[l];
+    p.from[thread] = r;
+    p.at_pos[thread] = p.pos[r];
+    p.at_seq[thread] = p.seq[r];
+    p.at_slots[thread] = p.slots[r];
+    Params q = p.params[l];
+    q.repetition = 1, q.presence = q.frequency = 0;
+    q.logprobs = q.seen = q.counts = q.mask = q.forced = -1;
+    q.labels = q.pad = 0;
+    q.last = p.sampled[l].token;
+    q.counter++;
+    p.at_params[thread] = q;
+  }
+  finish(p.at);
+}

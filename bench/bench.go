@@ -89,7 +89,8 @@ func Open(ctx context.Context, m Model, g *ranks.Group, o Options) (_ *Bench, er
 func (b *Bench) options(info kernels.Info) (glm5.Options, error) {
 	f := b.o
 	o := glm5.Options{KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Shards: f.TP, MaxRows: 1, MaxSeqs: 1, Context: 1}
-	most := glm5.Options{KVCache: o.KVCache, Shards: f.TP, MaxRows: b.rows(), MaxSeqs: b.most(func(c Case) int { return c.batch }), Context: b.most(func(c Case) int { return c.context })}
+	most := glm5.Options{KVCache: o.KVCache, Shards: f.TP, MaxRows: b.rows(), MaxSeqs: b.most(func(c Case) int { return c.batch }), Context: b.most(Case.span)}
+	b.drafts(&o, &most)
 	fits := fit.New(b.Name, &b.Config, b.Rank, nil, most, fit.Found(info, f.Ranks, telemetry.AvailableMemory()))
 	b.pool.perToken = fits.Token
 	var room int64
@@ -102,13 +103,23 @@ func (b *Bench) options(info kernels.Info) (glm5.Options, error) {
 		if r.Skipped != "" {
 			continue
 		}
-		o.Context, o.MaxSeqs = max(o.Context, r.of.context), max(o.MaxSeqs, r.of.batch)
+		o.Context, o.MaxSeqs = max(o.Context, r.of.span()), max(o.MaxSeqs, r.of.batch)
 	}
+	b.drafts(&o)
 	o.MaxRows = b.rows()
 	b.pool.pages = max(b.pool.pages, 1)
 	o.Pages = b.pool.pages
 	b.pool.shuffle(rand.New(b.rng))
 	return o, nil
+}
+
+// drafts has models loaded for the drafts of the cases.
+func (b *Bench) drafts(os ...*glm5.Options) {
+	for _, o := range os {
+		if n := b.o.Drafts; n > 0 {
+			o.MTP, o.Drafts, o.MaxLogits = true, n, o.MaxSeqs*(1+n)
+		}
+	}
 }
 
 // most is the largest of a figure of the cases.

@@ -41,6 +41,7 @@ type Options struct {
 	Dense    kernels.Format
 	KVSlots  int  // tokens that the caches hold; 0: what the largest batch that fits needs
 	CastPool bool // also time decode with a copy of each layer's whole FP8 cache
+	Drafts   int  // also time decode with so many drafts of each sequence, without and with the prediction layer that makes them; 0: not
 
 	Steps    int  // timed steps of each case
 	Warmup   int  // steps before them
@@ -77,6 +78,10 @@ func (o *Options) Validate() error {
 	fault(o.Warmup < 0 || o.Warmup > 1e5, "--warmup %d: it must be from 0 to 100,000", o.Warmup)
 	fault(o.Prefill < 0, "--prefill %d: it must not be negative", o.Prefill)
 	fault(o.Chunk < 1 || o.Chunk > 1<<16, "--chunk %d: it must be from 1 to %d", o.Chunk, 1<<16)
+	fault(o.Drafts < 0 || o.Drafts > glm5.MaxDrafts, "--drafts %d: it must be from 0 to %d", o.Drafts, glm5.MaxDrafts)
+	for _, n := range o.Contexts {
+		fault(o.Drafts > 0 && n <= o.Drafts, "--context %d has no room for --drafts %d", n, o.Drafts)
+	}
 	fault(o.CastPool && o.KVCache != kernels.FP8, "--what-if %s copies FP8 caches: add --kv-cache fp8", CastPool)
 	fault(o.KVSlots < 0 || o.KVSlots > 1<<31, "--kv-slots %d: it must be from 0 to %d", o.KVSlots, 1<<31)
 	fault(o.By != "" && !o.By.Known(), "--by %q: there are %s", o.By, attribute.Groupings())

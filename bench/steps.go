@@ -83,7 +83,7 @@ func (r *Result) rows(chunk int) int {
 	if r.of.prefill {
 		return min(chunk, r.of.context)
 	}
-	return r.of.batch
+	return r.of.batch * (1 + r.of.drafts)
 }
 
 // Measure runs all cases, and makes their ledgers.
@@ -148,7 +148,7 @@ func (b *Bench) measure(ctx context.Context, r *Result) error {
 // setPages gives each sequence of a case its pages.
 func (b *Bench) setPages(r *Result) error {
 	for i := range r.of.batch {
-		if err := b.model.SetPages(i, b.pool.of(i, r.of.context)); err != nil {
+		if err := b.model.SetPages(i, b.pool.of(i, r.of.span())); err != nil {
 			return device(err)
 		}
 	}
@@ -164,7 +164,7 @@ func (b *Bench) batches(c Case, rng *rand.Rand) []glm5.Batch {
 		if !b.model.Config.IsLong(pos) {
 			in.Long = len(in.Tokens) + 1
 		}
-		page := b.pool.of(seq, c.context)[pos/kernels.PageTokens]
+		page := b.pool.of(seq, c.span())[pos/kernels.PageTokens]
 		return in.Add(token(), int32(pos), int32(seq), page*kernels.PageTokens+int32(pos%kernels.PageTokens))
 	}
 	if c.prefill {
@@ -184,8 +184,19 @@ func (b *Bench) batches(c Case, rng *rand.Rand) []glm5.Batch {
 	}
 	var in glm5.Batch
 	for seq := range c.batch {
-		in.Logits = append(in.Logits, add(&in, seq, c.context-1))
-		in.Params = append(in.Params, greedy)
+		for pos := c.context - 1 - c.drafts; pos < c.context; pos++ {
+			in.Logits = append(in.Logits, add(&in, seq, pos))
+			in.Params = append(in.Params, greedy)
+		}
+		if c.layer {
+			in.Tips = append(in.Tips, glm5.Tip{First: int32(len(in.Logits) - 1 - c.drafts), Rows: int32(1 + c.drafts)})
+		}
+	}
+	if in.Drafts = c.drafts; c.layer {
+		in.Next = make([]int32, len(in.Tokens))
+		if !b.model.Config.IsLong(c.span() - 1) {
+			in.LongTips = len(in.Tips)
+		}
 	}
 	return []glm5.Batch{in}
 }

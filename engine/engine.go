@@ -44,7 +44,7 @@ func New(model *glm5.Model, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: model.Config.EOS, ring: inflight.New(model)}
-	e.spec.o = o.Speculate
+	e.spec.o, e.spec.auto.most = o.Speculate, o.Speculate.Drafts
 	return e, nil
 }
 

@@ -68,6 +68,9 @@ func (e *Engine) report(f *flight) error {
 		Pages: b.Pages, Preempted: b.Preempted, Shared: b.Shared,
 		Verified: f.verified, Drafted: b.Drafts, Accepted: f.accepted, Recorded: f.Spans != nil, Times: f.Times,
 	}
+	if e.spec.o.Auto {
+		e.spec.auto.landed(&info, f.drafts)
+	}
 	if e.o.OnStep != nil {
 		e.o.OnStep(info)
 	}

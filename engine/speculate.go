@@ -31,6 +31,10 @@ type Speculation struct {
 	// prompt or in the answer. Else the prediction layer makes them, in the step that
 	// samples the tokens in front of them.
 	NGram bool
+
+	// Auto: drafts are taken while so few requests are there that they pay, as steps are
+	// measured.
+	Auto bool
 }
 
 // MaxDrafts is the most drafts of a request in a step.
@@ -50,20 +54,33 @@ func (s *Speculation) validate(m glm5.Options) error {
 
 // speculation is what an engine knows of its drafts.
 type speculation struct {
-	o Speculation
+	o    Speculation
+	auto chooser
 }
 
 // propose says how many drafts the next step takes of a request, at most.
 func (e *Engine) propose() int {
-	n := e.spec.o.Drafts
+	n := e.spec.drafts(e)
 	e.sched.Propose(sched.Proposal{Most: n, Layer: n > 0 && !e.spec.o.NGram})
 	return n
+}
+
+// drafts is how many the next step takes of a request, at most.
+func (s *speculation) drafts(e *Engine) int {
+	if !s.o.Auto {
+		return s.o.Drafts
+	}
+	behind := 0
+	if !s.o.NGram {
+		behind = e.sched.Behind()
+	}
+	return s.auto.choose(min(e.sched.Running()+e.sched.Waiting(), e.sched.Options().MaxSeqs), behind)
 }
 
 // waits reports that the next step is launched only when those in flight have landed, of
 // which the newest is this one.
 func (e *Engine) waits(newest *inflight.Step) bool {
-	return newest.Alone || e.flight(newest).drafts > 0 || e.spec.o.Drafts > 0
+	return newest.Alone || e.flight(newest).drafts > 0 || e.spec.drafts(e) > 0
 }
 
 // tips lists the sequences that the prediction layer goes on from, those first that attend

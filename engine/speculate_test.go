@@ -23,7 +23,8 @@ func TestDraftsChangeNoBit(t *testing.T) {
 			KVTokens: rapid.IntRange(3, 6).Draw(t, "pages") * kernels.PageTokens, NoSharing: rapid.Bool().Draw(t, "no sharing"),
 		}
 		want, _ := play(t, m, o, list)
-		o.Speculate = engine.Speculation{Drafts: rapid.IntRange(1, most).Draw(t, "drafts"), NGram: rapid.IntRange(0, 3).Draw(t, "ngram") == 0}
+		o.Speculate = engine.Speculation{Drafts: rapid.IntRange(1, most).Draw(t, "drafts"), NGram: rapid.IntRange(0, 3).Draw(t, "ngram") == 0,
+			Auto: rapid.IntRange(0, 2).Draw(t, "auto") == 0}
 		o.Ahead = rapid.IntRange(1, 2).Draw(t, "ahead")
 		got, stats := play(t, m, o, list)
 		drafted, accepted = drafted+stats.Drafted, accepted+stats.Accepted

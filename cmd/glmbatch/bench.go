@@ -122,6 +122,7 @@ once. --machine takes another: this, or
 	s.StringVar(&f.whatIf, "what-if", "", "kv=cast-pool: also time decode with a copy of each layer's whole FP8 cache to BF16")
 	s.StringVar((*string)(&f.Act), "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
 	s.StringVar((*string)(&f.Dense), "dense-weights", "bf16", "bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at load")
+	s.IntVar(&f.Drafts, "drafts", 0, "also time decode with so many drafts of each sequence to verify, without and with the prediction layer that makes as many")
 	s.IntVar(&f.Steps, "steps", 50, "timed steps of each batch and context")
 	s.IntVar(&f.Warmup, "warmup", 5, "steps before them")
 	s.BoolVar(&f.Lockstep, "lockstep", false, "on a GPU too, wait for each step before the next is launched")
@@ -281,6 +282,7 @@ func (f *benchFlags) open() (m bench.Model, err error) {
 	} else {
 		m.Name = f.config.Config
 		var members map[string]any
+		f.config.MTP = f.Drafts > 0
 		members, m.Config, err = f.config.Resolve()
 		var text []byte
 		if err == nil {
@@ -301,7 +303,7 @@ func (f *benchFlags) open() (m bench.Model, err error) {
 		return m, withCode(exitInput, errors.Join(err, m.Weights.Close()))
 	}
 	cover := m.Config.Cover(m.Weights)
-	m.Rank = fit.Of(&cover, f.TP, glm5.Options{KVCache: f.KVCache, Dense: f.Dense})
+	m.Rank = fit.Of(&cover, f.TP, glm5.Options{KVCache: f.KVCache, Dense: f.Dense, MTP: f.Drafts > 0})
 	m.Hash, err = m.Weights.Hash()
 	return m, err
 }

@@ -92,7 +92,7 @@ func (r *runFlags) openModel() (*openedModel, error) {
 		o := glm5.Options{Act: glm5.Act(r.act)}
 		speculates(&o, r.drafts, 1)
 		if cover := m.config.Cover(m.ck); o.MTP && !cover.HasMTP {
-			err = fmt.Errorf("--speculate %s: the checkpoint has no prediction layer; ngram:%s needs none", r.speculate, r.speculate)
+			err = fmt.Errorf("--speculate %s: the checkpoint has no prediction layer; ngram:%d needs none", r.speculate, r.drafts.Drafts)
 		} else {
 			err = m.config.Check(m.ck, o)
 		}

@@ -18,6 +18,15 @@ func (s *Scheduler) Propose(p Proposal) {
 	}
 }
 
+// Behind is how many tokens of the sequences that run are in the caches, but not in those
+// of the prediction layer.
+func (s *Scheduler) Behind() (n int) {
+	for _, q := range s.running {
+		n += q.Cached - q.Ready
+	}
+	return n
+}
+
 // from is the first of a sequence's tokens that has to be computed.
 func (s *Scheduler) from(q *Seq) int {
 	if s.propose.Layer {

@@ -60,7 +60,23 @@ func drawArrivals(t *rapid.T, longest int) []arrival {
 		if rapid.IntRange(0, 3).Draw(t, "penalty") == 0 {
 			s.Repetition = 1.4
 		}
-		if rapid.Bool().Draw(t, "stop") {
+		switch rapid.IntRange(0, 9).Draw(t, "steered") { // or not
+		case 0:
+			s.Presence, s.Frequency = .7, .4
+		case 1:
+			s.Bias = []engine.Bias{{Token: 100, Gain: 9}, {Token: 7, Gain: -3}, {Token: 44, Gain: 8}}
+		case 2:
+			s.BadWords = [][]int32{{41}, {44, 40}, {40, 44, 42}, {100}}
+		case 3:
+			s.MinTokens, s.StopTokens = 5, []int32{40, 41, 42, 43}
+		case 4:
+			s.Labels = []int32{3, 900}
+		case 5:
+			s.Allowed = []int32{40, 41, 42, 43, 44, 45, 46, 47, 900, 901}
+		case 6:
+			s.PromptLogprobs = 2
+		}
+		if rapid.Bool().Draw(t, "stop") && s.MinTokens == 0 {
 			s.StopTokens = rapid.SliceOfN(rapid.Int32Range(0, 2000), 1, 20).Draw(t, "stops")
 		}
 		prompt := make([]int32, rapid.SampledFrom([]int{1, 3, 20, 62, 66, longest}).Draw(t, "prompt"))
@@ -103,7 +119,7 @@ func play(t *rapid.T, m *glm5.Model, o engine.Options, list []arrival) (map[int6
 			if c := list[k.ID].cancel; c > 0 && len(a.tokens) == c {
 				continue // what the step gave behind it
 			}
-			a.tokens, a.logprobs, a.top, a.reason = append(a.tokens, k.Token), append(a.logprobs, k.Logprob), append(a.top, k.Top...), k.Reason
+			a.tokens, a.logprobs, a.top, a.reason = append(a.tokens, k.Token), append(a.logprobs, k.Logprob), append(append(a.top, k.Top...), k.Labels...), k.Reason
 			got[k.ID] = a
 			if a.reason == engine.Going && len(a.tokens) == list[k.ID].cancel {
 				e.Cancel(k.ID)

@@ -27,8 +27,35 @@ type box struct {
 	module api.Module
 	calls  map[string]api.Function
 	stack  [4]uint64
-	began  atomic.Int64 // ns since the epoch of the call at hand; 0: none
-	over   atomic.Bool  // a call was broken off
+	began  atomic.Int64 // when the call at hand began, by sinceStart; or idle or ended
+}
+
+// What a box's began is where no call is at hand.
+const (
+	idle  = 0
+	ended = -1 // a call was broken off: there is none after it
+)
+
+var start = time.Now()
+
+// sinceStart is a clock in ns that never goes back, and is above 0.
+func sinceStart() int64 { return int64(time.Since(start)) + 1 }
+
+// begin marks that a call begins, and reports whether it may.
+func (b *box) begin() (at int64, ok bool) {
+	at = sinceStart()
+	return at, b.began.CompareAndSwap(idle, at)
+}
+
+// end marks that the call that began then has ended, and reports whether it was not
+// broken off.
+func (b *box) end(at int64) bool { return b.began.CompareAndSwap(at, idle) }
+
+// overdue ends a call that has taken longer than limit, and reports whether there was one:
+// that very call sees it, as no other began then.
+func (b *box) overdue(limit time.Duration) bool {
+	at := b.began.Load()
+	return at > idle && sinceStart()-at > int64(limit) && b.began.CompareAndSwap(at, ended)
 }
 
 // The module's functions.
@@ -70,8 +97,7 @@ func (b *box) close() { b.module.Close(context.Background()) }
 // late breaks off a call that has taken longer than limit, if the box is of the strict
 // code. It is for any goroutine.
 func (b *box) late(limit time.Duration) {
-	if at := b.began.Load(); at != 0 && time.Since(time.Unix(0, at)) > limit {
-		b.over.Store(true)
+	if b.overdue(limit) {
 		b.close()
 	}
 }
@@ -79,11 +105,13 @@ func (b *box) late(limit time.Duration) {
 // call calls a function. The error is errBroken or errLate.
 func (b *box) call(name string, args ...uint64) (int32, error) {
 	n := copy(b.stack[:], args)
-	b.began.Store(time.Now().UnixNano())
+	at, ok := b.begin()
+	if !ok {
+		return 0, errLate
+	}
 	err := b.calls[name].CallWithStack(context.Background(), b.stack[:max(n, 1)])
-	b.began.Store(0)
 	switch {
-	case err != nil && b.over.Load():
+	case !b.end(at):
 		return 0, errLate
 	case err != nil:
 		return 0, errBroken

@@ -200,6 +200,27 @@ func TestLimit(t *testing.T) {
 	}
 }
 
+// The call that is broken off is the one that took too long, never one after it, and it
+// is the last of its box.
+func TestOverdue(t *testing.T) {
+	const never, atOnce = time.Hour, -1
+	b := &box{}
+	if b.overdue(atOnce) {
+		t.Error("a box without a call has one that is late")
+	}
+	at, ok := b.begin()
+	if !ok || b.overdue(never) || !b.end(at) || b.overdue(atOnce) {
+		t.Error("a call in time is broken off")
+	}
+	at, ok = b.begin()
+	if !ok || !b.overdue(atOnce) || b.end(at) {
+		t.Error("a call that is late does not see it")
+	}
+	if _, ok := b.begin(); ok || b.overdue(atOnce) {
+		t.Error("a call begins behind one that was broken off")
+	}
+}
+
 // Guides need an end token, and give up what they have when they are closed.
 func TestClose(t *testing.T) {
 	tok, err := tokenizer.Load(demo.Files()["tokenizer.json"])

@@ -2,6 +2,7 @@ package guide
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 )
 
@@ -85,7 +86,7 @@ func (w *bench) open() error {
 	}
 	b, err := w.code.open(w.g.fresh)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrMachine, err)
 	}
 	w.set(b)
 	return nil

@@ -14,6 +14,9 @@ import (
 	"github.com/tetratelabs/wazero/api"
 )
 
+// ErrMachine: there was no box to read a spec in, or to follow it. The spec may be right.
+var ErrMachine = errors.New("the guides' machine does not start")
+
 // A box of these is of no more use.
 var (
 	// errBroken: the module ended in the middle of a call.

@@ -2,20 +2,24 @@ package guide
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"time"
 )
 
 // Options configure [Guides]. The zero value is usable.
 type Options struct {
-	Ends   []int32       // the end tokens; at least one
-	Tokens int           // of the model's vocabulary, where it has fewer than the tokenizer; 0: it has not
-	Boxes  int           // that work side by side; 0: one a processor, 16 at most
-	Cache  string        // folder where the compiled module is kept; "": it is compiled for each process
-	Limit  time.Duration // the most that reading a spec may take; 0: 20 s
+	Ends   []int32 // the end tokens; at least one
+	Tokens int     // of the model's vocabulary, where it has fewer than the tokenizer; 0: it has not
+	Boxes  int     // that work side by side; 0: one a processor, 16 at most
+	Cache  string  // folder where the compiled module is kept; "": it is compiled for each process
+	// Limit is the most that one call of the module may take in reading a spec, by the clock;
+	// 0: 20 s. A spec takes a few calls, and those of one that fails in time are made twice.
+	Limit time.Duration
 }
 
 // Guides reads specs and makes matchers for one vocabulary. It is safe for concurrent use.
@@ -29,7 +33,7 @@ type Guides struct {
 	mu       sync.Mutex
 	benches  []*bench
 	judge    *bench // where specs are read first: what takes too long there is read nowhere else
-	verdicts map[Spec]*verdict
+	verdicts map[specKey]*verdict
 	closed   bool
 	stop     chan struct{}
 	workers  sync.WaitGroup
@@ -41,8 +45,20 @@ type verdict struct {
 	err  error
 }
 
-// mostVerdicts bounds the specs that are remembered.
-const mostVerdicts = 1 << 14
+// specKey is a spec in few bytes: texts have a megabyte, and hostile ones have nothing else
+// to do than to be many.
+type specKey struct {
+	kind Kind
+	text [sha256.Size]byte
+}
+
+func (s Spec) key() specKey { return specKey{s.Kind, sha256.Sum256([]byte(s.Text))} }
+
+// What is remembered of specs is bounded by their number, and the text of each.
+const (
+	mostVerdicts = 1 << 14
+	mostSaid     = 2048 // bytes of an error: the module may quote the spec
+)
 
 // mostBoxes bounds the memory that guides take by themselves: a box has a hundred
 // megabytes for a vocabulary of 150,000 tokens.
@@ -72,7 +88,7 @@ func New(ctx context.Context, t Tokens, o Options) (*Guides, error) {
 		m.close()
 		return nil, fmt.Errorf("guides of %d tokens: %w", v.tokens, err)
 	}
-	g := &Guides{o: o, vocab: v, machine: m, fresh: b.memory(), think: -1, verdicts: map[Spec]*verdict{}, stop: make(chan struct{})}
+	g := &Guides{o: o, vocab: v, machine: m, fresh: b.memory(), think: -1, verdicts: map[specKey]*verdict{}, stop: make(chan struct{})}
 	v.bytes = nil
 	for id, text := range t.AddedIDs() {
 		if text == thinkEnd {
@@ -138,27 +154,48 @@ func (g *Guides) release(w *bench) {
 	g.mu.Unlock()
 }
 
-// Check reports why a spec cannot be followed; nil: it can.
+// Check reports why a spec cannot be followed; nil: it can. The error is the spec's unless
+// it is [ErrMachine], or the guides are closed.
 func (g *Guides) Check(s Spec) error {
 	if err := s.bound(); err != nil {
 		return err
 	}
+	key := s.key()
 	g.mu.Lock()
-	if len(g.verdicts) >= mostVerdicts {
-		clear(g.verdicts)
-	}
-	v := g.verdicts[s]
+	v := g.verdicts[key]
 	if v == nil {
+		if len(g.verdicts) >= mostVerdicts {
+			clear(g.verdicts)
+		}
 		v = &verdict{}
-		g.verdicts[s] = v
+		g.verdicts[key] = v
 	}
 	g.mu.Unlock()
-	v.once.Do(func() {
-		if v.err = g.read(s); v.err != nil && s.Kind == Schema && !errors.Is(v.err, errBroken) && !errors.Is(v.err, errLate) {
-			v.err = said(v.err)
+	v.once.Do(func() { v.err = verdictOn(s, g.read(s)) })
+	if errors.Is(v.err, ErrMachine) { // the next time it may go well
+		g.mu.Lock()
+		if g.verdicts[key] == v {
+			delete(g.verdicts, key)
 		}
-	})
+		g.mu.Unlock()
+	}
 	return v.err
+}
+
+// verdictOn is an error of reading a spec as it is remembered.
+func verdictOn(s Spec, err error) error {
+	for _, kind := range []error{nil, errBroken, errLate, errClosed, ErrMachine} {
+		if errors.Is(err, kind) {
+			return err
+		}
+	}
+	if s.Kind == Schema {
+		err = said(err)
+	}
+	if text := err.Error(); len(text) > mostSaid {
+		return errors.New(strings.ToValidUTF8(strings.Clone(text[:mostSaid]), "") + "…")
+	}
+	return err
 }
 
 // read has the judge read a spec.

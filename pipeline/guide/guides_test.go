@@ -2,6 +2,7 @@ package guide
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -218,6 +219,45 @@ func TestOverdue(t *testing.T) {
 	}
 	if _, ok := b.begin(); ok || b.overdue(atOnce) {
 		t.Error("a call begins behind one that was broken off")
+	}
+}
+
+// What is remembered of specs is small, and does not grow with them.
+func TestVerdictsAreSmall(t *testing.T) {
+	long := Spec{Lark, "start: " + strings.Repeat("undefined ", 9_000)}
+	if a, b := long.key(), (Spec{Regex, long.Text}).key(); a == b {
+		t.Error("specs of two kinds have the same key")
+	}
+	g, _ := newGuides(t, Options{Boxes: 1})
+	err := g.Check(long)
+	if err == nil || len(err.Error()) > mostSaid+len("…") {
+		t.Errorf("an error of %d bytes", len(fmt.Sprint(err)))
+	}
+	if again := g.Check(long); again != err {
+		t.Errorf("it was read again: %v", again)
+	}
+	if err := verdictOn(long, errors.New(strings.Repeat("é", mostSaid))); len(err.Error()) > mostSaid+len("…") {
+		t.Errorf("an error of %d bytes is kept", len(err.Error()))
+	}
+	for i := range mostVerdicts + 1 {
+		g.verdicts[specKey{text: [32]byte{byte(i), byte(i >> 8), byte(i >> 16)}}] = &verdict{}
+	}
+	if err := g.Check(Spec{Regex, "a"}); err != nil || len(g.verdicts) != 1 {
+		t.Errorf("%d verdicts, %v", len(g.verdicts), err)
+	}
+}
+
+// A box that does not start is no fault of the spec, and is not remembered as one.
+func TestMachineFails(t *testing.T) {
+	g, _ := newGuides(t, Options{Boxes: 1})
+	fresh := g.fresh
+	g.fresh = make([]byte, (most+1)<<16) // more than a box may have
+	if err := g.Check(Spec{Regex, "ab"}); !errors.Is(err, ErrMachine) {
+		t.Errorf("%v, want %v", err, ErrMachine)
+	}
+	g.fresh = fresh
+	if err := g.Check(Spec{Regex, "ab"}); err != nil {
+		t.Error(err)
 	}
 }
 

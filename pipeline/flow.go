@@ -8,6 +8,7 @@ import (
 
 	"glmbatch/engine"
 	"glmbatch/kernels"
+	"glmbatch/pipeline/guide"
 )
 
 // Engine is what the pipeline needs of an engine.Engine.
@@ -262,6 +263,9 @@ func (f *flow) take(t engine.Token) error {
 	s := f.live[t.ID]
 	if s == nil {
 		return nil
+	}
+	if errors.Is(t.Err, guide.ErrMachine) {
+		return s.row.unguided(t.Err)
 	}
 	stop := s.accept(t)
 	if s.reason == engine.Going {

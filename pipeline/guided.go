@@ -15,20 +15,31 @@ import (
 // Guides makes the guides of a job when a row first asks for one: they take seconds and
 // memory. It is safe for concurrent use.
 type Guides struct {
-	// New makes them.
+	// New makes them. It may not be nil.
 	New func(context.Context) (*guide.Guides, error)
 
-	once sync.Once
+	mu   sync.Mutex
 	made *guide.Guides
 	err  error
 }
 
-// get returns them. The context is that of the job.
+// errGuides: the guides do not work, whatever rows ask for. It ends the job: the rows are
+// right, and are to be run where the guides work.
+var errGuides = errors.New("responses cannot be guided")
+
+var errGuidesClosed = errors.New("the guides are closed")
+
+// get returns them. That a caller was stopped is its own end, and not remembered.
 func (g *Guides) get(ctx context.Context) (*guide.Guides, error) {
-	if g == nil || g.New == nil {
-		return nil, errors.New("there are no guides")
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.made == nil && g.err == nil {
+		made, err := g.New(ctx)
+		if err != nil && ctx.Err() != nil {
+			return nil, err
+		}
+		g.made, g.err = made, err
 	}
-	g.once.Do(func() { g.made, g.err = g.New(ctx) })
 	return g.made, g.err
 }
 
@@ -37,26 +48,44 @@ func (g *Guides) Close() {
 	if g == nil {
 		return
 	}
-	g.once.Do(func() { g.err = errors.New("the guides are closed") })
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	if g.made != nil {
 		g.made.Close()
 	}
+	g.made, g.err = nil, errGuidesClosed
 }
 
-// guided sees whether the row's guide can be followed.
-func (p *preparer) guided(ctx context.Context, r *row) *rowError {
-	if r.params.Guide.IsZero() {
+// judge sees whether the guide of a row that was prepared can be followed; if not, that is
+// the row's error. It is no part of preparing the row, as the bounds of time have a part in
+// it: what was said once is in the journal, by the row's identity. The error is that of the
+// guides themselves, and no row's.
+func (p *preparer) judge(ctx context.Context, r *row) error {
+	if r.err != nil || r.params.Guide.IsZero() {
+		return nil
+	}
+	if p.text.Guides == nil {
+		r.err = badRow(BadParams, "%s: there are no guides", r.params.GuidedBy)
 		return nil
 	}
 	g, err := p.text.Guides.get(ctx)
-	if err == nil {
-		err = g.Check(r.params.Guide)
-	}
 	if err != nil {
-		return badRow(BadParams, "%s: %s", r.params.GuidedBy, oneLine(err))
+		return r.unguided(err)
 	}
-	r.guides = g
+	switch err := g.Check(r.params.Guide); {
+	case errors.Is(err, guide.ErrMachine):
+		return r.unguided(err)
+	case err != nil:
+		r.err = badRow(BadParams, "%s: %s", r.params.GuidedBy, oneLine(err))
+	default:
+		r.guides = g
+	}
 	return nil
+}
+
+// unguided is an error of the guides, as a row met it.
+func (r *row) unguided(err error) error {
+	return fmt.Errorf("row %d: %s: %w: %w; see to that, such as to memory, or run rows without it", r.record.Index, r.params.GuidedBy, errGuides, err)
 }
 
 // guideNames are the parameters that say what a response has to follow.

@@ -164,7 +164,7 @@ func butWriter(err error) error {
 
 // cause is why a job ended, from what its three parts say.
 func cause(answered, read, written error) error {
-	if read != nil {
+	if read != nil && !errors.Is(read, errGuides) {
 		read = fmt.Errorf("%w: %w", ErrInput, read)
 	}
 	if written != nil && !errors.Is(written, ErrInput) {

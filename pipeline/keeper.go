@@ -244,7 +244,7 @@ func (k *keeper) readBack(index, place int64) (*row, error) {
 	if k.saved.done.get(index) == writtenIdentity && !k.undone[index] {
 		return k.written(rec, place)
 	}
-	r := k.prep.row(context.Background(), rec) // a job that is stopped still writes what it has
+	r := k.prep.row(context.Background(), rec) // a job that is stopped still writes what it has; the guide was judged
 	if (place == noPlace) != (r.err != nil) {
 		return nil, nil
 	}

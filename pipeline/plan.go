@@ -183,7 +183,11 @@ func (p *Plan) Prompt(ctx context.Context, t Text, index int64) (Prompt, error) 
 	if err != nil {
 		return Prompt{}, err
 	}
-	r := (&preparer{cols: p.cols, text: t, o: &p.Options}).row(ctx, records[0])
+	prep := &preparer{cols: p.cols, text: t, o: &p.Options}
+	r := prep.row(ctx, records[0])
+	if err := prep.judge(ctx, r); err != nil {
+		return Prompt{}, err
+	}
 	if r.err != nil {
 		return Prompt{}, fmt.Errorf("row %d: %s: %s", index, r.err.code, r.err.text)
 	}
@@ -225,6 +229,9 @@ func (p *Plan) Estimate(ctx context.Context, t Text) (Estimate, error) {
 		}
 		for _, rec := range records {
 			row := prep.row(ctx, rec)
+			if err := prep.judge(ctx, row); err != nil {
+				return e, err
+			}
 			e.Rows++
 			if row.err != nil {
 				e.Errors++

@@ -26,8 +26,8 @@ type preparer struct {
 	shared uint64 // hash of the parameters of rows without their own
 }
 
-// row never fails: what is wrong with a record is in the row. Nobody must look at
-// the row once ctx is done: it may say that it was stopped.
+// row never fails: what is wrong with a record is in the row, but for its guide, see
+// judge. Nobody must look at the row once ctx is done: it may say that it was stopped.
 func (p *preparer) row(ctx context.Context, rec datasets.Record) *row {
 	r := &row{record: rec, params: p.o.Params}
 	if err := p.safely(ctx, r); err != nil {
@@ -50,9 +50,6 @@ func (p *preparer) safely(ctx context.Context, r *row) (bad *rowError) {
 
 func (p *preparer) fill(ctx context.Context, r *row) *rowError {
 	if err := p.rowParams(r); err != nil {
-		return err
-	}
-	if err := p.guided(ctx, r); err != nil {
 		return err
 	}
 	prompt, err := p.render(ctx, r)

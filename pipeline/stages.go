@@ -13,17 +13,20 @@ import (
 type work struct {
 	records []datasets.Record
 	rows    []*row
+	err     error // of the guides: rows are missing
 	ready   chan struct{}
 }
 
 // reading reads and tokenizes rows from..to. Batches come out of the returned
 // channel in input order, each complete; it is closed at the end. The error, if
-// any, is there when it is closed. Rows that are done are left out. Room is for few batches, so that memory does
-// not grow with the input.
+// any, is there when it is closed; no rows come behind those that it is about. Rows that
+// are done are left out. Room is for few batches, so that memory does not grow with the
+// input.
 func reading(ctx context.Context, in *datasets.Input, from, to int64, p *preparer, done func(*row) bool, clock *hostClock) (<-chan []*row, func() error) {
 	n := p.o.Workers
+	ctx, stop := context.WithCancel(ctx)
 	todo, order, out := make(chan *work, n), make(chan *work, n), make(chan []*row)
-	var failed error
+	var failed, broke error
 	go func() { // reads
 		defer close(order)
 		defer close(todo)
@@ -55,9 +58,14 @@ func reading(ctx context.Context, in *datasets.Input, from, to int64, p *prepare
 				start := kernels.Now()
 				w.rows = make([]*row, 0, len(w.records))
 				for _, rec := range w.records {
-					if r := p.row(ctx, rec); !done(r) {
-						w.rows = append(w.rows, r)
+					r := p.row(ctx, rec)
+					if done(r) {
+						continue
 					}
+					if w.err = p.judge(ctx, r); w.err != nil {
+						break
+					}
+					w.rows = append(w.rows, r)
 				}
 				clock.add(phaseTokenize, start)
 				close(w.ready)
@@ -66,9 +74,15 @@ func reading(ctx context.Context, in *datasets.Input, from, to int64, p *prepare
 	}
 	go func() { // puts them in order
 		defer close(out)
+		defer stop()
 		for w := range order {
 			<-w.ready
 			if ctx.Err() != nil { // its rows may have been stopped half-way
+				continue
+			}
+			if w.err != nil {
+				broke = w.err
+				stop()
 				continue
 			}
 			select {
@@ -80,5 +94,10 @@ func reading(ctx context.Context, in *datasets.Input, from, to int64, p *prepare
 		}
 		wg.Wait()
 	}()
-	return out, func() error { return failed }
+	return out, func() error {
+		if broke != nil {
+			return broke
+		}
+		return failed
+	}
 }

@@ -79,22 +79,22 @@ func (c *chain) start(t *testing.T, n int, got []byte, spans []kernels.Span) {
 // that comes again is a graph, and how much of a cache it reads is no part of it.
 func TestListsAhead(t *testing.T) {
 	c := newChain(t)
-	var got [kernels.MaxAhead][]byte
-	var spans [kernels.MaxAhead][]kernels.Span
+	var got [kernels.MaxLists][]byte
+	var spans [kernels.MaxLists][]kernels.Span
 	last := int64(0)
 	for i := range 20 {
-		now := i % kernels.MaxAhead
-		if i >= kernels.MaxAhead {
+		now := i % kernels.MaxLists
+		if i >= kernels.MaxLists {
 			if err := c.d.Wait(); err != nil {
 				t.Fatal(err)
 			}
 			v := math.Float32frombits(binary.LittleEndian.Uint32(got[now]))
-			if v != float32(100*(i-kernels.MaxAhead)+chained) {
-				t.Errorf("list %d gave %g", i-kernels.MaxAhead, v)
+			if v != float32(100*(i-kernels.MaxLists)+chained) {
+				t.Errorf("list %d gave %g", i-kernels.MaxLists, v)
 			}
 			for j, s := range spans[now] {
 				if s.Start < last || s.End < s.Start {
-					t.Errorf("list %d, call %d: %+v after %d", i-kernels.MaxAhead, j, s, last)
+					t.Errorf("list %d, call %d: %+v after %d", i-kernels.MaxLists, j, s, last)
 				}
 				last = s.End
 			}
@@ -108,7 +108,7 @@ func TestListsAhead(t *testing.T) {
 	if err := c.d.Start(c.calls, nil, kernels.Fetch{}); !errors.Is(err, kernels.ErrKernel) {
 		t.Errorf("a list too many: %v", err)
 	}
-	for range kernels.MaxAhead {
+	for range kernels.MaxLists {
 		if err := c.d.Wait(); err != nil {
 			t.Fatal(err)
 		}

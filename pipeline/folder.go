@@ -131,9 +131,13 @@ func (f *Folder) open() (err error) {
 
 // dropCaptures removes the steps of rows that had an error and run again.
 func dropCaptures(dir string) error {
-	files, err := filepath.Glob(filepath.Join(dir, datasets.CapturesDir, datasets.RowCaptures))
+	dir = filepath.Join(dir, datasets.CapturesDir)
+	files, err := os.ReadDir(dir)
+	err = noFile(err)
 	for _, file := range files {
-		err = errors.Join(err, noFile(os.Remove(file)))
+		if ok, bad := filepath.Match(datasets.RowCaptures, file.Name()); bad != nil || ok {
+			err = errors.Join(err, bad, noFile(os.Remove(filepath.Join(dir, file.Name()))))
+		}
 	}
 	return err
 }

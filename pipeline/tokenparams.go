@@ -128,7 +128,7 @@ func setLogitBias(p *Params, v json.RawMessage) error {
 		id, err := strconv.ParseInt(key, 10, 32)
 		gain := object[key]
 		switch {
-		case err != nil || id < 0:
+		case err != nil || id < 0 || strconv.FormatInt(id, 10) != key: // "01" would be a second 1
 			return fmt.Errorf("%s is not a token id", short(strconv.AppendQuote(nil, key)))
 		case gain == nil:
 			continue // of a struct column: other rows have it

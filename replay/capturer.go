@@ -105,7 +105,7 @@ func (c *Capturer) Attach(o *engine.Options) {
 	timed, onTrace := o.Trace, o.OnTrace
 	recorded := map[int64]bool{} // of steps that have not landed
 	asked := func(step int64, kind string) bool {
-		if timed == nil || !timed(step, kind) {
+		if timed == nil || onTrace == nil || !timed(step, kind) {
 			return false
 		}
 		recorded[step] = true

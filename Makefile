@@ -30,7 +30,7 @@ test: ## all tests
 RACED = $(shell sh .ci/raced)
 .PHONY: race
 race: ## the tests of packages with goroutines, with the race detector
-	$(GO) test -race -gcflags=glmbatch/kernels/kerneltest=-race=false $(RACED)
+	$(GO) test -race -timeout=20m -gcflags=glmbatch/kernels/kerneltest=-race=false $(RACED)
 
 .PHONY: test-rest
 test-rest: ## the tests that race leaves out

@@ -43,13 +43,13 @@ func checkTables(t *testing.T, page string, tables map[string]string) {
 
 func TestDocsParameters(t *testing.T) {
 	var usual, fields strings.Builder
-	usual.WriteString("| parameter | also called | by its name if all values are |\n|---|---|---|\n")
+	usual.WriteString("| parameter | also called | flag | by its name if all values are |\n|---|---|---|---|\n")
 	for _, p := range params {
 		within := p.within
 		if p.column == nil {
 			within = "never: only in `sampling_params`"
 		}
-		fmt.Fprintf(&usual, "| `%s` | %s | %s |\n", p.names[0], codes(p.names[1:]), within)
+		fmt.Fprintf(&usual, "| `%s` | %s | %s | %s |\n", p.names[0], codes(p.names[1:]), codes(flagsOf(p.names[0])), within)
 	}
 	fields.WriteString("| field | of | values |\n|---|---|---|\n")
 	for i := range requestFields {
@@ -76,6 +76,52 @@ func TestDocsParameters(t *testing.T) {
 		fmt.Fprintf(&fields, "| `%s` | %s | %s |\n", f.name, of[0], values)
 	}
 	checkTables(t, "parameters.md", map[string]string{"usual": usual.String(), "fields": fields.String()})
+}
+
+// flagsOf are the flags of glmbatch run that say the same for all rows; its package's
+// TestParameterFlags holds them against the flags that there are.
+func flagsOf(name string) []string {
+	if list, ok := map[string][]string{
+		"response_format": {"--json-schema", "--json-object"}, "guided_json": {"--json-schema"}, "guided_regex": {"--regex"},
+		"guided_choice": {"--choice"}, "guided_grammar": {"--grammar"},
+		"structured_outputs": nil, "top_logprobs": nil, "do_sample": nil,
+	}[name]; ok {
+		return list
+	}
+	return []string{"--" + strings.ReplaceAll(name, "_", "-")}
+}
+
+// TestDocsRows: the rows that docs/parameters.md shows are taken as they are.
+func TestDocsRows(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "docs", "parameters.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for line := range strings.Lines(string(b)) {
+		if !strings.HasPrefix(line, `{"prompt"`) {
+			continue
+		}
+		found++
+		in := linesOf(t, line)
+		p, err := NewPlan(in, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := in.Reader(0, 1)
+		defer r.Close()
+		records, err := r.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := (&preparer{cols: p.cols, text: demoText(t), o: &p.Options}).row(t.Context(), records[0])
+		if got.err != nil && got.err.text != got.params.GuidedBy+": there are no guides" || len(p.Notes) > 0 || got.params.GuidedBy == "" { // a job has them
+			t.Errorf("%s: %+v, %v, %+v", line, got.err, p.Notes, got.params)
+		}
+	}
+	if found == 0 {
+		t.Error("there is none")
+	}
 }
 
 func codes(list []string) string {

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -171,7 +172,8 @@ func (c *columns) look(in *datasets.Input, o *Options, guessed []paramColumn) er
 		}
 	}
 	var all []string
-	var flag *paramColumn // of a flag too
+	refused := map[string]string{} // what is said of columns that are not taken, by what would take them
+	var flag *paramColumn          // of a flag too
 	for i, g := range guessed {
 		name, as := g.param.names[0], g.param.names[0]
 		if g.field.Name != name {
@@ -181,13 +183,16 @@ func (c *columns) look(in *datasets.Input, o *Options, guessed []paramColumn) er
 		case !some[i]:
 			continue
 		case odd[i] != "":
-			c.note("column %s is only data: %s is no usual %s (%s); --param-columns %s takes it all the same", g.field.Name, odd[i], name, g.param.within, as)
+			refused[as] = fmt.Sprintf("column %s is only data, in all rows: %s is no usual %s (%s)", g.field.Name, odd[i], name, g.param.within)
 			continue
 		case flag == nil && slices.Contains(o.Given, name):
 			flag = &guessed[i]
 		}
 		c.single = append(c.single, g)
 		all = append(all, as)
+	}
+	for _, as := range slices.Sorted(maps.Keys(refused)) { // the flag takes only what it names
+		c.note("%s; --param-columns %s takes it, and a row whose value cannot be has an error", refused[as], strings.Join(append(all[:len(all):len(all)], as), ","))
 	}
 	if flag != nil {
 		name := flag.param.names[0]

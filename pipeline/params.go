@@ -73,7 +73,7 @@ var params = []param{
 	{[]string{"presence_penalty"}, numbers, number(-2, 2, func(p *Params, v float64) { p.Presence = float32(v) }), nil, "from -2 to 2"},
 	{[]string{"frequency_penalty"}, numbers, number(-2, 2, func(p *Params, v float64) { p.Frequency = float32(v) }), nil, "from -2 to 2"},
 	{[]string{"top_k"}, numbers, integer(-1, math.MaxInt32, func(p *Params, v int64) { p.TopK = int(max(v, 0)) }), func(p *Params) bool { return p.TopK <= 1000 }, "from -1 to 1000"}, // -1 is vLLM's "off"
-	{[]string{"max_tokens", "max_new_tokens", "max_completion_tokens"}, numbers, integer(0, math.MaxInt32, func(p *Params, v int64) { p.MaxTokens, p.PromptOnly = int(v), v == 0 }), func(p *Params) bool { return !p.PromptOnly }, "from 1"},
+	{[]string{"max_tokens", "max_new_tokens", "max_completion_tokens"}, numbers, integer(0, math.MaxInt32, func(p *Params, v int64) { p.MaxTokens, p.PromptOnly = int(v), v == 0 }), nil, "from 0"},
 	{[]string{"min_tokens", "min_new_tokens"}, numbers, integer(0, math.MaxInt32, func(p *Params, v int64) { p.MinTokens = int(v) }), nil, "from 0"},
 	{[]string{"n"}, numbers, integer(1, maxSamples, func(p *Params, v int64) { p.N = int(v) }), func(p *Params) bool { return p.N <= 16 }, "from 1 to 16"},
 	{[]string{"seed"}, numbers, integer(math.MinInt64, math.MaxInt64, func(p *Params, v int64) { p.Seed = &v }), nil, "a whole number"},

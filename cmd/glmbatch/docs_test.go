@@ -162,3 +162,32 @@ func TestDeveloperPages(t *testing.T) {
 		}
 	}
 }
+
+var parameterRow = regexp.MustCompile("(?m)^\\| `\\w+` \\|[^|]*\\| (`--[^|]*)\\|")
+
+// TestParameterFlags: the flags in the table of docs/parameters.md are those of run, all
+// of them.
+func TestParameterFlags(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "docs", "parameters.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(string(b), "<!-- /usual -->")
+	said := map[string]bool{}
+	for _, m := range parameterRow.FindAllStringSubmatch(table, -1) {
+		for _, flag := range strings.Split(strings.TrimSpace(m[1]), " or ") {
+			said[strings.Trim(flag, "`-")] = true
+		}
+	}
+	flags := newRunCommand().Flags()
+	for name := range said {
+		if flags.Lookup(name) == nil {
+			t.Errorf("run has no --%s", name)
+		}
+	}
+	for _, name := range append([]string{"seed", "json-schema", "json-object", "regex", "choice", "grammar"}, paramFlags...) {
+		if name = strings.ReplaceAll(name, "_", "-"); !said[name] {
+			t.Errorf("docs/parameters.md lacks --%s", name)
+		}
+	}
+}

@@ -53,6 +53,9 @@ type arrowCheck struct {
 	r      io.ReaderAt
 	size   int64
 	fields int
+	batch  arrowNeed
+	tops   []int               // the nodes of the batch's columns
+	values map[int64]arrowNeed // of dictionaries, by id
 }
 
 func (c *arrowCheck) footer(b flat) error {
@@ -112,20 +115,34 @@ func (c *arrowCheck) block(b []byte) error {
 	if err != nil {
 		return err
 	}
+	return c.message(kind, header, offset+meta, body)
+}
+
+// message checks a dictionary (kind 2) or a record batch (3), whose body is at offset at.
+func (c *arrowCheck) message(kind byte, header *flatTable, at, body int64) error {
 	switch kind {
-	case 2: // a dictionary
+	case 2:
+		id, err := header.long(0)
+		if err != nil {
+			return err
+		}
+		need, ok := c.values[id]
+		if !ok {
+			return fmt.Errorf("%w: dictionary %d is no column's", errArrow, id)
+		}
 		if header, err = header.table(1); err != nil || header == nil {
 			return errors.Join(err, errArrow)
 		}
-	case 3: // a record batch
-	default:
-		return fmt.Errorf("%w: a batch of kind %d", errArrow, kind)
+		return c.recordBatch(header, at, body, need, []int{0})
+	case 3:
+		return c.recordBatch(header, at, body, c.batch, c.tops)
 	}
-	return c.recordBatch(header, offset+meta, body)
+	return fmt.Errorf("%w: a batch of kind %d", errArrow, kind)
 }
 
-// recordBatch checks {length, nodes, buffers, compression} of the body at offset at.
-func (c *arrowCheck) recordBatch(t *flatTable, at, body int64) error {
+// recordBatch checks {length, nodes, buffers, compression} of the body at offset at, which
+// must have what its columns need; tops are the columns' nodes.
+func (c *arrowCheck) recordBatch(t *flatTable, at, body int64, need arrowNeed, tops []int) error {
 	content, err := c.buffers(t, at, body)
 	if err != nil {
 		return err
@@ -146,6 +163,16 @@ func (c *arrowCheck) recordBatch(t *flatTable, at, body int64) error {
 			nulls < -1 || nulls > length {
 			return fmt.Errorf("%w: a column of %d values, %d of them null, in %d bytes", errArrow, length, nulls,
 				content)
+		}
+	}
+	if _, m, err := t.vector(2, 16); err != nil || n < need.nodes || m < need.buffers {
+		return errors.Join(err, fmt.Errorf("%w: a batch has %d nodes and %d buffers, its schema needs %d and %d: "+
+			"write the file again", errArrow, n, m, need.nodes, need.buffers))
+	}
+	for i, top := range tops {
+		if length := t.b.long(nodes + 16*top); length != rows {
+			return fmt.Errorf("%w: column %d has %d values in a batch of %d rows: write the file again", errArrow, i,
+				length, rows)
 		}
 	}
 	return nil
@@ -195,7 +222,14 @@ func (c *arrowCheck) buffers(t *flatTable, start, body int64) (content int64, er
 }
 
 func (c *arrowCheck) schema(t *flatTable) error {
-	if err := c.list(t, 1, 0); err != nil {
+	c.values = map[int64]arrowNeed{}
+	err := t.tables(1, func(f *flatTable) error {
+		c.tops = append(c.tops, c.batch.nodes)
+		need, err := c.field(f, 0)
+		c.batch.add(need)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	if _, _, err := t.vector(3, 8); err != nil {
@@ -204,43 +238,69 @@ func (c *arrowCheck) schema(t *flatTable) error {
 	return keyValues(t, 2)
 }
 
-// list checks the fields in a vector of a schema's or a field's table.
-func (c *arrowCheck) list(t *flatTable, field, depth int) error {
+// arrowNeed is how many nodes and buffers a batch has for a column.
+type arrowNeed struct{ nodes, buffers int }
+
+func (n *arrowNeed) add(m arrowNeed) { n.nodes, n.buffers = n.nodes+m.nodes, n.buffers+m.buffers }
+
+// arrowBuffers are the buffers of a column of a type, without its children's, by the numbers
+// of the Type union in Schema.fbs; where versions differ, the fewest.
+var arrowBuffers = [...]int{2: 2, 3: 2, 4: 3, 5: 3, 6: 2, 7: 2, 8: 2, 9: 2, 10: 2, 11: 2, 12: 2, 13: 1, 14: 1, 15: 2,
+	16: 1, 17: 2, 18: 2, 19: 3, 20: 3, 21: 2, 22: 0, 23: 2, 24: 2, 25: 3, 26: 3}
+
+// field checks a field of a schema and those in it, and returns what batches have for it.
+func (c *arrowCheck) field(f *flatTable, depth int) (need arrowNeed, err error) {
 	if depth > maxArrowDepth {
-		return fmt.Errorf("%w: columns nest more than %d deep", errArrow, maxArrowDepth)
+		return need, fmt.Errorf("%w: columns nest more than %d deep", errArrow, maxArrowDepth)
 	}
-	return t.tables(field, func(f *flatTable) error {
-		if c.fields++; c.fields > maxArrowFields {
-			return fmt.Errorf("%w: more than %d columns", errArrow, maxArrowFields)
-		}
-		if _, _, err := f.vector(0, 1); err != nil { // the name
-			return err
-		}
-		kind, err := f.table(3)
-		if err != nil {
-			return err
-		}
-		union, err := f.byte(2)
-		if err == nil && union == 14 && kind != nil {
-			_, _, err = kind.vector(1, 4)
-		}
-		if err != nil {
-			return err
-		}
-		if _, err := f.table(4); err != nil { // its dictionary
-			return err
-		}
-		if err := keyValues(f, 6); err != nil {
-			return err
-		}
-		return c.list(f, 5, depth+1)
+	if c.fields++; c.fields > maxArrowFields {
+		return need, fmt.Errorf("%w: more than %d columns", errArrow, maxArrowFields)
+	}
+	if err := f.text(0); err != nil { // the name
+		return need, err
+	}
+	kind, err := f.table(3)
+	if err != nil {
+		return need, err
+	}
+	union, err := f.byte(2)
+	if err == nil && union == 14 && kind != nil {
+		_, _, err = kind.vector(1, 4)
+	}
+	if err == nil && union == 10 && kind != nil {
+		err = kind.text(1) // the time zone
+	}
+	if err != nil {
+		return need, err
+	}
+	if int(union) >= len(arrowBuffers) {
+		return need, fmt.Errorf("%w: a column of type %d, which Arrow has not", errArrow, union)
+	}
+	dictionary, err := f.table(4)
+	if err != nil {
+		return need, err
+	}
+	if err := keyValues(f, 6); err != nil {
+		return need, err
+	}
+	need = arrowNeed{1, arrowBuffers[union]}
+	err = f.tables(5, func(child *flatTable) error {
+		n, err := c.field(child, depth+1)
+		need.add(n)
+		return err
 	})
+	if err != nil || dictionary == nil {
+		return need, err
+	}
+	id, err := dictionary.long(0)
+	c.values[id] = need // batches have positions in it
+	return arrowNeed{1, 2}, err
 }
 
 func keyValues(t *flatTable, field int) error {
 	return t.tables(field, func(kv *flatTable) error {
 		for i := range 2 {
-			if _, _, err := kv.vector(i, 1); err != nil {
+			if err := kv.text(i); err != nil {
 				return err
 			}
 		}
@@ -357,6 +417,15 @@ func (t *flatTable) vector(field, size int) (at, n int, err error) {
 		return 0, 0, errArrow
 	}
 	return to + 4, n, nil
+}
+
+// text checks a string, behind which FlatBuffers have a zero.
+func (t *flatTable) text(field int) error {
+	at, n, err := t.vector(field, 1)
+	if err == nil && at > 0 && (!t.b.has(at+n, 1) || t.b[at+n] != 0) {
+		err = fmt.Errorf("%w: the text %q has no zero behind it: write the file again", errArrow, t.b[at:at+n])
+	}
+	return err
 }
 
 // tables calls f with each table of a vector of tables.

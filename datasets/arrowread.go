@@ -79,6 +79,9 @@ func readArrow[T any](path string, f func([]T) error) error {
 
 // arrowRows turns a record batch into structs, in the memory of rows if it fits.
 func arrowRows[T any](rows []T, rec arrow.Record, cols []arrowColumn) ([]T, error) {
+	if err := checkNulls(rec); err != nil {
+		return nil, err
+	}
 	n := int(rec.NumRows())
 	if cap(rows) < n {
 		rows = make([]T, n)

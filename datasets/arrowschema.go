@@ -44,6 +44,7 @@ const (
 	fieldChildren = 5
 	kindInt       = 2
 	kindDuration  = 18
+	lastKind      = 26 // of the Type union in Schema.fbs
 )
 
 func (f flatField) u32(at int) int { return int(binary.LittleEndian.Uint32(f.message[at:])) }
@@ -145,12 +146,15 @@ func readArrowSchema(raw []byte) (*arrowSchema, error) {
 	return &arrowSchema{schema.tables(schemaFields), schema.ref(schemaMeta)}, nil
 }
 
-// tell marks integers that are durations. Its error is of integers that Arrow has not: none of
-// its readers would open a file with them.
+// tell marks integers that are durations. Its error is of types that Arrow has not: none of
+// its readers would open a file with them, nor our outputs if they had them too.
 func (f flatField) tell(n *node) error {
 	kind := 0
 	if at := f.slot(fieldKind); at > 0 {
 		kind = int(f.message[at])
+	}
+	if kind < 1 || kind > lastKind {
+		return fmt.Errorf("column %q has type %d", f.name(), kind)
 	}
 	if kind == kindInt {
 		bits := 0

@@ -108,17 +108,8 @@ func checkArrowStream(r io.ReaderAt, size int64) error {
 			return fmt.Errorf("%w: a message of kind %d", errArrow, kind)
 		case kind == 1:
 			err = c.schema(header)
-		case kind == 2:
-			if header, err = header.table(1); err == nil && header == nil {
-				err = errArrow
-			}
-			fallthrough
-		case kind == 3:
-			if err == nil {
-				err = c.recordBatch(header, at, body)
-			}
 		default:
-			err = fmt.Errorf("%w: a message of kind %d", errArrow, kind)
+			err = c.message(kind, header, at, body)
 		}
 		if err != nil {
 			return err
@@ -193,6 +184,9 @@ type shredder struct {
 }
 
 func (s *shredder) batch(batch arrow.Record, part *Part) error {
+	if err := checkNulls(batch); err != nil {
+		return err
+	}
 	for i := range int(batch.NumRows()) {
 		for k := range s.columns {
 			s.columns[k] = s.columns[k][:0]

@@ -72,6 +72,9 @@ func (a *arrowSpans) record(i int) (arrow.Record, error) {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
+	if err == nil {
+		err = checkNulls(rec)
+	}
 	return rec, err
 }
 

@@ -49,6 +49,7 @@ type Column struct {
 	memory        *Memory // nil: its own
 
 	at    int64 // of the next page
+	end   int64 // of the column's pages
 	left  int64 // values of pages not opened yet
 	dict  *Dictionary
 	page  []byte // the memory of the open page
@@ -71,7 +72,8 @@ func (f *File) Column(group, leaf, n int, budget *Budget) *Column {
 	if w := f.Leaves[leaf].Width(); w > 0 {
 		n = max(1, min(n, maxWindow/w))
 	}
-	return &Column{file: f, leaf: &f.Leaves[leaf], chunk: c, budget: budget, window: n, at: c.start(), left: c.Values}
+	return &Column{file: f, leaf: &f.Leaves[leaf], chunk: c, budget: budget, window: n, at: c.start(), end: f.end(c),
+		left: c.Values}
 }
 
 // Memory is what columns need while they are read; one column after the other may use
@@ -118,13 +120,14 @@ func (c *Column) failed(err error) error { return fmt.Errorf("column %q: %w", c.
 // open opens the next data page.
 func (c *Column) open() error {
 	for {
-		h, err := readHeader(c.file.r, c.at, c.file.data)
+		h, err := readHeader(c.file.r, c.at, c.end)
 		if err != nil {
 			return err
 		}
 		at := c.at + int64(h.size)
-		if h.compressed > c.file.data-at {
-			return damaged("the page at byte %d ends outside the file", c.at)
+		if h.compressed > c.end-at {
+			return damaged("the page at byte %d ends at %d, but the column at %d, as total_compressed_size in the "+
+				"footer has it: write the file again", c.at, at+h.compressed, c.end)
 		}
 		c.at = at + h.compressed
 		switch h.kind {

@@ -103,6 +103,8 @@ type craft struct {
 	codec    int64
 	rows     int64
 	fileRows int64 // that the footer claims
+	short    int64 // bytes that total_compressed_size lacks
+	by       string
 	dict     int64 // added to the dictionary's place; 0: it is not said
 	meta     func(c *compact)
 	pages    []craftPage
@@ -133,7 +135,8 @@ func (f craft) file() []byte {
 	}).i64(3, f.fileRows).list(4, 1, func(int) {
 		c.list(1, 1, func(int) {
 			c.i64(2, 4).nest(3, func() {
-				c.i32(1, int64(f.kind)).i32(4, f.codec).i64(5, f.rows).i64(6, size).i64(7, size).i64(9, data)
+				c.i32(1, int64(f.kind)).list(2, 0, nil).list(3, 0, nil).i32(4, f.codec).i64(5, f.rows).i64(6, size)
+				c.i64(7, size-f.short).i64(9, data)
 				if f.dict != 0 {
 					c.i64(11, 3+f.dict)
 				}
@@ -142,6 +145,9 @@ func (f craft) file() []byte {
 	})
 	if f.meta != nil {
 		f.meta(c)
+	}
+	if f.by != "" {
+		c.text(6, f.by)
 	}
 	c.shut()
 	out = append(out, c.b...)
@@ -276,6 +282,12 @@ func TestCrafted(t *testing.T) {
 		"too large a page": {craft{kind: Int32, codec: 6, rows: 1,
 			pages: []craftPage{{values: 1, uncompressed: 1 << 30,
 				body: ints(1)}}}, "", "not supported: a page of 1024 MiB"},
+		"a column shorter than its pages": {craft{kind: Int32, rows: 2, short: 1, pages: []craftPage{{values: 2,
+			body: ints(1, 2)}}}, "", "as total_compressed_size in the footer has it"},
+		"the same of a new parquet-mr": {craft{kind: Int32, rows: 2, short: 1, by: "parquet-mr version 1.13.1",
+			pages: []craftPage{{values: 2, body: ints(1, 2)}}}, "", "as total_compressed_size in the footer has it"},
+		"the same of an old parquet-mr": {craft{kind: Int32, rows: 2, short: 1, by: "parquet-mr version 1.2.8",
+			pages: []craftPage{{values: 2, body: ints(1, 2)}}}, "1 2", ""},
 		"unknown codec": {craft{kind: Int32, codec: 3, rows: 1, pages: []craftPage{{values: 1, uncompressed: 4,
 			body: ints(1)}}}, "", "not supported: compression LZO"},
 		"unknown encoding": {craft{kind: Int32, rows: 1, pages: []craftPage{{values: 1, encoding: 42, body: ints(1)}}},
@@ -353,8 +365,25 @@ func TestFootersWithoutFields(t *testing.T) {
 		"not UTF-8": {element("x\xe3"), groups, "is not UTF-8"},
 		"no chunks": {element("x"), func(c *compact) { c.list(4, 1, func(int) { c.i64(2, 0).i64(3, 0) }) },
 			"field 1 of a struct is missing"},
-		"no rows said": {element("x"), func(c *compact) { c.list(4, 1, func(int) { c.list(1, 0, func(int) {}) }) },
-			"field 3 of a struct is missing"},
+		"no rows said": {element("x"), func(c *compact) {
+			c.list(4, 1, func(int) { c.list(1, 0, func(int) {}).i64(2, 0) })
+		}, "field 3 of a struct is missing"},
+		"rows of another type": {element("x"), func(c *compact) {
+			c.list(4, 1, func(int) { c.list(1, 0, func(int) {}).i64(2, 0).i32(3, 7) })
+		}, "field 3 of a struct is missing"},
+		"groups of another type": {element("x"), func(c *compact) {
+			c.field(4, thriftList)
+			c.b = append(c.b, 1<<4|thriftI32, 0)
+		}, "a list has entries of type 5, not 12"},
+		"a column without its path": {element("x"), func(c *compact) {
+			c.list(4, 1, func(int) {
+				c.list(1, 1, func(int) {
+					c.i64(2, 4).nest(3, func() {
+						c.i32(1, int64(Int32)).list(2, 0, nil).text(3, "x").i32(4, 0).i64(5, 0).i64(6, 0).i64(7, 0).i64(9, 4)
+					})
+				}).i64(2, 0).i64(3, 0)
+			})
+		}, "field 3 of a struct is missing"},
 	} {
 		c := &compact{}
 		c.open()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -145,6 +147,17 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	return f, f.check()
 }
 
+// What parquet.thrift requires of each struct of a footer.
+var (
+	needFile     = []need{{1, thriftI32}, {2, thriftList}, {3, thriftI64}, {4, thriftList}}
+	needElement  = []need{{4, thriftBinary}}
+	needKeyValue = []need{{1, thriftBinary}}
+	needGroup    = []need{{1, thriftList}, {2, thriftI64}, {3, thriftI64}}
+	needChunk    = []need{{2, thriftI64}}
+	needMeta     = []need{{1, thriftI32}, {2, thriftList}, {3, thriftList}, {4, thriftI32}, {5, thriftI64},
+		{6, thriftI64}, {7, thriftI64}, {9, thriftI64}}
+)
+
 func (f *File) parse() error {
 	t := thriftReader{b: f.Footer}
 	t.fields(func(id int64, typ byte) bool {
@@ -175,7 +188,7 @@ func (f *File) parse() error {
 			return false
 		}
 		return true
-	}, 1, 2, 3, 4)
+	}, needFile...)
 	if t.err == nil {
 		t.err = f.findLeaves()
 	}
@@ -201,7 +214,7 @@ func (t *thriftReader) element() Element {
 			return false
 		}
 		return true
-	}, 4)
+	}, needElement...)
 	e.Raw = t.b[at:t.at]
 	return e
 }
@@ -217,7 +230,7 @@ func (t *thriftReader) keyValue() (kv KeyValue) {
 			return false
 		}
 		return true
-	}, 1)
+	}, needKeyValue...)
 	return kv
 }
 
@@ -232,7 +245,7 @@ func (t *thriftReader) rowGroup() (g RowGroup) {
 			return false
 		}
 		return true
-	}, 1, 3)
+	}, needGroup...)
 	return g
 }
 
@@ -251,7 +264,7 @@ func (t *thriftReader) chunk() Chunk {
 			return false
 		}
 		return true
-	})
+	}, needChunk...)
 	return c
 }
 
@@ -288,7 +301,7 @@ func (t *thriftReader) chunkMeta(c *Chunk) {
 			return false
 		}
 		return true
-	}, 1, 4, 5, 7, 9)
+	}, needMeta...)
 }
 
 // findLeaves checks the tree of elements and lists its leaves.
@@ -392,4 +405,19 @@ func (c *Chunk) start() int64 {
 		return c.Dictionary
 	}
 	return c.DataPage
+}
+
+// end is where a column's pages end at the latest. parquet-mr before 1.2.9 left the header
+// of a dictionary out of the size (PARQUET-816).
+func (f *File) end(c *Chunk) int64 {
+	const dictionaryHeader = 100
+	n := c.Compressed
+	if rest, ok := strings.CutPrefix(f.CreatedBy, "parquet-mr"); ok {
+		v := [3]int{}
+		_, _ = fmt.Sscanf(rest, " version %d.%d.%d", &v[0], &v[1], &v[2]) // 0.0.0 if it does not say
+		if slices.Compare(v[:], []int{1, 2, 9}) < 0 {
+			n += dictionaryHeader
+		}
+	}
+	return c.start() + min(n, f.data-c.start())
 }

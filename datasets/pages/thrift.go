@@ -88,9 +88,16 @@ func (t *thriftReader) i32() int32 {
 	return int32(v)
 }
 
+// need is a field that a struct must have. One of another type is skipped, as Thrift's own
+// readers do, so that it counts as missing: what follows it is no longer what it seems.
+type need struct {
+	id  int64
+	typ byte
+}
+
 // fields walks a struct. f takes a field or returns false to have it skipped. required are
 // the fields without which the struct is damaged.
-func (t *thriftReader) fields(f func(id int64, typ byte) bool, required ...int64) {
+func (t *thriftReader) fields(f func(id int64, typ byte) bool, required ...need) {
 	t.depth++
 	defer func() { t.depth-- }()
 	if t.depth > MaxNesting {
@@ -101,9 +108,9 @@ func (t *thriftReader) fields(f func(id int64, typ byte) bool, required ...int64
 		head := t.byte()
 		typ := head & 15
 		if head == 0 || t.err != nil {
-			for _, r := range required {
-				if seen>>r&1 == 0 {
-					t.fail(fmt.Errorf("field %d of a struct is missing", r))
+			for i, r := range required {
+				if seen>>i&1 == 0 {
+					t.fail(fmt.Errorf("field %d of a struct is missing", r.id))
 				}
 			}
 			return
@@ -113,8 +120,10 @@ func (t *thriftReader) fields(f func(id int64, typ byte) bool, required ...int64
 		} else {
 			id = t.zigzag()
 		}
-		if id > 0 && id < 64 {
-			seen |= 1 << id
+		for i, r := range required {
+			if r == (need{id, typ}) {
+				seen |= 1 << i
+			}
 		}
 		if !f(id, typ) {
 			t.skip(typ, false)
@@ -122,8 +131,8 @@ func (t *thriftReader) fields(f func(id int64, typ byte) bool, required ...int64
 	}
 }
 
-// list walks a list, whose entries take a byte at least; f reads one. Entries of
-// another type, or all if f is nil, are skipped.
+// list walks a list, whose entries take a byte at least; f reads one, of type typ. All
+// are skipped if f is nil.
 func (t *thriftReader) list(typ byte, f func()) {
 	head := t.byte()
 	n := uint64(head >> 4)
@@ -133,8 +142,11 @@ func (t *thriftReader) list(typ byte, f func()) {
 	if n > uint64(len(t.b)-t.at) {
 		t.fail(io.ErrUnexpectedEOF)
 	}
+	if n > 0 && f != nil && head&15 != typ {
+		t.fail(fmt.Errorf("a list has entries of type %d, not %d", head&15, typ))
+	}
 	for ; n > 0 && t.err == nil; n-- {
-		if f != nil && head&15 == typ {
+		if f != nil {
 			f()
 		} else {
 			t.skip(head&15, true)

@@ -53,6 +53,7 @@ type arrowCheck struct {
 	r      io.ReaderAt
 	size   int64
 	fields int
+	later  bool // types that Arrow has not yet pass: there are no batches of them
 	batch  arrowNeed
 	tops   []int               // the nodes of the batch's columns
 	values map[int64]arrowNeed // of dictionaries, by id
@@ -221,6 +222,19 @@ func (c *arrowCheck) buffers(t *flatTable, start, body int64) (content int64, er
 	return content, nil
 }
 
+// stored checks a schema's message that is no stream's.
+func (c *arrowCheck) stored(message flat) error {
+	root, err := message.root()
+	if err != nil {
+		return err
+	}
+	schema, err := root.table(2)
+	if err != nil || schema == nil {
+		return errors.Join(err, errArrow)
+	}
+	return c.schema(schema)
+}
+
 func (c *arrowCheck) schema(t *flatTable) error {
 	c.values = map[int64]arrowNeed{}
 	err := t.tables(1, func(f *flatTable) error {
@@ -273,7 +287,10 @@ func (c *arrowCheck) field(f *flatTable, depth int) (need arrowNeed, err error) 
 	if err != nil {
 		return need, err
 	}
-	if int(union) >= len(arrowBuffers) {
+	buffers := 0
+	if int(union) < len(arrowBuffers) {
+		buffers = arrowBuffers[union]
+	} else if !c.later {
 		return need, fmt.Errorf("%w: a column of type %d, which Arrow has not", errArrow, union)
 	}
 	dictionary, err := f.table(4)
@@ -283,7 +300,7 @@ func (c *arrowCheck) field(f *flatTable, depth int) (need arrowNeed, err error) 
 	if err := keyValues(f, 6); err != nil {
 		return need, err
 	}
-	need = arrowNeed{1, arrowBuffers[union]}
+	need = arrowNeed{1, buffers}
 	err = f.tables(5, func(child *flatTable) error {
 		n, err := c.field(child, depth+1)
 		need.add(n)

@@ -17,8 +17,9 @@ import (
 // arrowSchemaKey is where Arrow's writers store the schema that a Parquet file
 // was made from. Readers restore types from it that Parquet lacks: large_string,
 // dictionaries, time zones, durations. It must describe all columns, so ours are
-// added. Its fields are moved as the FlatBuffers tables that they are: types newer
-// than the Arrow library go through as well.
+// added. Its fields are moved as the FlatBuffers tables that they are: what the Arrow
+// library does not know of them goes through as well. A schema with types that Arrow
+// has not is left out: a damaged one would make outputs that no reader of it opens.
 const arrowSchemaKey = "ARROW:schema"
 
 // arrowSchema is an Arrow schema of a file or of the table.
@@ -138,6 +139,9 @@ func readArrowSchema(raw []byte) (*arrowSchema, error) {
 		return nil, errors.New("a message that ends early")
 	}
 	message := raw[4 : 4+binary.LittleEndian.Uint32(raw)]
+	if err := (&arrowCheck{later: true}).stored(message); err != nil {
+		return nil, err
+	}
 	root := flatField{message, int(binary.LittleEndian.Uint32(message))}
 	schema := root.ref(messageHeader)
 	if schema.at == 0 {

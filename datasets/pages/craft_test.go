@@ -375,6 +375,14 @@ func TestFootersWithoutFields(t *testing.T) {
 			c.field(4, thriftList)
 			c.b = append(c.b, 1<<4|thriftI32, 0)
 		}, "a list has entries of type 5, not 12"},
+		"an order without its column": {element("x"), func(c *compact) {
+			c.list(4, 1, func(int) {
+				c.list(1, 0, nil).i64(2, 0).i64(3, 0).list(4, 1, func(int) {
+					c.field(2, thriftFalse)
+					c.field(3, thriftTrue)
+				})
+			})
+		}, "field 1 of a struct is missing"},
 		"a column without its path": {element("x"), func(c *compact) {
 			c.list(4, 1, func(int) {
 				c.list(1, 1, func(int) {

@@ -149,12 +149,14 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 
 // What parquet.thrift requires of each struct of a footer.
 var (
-	needFile     = []need{{1, thriftI32}, {2, thriftList}, {3, thriftI64}, {4, thriftList}}
-	needElement  = []need{{4, thriftBinary}}
-	needKeyValue = []need{{1, thriftBinary}}
-	needGroup    = []need{{1, thriftList}, {2, thriftI64}, {3, thriftI64}}
-	needChunk    = []need{{2, thriftI64}}
-	needMeta     = []need{{1, thriftI32}, {2, thriftList}, {3, thriftList}, {4, thriftI32}, {5, thriftI64},
+	needFile      = []need{{1, thriftI32}, {2, thriftList}, {3, thriftI64}, {4, thriftList}}
+	needElement   = []need{{4, thriftBinary}}
+	needKeyValue  = []need{{1, thriftBinary}}
+	needGroup     = []need{{1, thriftList}, {2, thriftI64}, {3, thriftI64}}
+	needChunk     = []need{{2, thriftI64}}
+	needEncodings = []need{{1, thriftI32}, {2, thriftI32}, {3, thriftI32}}
+	needSorting   = []need{{1, thriftI32}, {2, thriftTrue}, {3, thriftTrue}}
+	needMeta      = []need{{1, thriftI32}, {2, thriftList}, {3, thriftList}, {4, thriftI32}, {5, thriftI64},
 		{6, thriftI64}, {7, thriftI64}, {9, thriftI64}}
 )
 
@@ -241,6 +243,8 @@ func (t *thriftReader) rowGroup() (g RowGroup) {
 			t.list(thriftStruct, func() { g.Chunks = append(g.Chunks, t.chunk()) })
 		case id == 3 && typ == thriftI64:
 			g.Rows = t.zigzag()
+		case id == 4 && typ == thriftList:
+			t.structs(needSorting)
 		default:
 			return false
 		}
@@ -279,10 +283,14 @@ func (t *thriftReader) chunkMeta(c *Chunk) {
 			c.Values = t.zigzag()
 		case id == 7 && typ == thriftI64:
 			c.Compressed = t.zigzag()
+		case id == 8 && typ == thriftList:
+			t.structs(needKeyValue)
 		case id == 9 && typ == thriftI64:
 			c.DataPage = t.zigzag()
 		case id == 11 && typ == thriftI64:
 			c.Dictionary = t.zigzag()
+		case id == 13 && typ == thriftList:
+			t.structs(needEncodings)
 		case id == 12 && typ == thriftStruct:
 			t.fields(func(id int64, typ byte) bool {
 				switch {

@@ -121,7 +121,7 @@ func (t *thriftReader) fields(f func(id int64, typ byte) bool, required ...need)
 			id = t.zigzag()
 		}
 		for i, r := range required {
-			if r == (need{id, typ}) {
+			if r == (need{id, typ}) || typ == thriftFalse && r == (need{id, thriftTrue}) {
 				seen |= 1 << i
 			}
 		}
@@ -152,6 +152,11 @@ func (t *thriftReader) list(typ byte, f func()) {
 			t.skip(head&15, true)
 		}
 	}
+}
+
+// structs passes over a list of structs, each of which must have what is required.
+func (t *thriftReader) structs(required []need) {
+	t.list(thriftStruct, func() { t.fields(func(int64, byte) bool { return false }, required...) })
 }
 
 // skip passes over a value; item: it is in a container, where booleans take a byte.

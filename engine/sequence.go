@@ -53,7 +53,7 @@ func (r *Request) validate(vocab, tokens int) error {
 		{"top_k", s.TopK, math.MaxInt32}, {"max_tokens", s.MaxTokens, math.MaxInt32}, {"logprobs", s.Logprobs, kernels.MaxLogprobs + 1},
 		{"prompt_logprobs", s.PromptLogprobs, kernels.MaxLogprobs + 1}, {"min_tokens", s.MinTokens, math.MaxInt32},
 		{"logprobs with logprob_token_ids", max(0, s.Logprobs-1) + len(s.Labels), kernels.MaxLogprobs},
-		{"tokens that are treated apart", s.apart(), kernels.MaxEntries},
+		{"tokens that are treated apart", s.Apart(), kernels.MaxEntries},
 	} {
 		if f.value < 0 || f.value > f.top {
 			fault("%s %d is not in 0..%d", f.name, f.value, f.top)

@@ -21,9 +21,14 @@ type steering struct {
 	think     thinking
 }
 
-// apart is how many entries a row of logits may have.
-func (s *Sampling) apart() int {
-	return len(s.Bias) + len(s.BadWords) + len(s.Labels) + len(s.StopTokens) + len(s.EndTokens) + mostEnds
+// Apart is how many tokens a row of logits may have to treat apart, which is at most
+// kernels.MaxEntries. End and stop tokens are among them only where MinTokens holds them back.
+func (s *Sampling) Apart() int {
+	n := len(s.Bias) + len(s.BadWords) + len(s.Labels)
+	if s.MinTokens > 0 {
+		n += len(s.StopTokens) + len(s.EndTokens) + mostEnds
+	}
+	return n
 }
 
 // mostEnds is more end tokens than a model has.

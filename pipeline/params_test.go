@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"glmbatch/engine"
+	"glmbatch/kernels"
 )
 
 func TestParamsJSON(t *testing.T) {
@@ -112,6 +113,36 @@ func TestParseGeneration(t *testing.T) {
 	for _, text := range []string{`[]`, `{"do_sample":1}`, `{"temperature":-1}`, `{"max_new_tokens":"x"}`, `{"eos_token_id":"x"}`, `{`} {
 		if _, err := ParseGeneration([]byte(text)); err == nil {
 			t.Errorf("%s: no error", text)
+		}
+	}
+}
+
+// TestApart: tokens that are fine by each parameter may be too many together. The error
+// names them all, and what is let through the engine takes.
+func TestApart(t *testing.T) {
+	text := demoText(t)
+	some := func(n int) []int32 { return make([]int32, n) }
+	for _, c := range []struct {
+		bias, words, labels, stops, least int
+		want                              string // of the error; "": none
+	}{
+		{bias: 512, words: 512},
+		{bias: 512, words: 512, stops: 64},
+		{bias: 512, words: 512, labels: 1, want: "logprob_token_ids 1 and, with min_tokens, stop_token_ids 0: together 1025, more than 1024"},
+		{bias: 512, words: 432, stops: 62, least: 1},
+		{bias: 512, words: 432, stops: 63, least: 1, want: "logit_bias has 512 tokens, bad_words 432 sequences of them, logprob_token_ids 0 and, with min_tokens, stop_token_ids 63: together 1007, more than 1006"},
+		{bias: 512, words: 512, labels: 20, stops: 64, least: 1, want: "together 1108, more than 1006"},
+	} {
+		p := Params{Sampling: engine.Sampling{Labels: some(c.labels), StopTokens: some(c.stops), MinTokens: c.least,
+			Bias: make([]engine.Bias, c.bias), BadWords: make([][]int32, c.words)}}
+		ends := []int32{1, 2}
+		err := text.resolve(&p, ends)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		p.EndTokens = ends
+		if takes := p.Apart() <= kernels.MaxEntries; takes != (err == nil) {
+			t.Errorf("%+v: %v, and the engine counts %d", c, err, p.Apart())
 		}
 	}
 }

@@ -270,7 +270,7 @@ func (p *preparer) rowParams(r *row) *rowError {
 	if r.params.PromptLogprobs > 0 && !p.o.PromptLogprobs {
 		return badRow(BadParams, "no row among the first %d asks for prompt_logprobs, so the output has no columns for them: give --prompt-logprobs", lookRows)
 	}
-	if err := p.text.resolve(&r.params); err != nil {
+	if err := p.text.resolve(&r.params, p.o.EndTokens); err != nil {
 		return badRow(BadParams, "%v", err)
 	}
 	return nil

@@ -166,8 +166,9 @@ func (t Text) badTokens(words []string) ([][]int32, error) {
 // The marks of thinking in GLM's chat templates.
 const thinkOpen, thinkClose = "<think>", "</think>"
 
-// resolve turns texts of the parameters into tokens.
-func (t Text) resolve(p *Params) (err error) {
+// resolve turns texts of the parameters into tokens, and checks what hangs on several of
+// them. ends are the end tokens besides the model's.
+func (t Text) resolve(p *Params, ends []int32) (err error) {
 	if len(p.BadText) > 0 {
 		if p.BadWords, err = t.badTokens(p.BadText); err != nil {
 			return fmt.Errorf("bad_words: %w", err)
@@ -185,5 +186,22 @@ func (t Text) resolve(p *Params) (err error) {
 	if n := max(0, p.Logprobs-1) + len(p.Labels); n > kernels.MaxLogprobs {
 		return fmt.Errorf("%d alternatives and %d of logprob_token_ids are more than %d", p.Logprobs-1, len(p.Labels), kernels.MaxLogprobs)
 	}
-	return nil
+	return p.fewApart(ends)
+}
+
+// fewApart reports parameters that name more tokens together than a row of logits has room for.
+func (p *Params) fewApart(ends []int32) error {
+	s := p.Sampling
+	s.EndTokens = ends
+	over := s.Apart() - kernels.MaxEntries
+	if over <= 0 {
+		return nil
+	}
+	stops := 0
+	if s.MinTokens > 0 {
+		stops = len(s.StopTokens)
+	}
+	sum := len(s.Bias) + len(s.BadWords) + len(s.Labels) + stops
+	return fmt.Errorf("logit_bias has %d tokens, bad_words %d sequences of them, logprob_token_ids %d and, with min_tokens, "+
+		"stop_token_ids %d: together %d, more than %d", len(s.Bias), len(s.BadWords), len(s.Labels), stops, sum, sum-over)
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -123,6 +124,9 @@ func setLogitBias(p *Params, v json.RawMessage) error {
 	if len(object) > kernels.MaxEntries/2 {
 		return fmt.Errorf("%d tokens are more than %d", len(object), kernels.MaxEntries/2)
 	}
+	if key, twice := keyTwice(v); twice {
+		return fmt.Errorf("it has token %s twice", short([]byte(key)))
+	}
 	p.Bias = nil
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		id, err := strconv.ParseInt(key, 10, 32)
@@ -136,6 +140,26 @@ func setLogitBias(p *Params, v json.RawMessage) error {
 		p.Bias = append(p.Bias, engine.Bias{Token: int32(id), Gain: float32(max(-mostBias, min(mostBias, *gain)))})
 	}
 	return nil
+}
+
+// keyTwice returns the first key that an object of plain values has once more: JSON does
+// not say which of the values it has then.
+func keyTwice(object []byte) (key string, twice bool) {
+	d := json.NewDecoder(bytes.NewReader(object))
+	_, _ = d.Token() // it was read before: the object is whole
+	for seen := map[string]bool{}; d.More(); {
+		t, err := d.Token()
+		key, ok := t.(string)
+		if err != nil || !ok {
+			break
+		}
+		if seen[key] {
+			return key, true
+		}
+		seen[key] = true
+		_, _ = d.Token()
+	}
+	return "", false
 }
 
 // badTokens are the sequences of tokens of bad words, as vLLM makes them: of the text and,

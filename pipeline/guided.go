@@ -94,15 +94,29 @@ var guideNames = []string{"response_format", "structured_outputs", "guided_decod
 // oneGuide sees to it that one place, a row's parameters or its columns, has one of them.
 type oneGuide struct{ name string }
 
-func (o *oneGuide) add(name string) error {
+// add returns where a parameter of the place is to be set: in p, or, where it leaves the
+// guide of another one alone, in something that nobody looks at.
+func (o *oneGuide) add(p *Params, name string, v json.RawMessage) (to *Params, err error) {
 	switch {
 	case !slices.Contains(guideNames, name):
+	case name == "response_format" && isText(v): // no guide: it frees a row of what is said for all
+		if o.name != "" {
+			return &Params{}, nil
+		}
 	case o.name != "":
-		return fmt.Errorf("both %s and %s are given, and a response follows one", o.name, name)
+		return nil, fmt.Errorf("both %s and %s are given, and a response follows one", o.name, name)
 	default:
 		o.name = name
 	}
-	return nil
+	return p, nil
+}
+
+// isText reports whether a response format is of type text.
+func isText(v json.RawMessage) bool {
+	var f struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(textOf(v), &f) == nil && f.Type == "text"
 }
 
 // guideBy makes a setter of what a row is to follow.

@@ -120,7 +120,8 @@ func (p *Params) SetJSON(text []byte) error {
 		if string(v) == "null" {
 			continue
 		}
-		if err := guides.add(name); err != nil {
+		to, err := guides.add(p, name, v)
+		if err != nil {
 			return err
 		}
 		known := findParam(name)
@@ -130,7 +131,7 @@ func (p *Params) SetJSON(text []byte) error {
 			}
 			continue
 		}
-		if err := known.set(p, v); err != nil {
+		if err := known.set(to, v); err != nil {
 			return fmt.Errorf("parameter %s: %w", name, err)
 		}
 		if other := given[known]; other != "" && !bytes.Equal(object[other], v) {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -144,5 +145,56 @@ func TestApart(t *testing.T) {
 		if takes := p.Apart() <= kernels.MaxEntries; takes != (err == nil) {
 			t.Errorf("%+v: %v, and the engine counts %d", c, err, p.Apart())
 		}
+	}
+}
+
+// TestTextIsNoGuide: a response format of type text frees a row of what the flags say, and
+// leaves a guide beside it alone, whichever comes first. It is still checked.
+func TestTextIsNoGuide(t *testing.T) {
+	all := Params{GuidedBy: "guided_regex"}
+	if err := all.Set("guided_regex", []byte(`"x"`)); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		`{}`:                                  "guided_regex",
+		`{"response_format":{"type":"text"}}`: "",
+		`{"response_format":"{\"type\":\"text\"}"}`:                                             "",
+		`{"guided_json":{"type":"object"},"response_format":{"type":"text"}}`:                   "guided_json",
+		`{"response_format":{"type":"text"},"structured_outputs":{"regex":"a"}}`:                "structured_outputs",
+		`{"guided_choice":["a"],"response_format":{"type":"text"},"guided_regex":"a"}`:          "both",
+		`{"guided_json":{"type":"object"},"response_format":{"type":"json_object"}}`:            "both",
+		`{"guided_json":{"type":"object"},"response_format":{"type":"text","schema":{}}}`:       "response_format",
+		`{"response_format":{"type":"text","schema":{}},"structured_outputs":{"regex":"a"}}`:    "response_format",
+		`{"response_format":{"type":"text"},"structured_outputs":{"regex":"a","choice":["a"]}}`: "structured_outputs: both",
+	} {
+		p := all
+		switch err := p.SetJSON([]byte(text)); {
+		case err == nil && (p.Guide.IsZero() != (want == "") || want != "" && p.GuidedBy != want):
+			t.Errorf("%s: the guide is %q's, want %q's", text, p.GuidedBy, want)
+		case err != nil && (want == "" || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestTextColumnIsNoGuide: so it is with columns, in whose order of the table text comes first.
+func TestTextColumnIsNoGuide(t *testing.T) {
+	in := linesOf(t, `{"prompt":"a","guided_regex":"ab","response_format":{"type":"text"}}`)
+	p, err := NewPlan(in, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := in.Reader(0, 1)
+	defer r.Close()
+	records, err := r.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		got := (&preparer{cols: p.cols, text: demoText(t), o: &p.Options}).row(t.Context(), records[0])
+		if got.err != nil || got.params.Guide.IsZero() || got.params.GuidedBy != "guided_regex" {
+			t.Errorf("%+v, %+v", got.params, got.err)
+		}
+		slices.Reverse(p.cols.single)
 	}
 }

@@ -256,8 +256,9 @@ func (p *preparer) rowParams(r *row) *rowError {
 	for _, c := range p.cols.single {
 		v, ok, err := c.field.JSON(nil, r.record)
 		if err == nil && ok {
-			if err = guides.add(c.param.names[0]); err == nil {
-				err = c.set(&r.params, v)
+			var to *Params
+			if to, err = guides.add(&r.params, c.param.names[0], v); err == nil {
+				err = c.set(to, v)
 			}
 		}
 		if err != nil {

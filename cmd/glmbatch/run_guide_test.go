@@ -67,6 +67,7 @@ func TestRunGuided(t *testing.T) {
 		`{"prompt":"g","response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{"not":{}}}}}`,
 		`{"prompt":"h","response_format":{"type":"text"},"guided_choice":["x"]}`,
 		`{"prompt":"i","sampling_params":{"guided_grammar":"root ::= \"(\" [0-9]+ \")\"","ignore_eos":true,"max_tokens":20}}`,
+		`{"prompt":"j","guided_regex":"y","guided_choice":["x"]}`,
 	}, "\n"))
 	type result struct {
 		Response *string
@@ -96,7 +97,7 @@ func TestRunGuided(t *testing.T) {
 		}
 	}
 	got := run(exitRowErrors, rows, "--choice", "only this")
-	if len(got) != 10 {
+	if len(got) != 11 {
 		t.Fatalf("%d rows", len(got))
 	}
 	for _, i := range []int{0, 1} {
@@ -115,10 +116,11 @@ func TestRunGuided(t *testing.T) {
 	if r := got[7]; r.Code == nil || *r.Code != "bad_params" || !strings.Contains(*r.Error, `response_format: the keyword "not" is not supported`) {
 		t.Errorf("a keyword that is not supported: %s", *r.Error)
 	}
-	if r := got[8]; r.Code == nil || !strings.Contains(*r.Error, "both") {
+	is(got[8], `^x$`)
+	is(got[9], `^\([0-9]+\)$`)
+	if r := got[10]; r.Code == nil || !strings.Contains(*r.Error, "both") {
 		t.Errorf("a row of two: %+v", r)
 	}
-	is(got[9], `^\([0-9]+\)$`)
 
 	one := write("one.jsonl", `{"prompt":"a"}`+"\n"+`{"prompt":"b"}`)
 	for _, c := range []struct{ flag, value, want string }{

@@ -172,7 +172,7 @@ func (s *sample) failed(err error) *rowError {
 	case err != nil:
 		return badRow(GuideError, "%s: after %d tokens: %s", r.params.GuidedBy, len(s.tokens), oneLine(err))
 	case r.guides != nil:
-		return badRow(GuideError, "%s: after %d tokens the row's other parameters allow none that may come next, or no logit is a number", r.params.GuidedBy, len(s.tokens))
+		return badRow(GuideError, "%s: after %d tokens the row's other parameters allow none that may come next, or no logit is a number, as of damaged weights: see glmbatch model verify", r.params.GuidedBy, len(s.tokens))
 	}
 	if p := &s.row.params; p.restricts() {
 		return badRow(BadParams, "after %d tokens the row's parameters leave no token to choose", len(s.tokens))

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"glmbatch/datasets"
 	"glmbatch/engine/glm5"
@@ -36,8 +37,7 @@ func (c *Capture) rows() ([]datasets.Capture, error) {
 	}
 	for _, b := range c.Buffers {
 		add(datasets.CaptureBuffer, b.Name, func(r *datasets.Capture) {
-			r.Index, r.Layer, r.Bytes = int64(b.Index),
-				int32(b.Layer), b.Bytes
+			r.Index, r.Layer, r.Bytes = int64(b.Index), int32(b.Layer), b.Bytes
 		})
 	}
 	input := func(name string, index int64, data []byte) {
@@ -97,16 +97,15 @@ func (c *Capture) rows() ([]datasets.Capture, error) {
 	for rank := range c.Spans {
 		for i, s := range c.Spans[rank] {
 			add(datasets.CaptureSpan, string(c.Calls[i].Kernel), func(r *datasets.Capture) {
-				r.Call, r.Layer, r.Rank, r.Index, r.StartNS, r.EndNS = int32(i), int32(c.Calls[i].Layer), int32(rank), int64(s.Groups), s.Start, s.End
-				r.M = int32(s.Lane)
+				r.Call, r.Layer, r.Rank = int32(i), int32(c.Calls[i].Layer), int32(rank)
+				r.Index, r.StartNS, r.EndNS, r.M = int64(s.Groups), s.Start, s.End, int32(s.Lane)
 			})
 		}
 	}
 	for rank, list := range c.Asides {
 		for _, a := range list {
 			add(datasets.CaptureAside, a.Name, func(r *datasets.Capture) {
-				r.Rank, r.StartNS, r.EndNS = int32(rank),
-					a.Start, a.End
+				r.Rank, r.StartNS, r.EndNS = int32(rank), a.Start, a.End
 			})
 		}
 	}
@@ -213,17 +212,15 @@ func (c *Capture) row(r *datasets.Capture) error {
 }
 
 func (c *Capture) callOf(r *datasets.Capture) error {
-	if int(r.Call) != len(c.Calls) || len(r.Args)%4 != 0 || len(r.Scalars) != 4 || r.Layer < -1 ||
-		r.Layer > math.MaxInt16 {
+	layer := r.Layer >= -1 && r.Layer <= math.MaxInt16
+	if int(r.Call) != len(c.Calls) || len(r.Args)%4 != 0 || len(r.Scalars) != 4 || !layer {
 		return fmt.Errorf("it is call %d, of layer %d, with %d numbers of arguments and %d scalars", len(c.Calls),
 			r.Layer, len(r.Args), len(r.Scalars))
 	}
 	x := kernels.Call{Kernel: kernels.Name(r.Name), Layer: int16(r.Layer), Replicated: r.Replicated,
-		Scalars: [4]float32(r.Scalars),
-		Dims:    kernels.Dims(r.Dims)}
-	for i := 0; i < len(r.Args); i += 4 {
-		x.Args = append(x.Args, kernels.Buffer{Index: uint32(r.Args[i]), Pitch: int32(r.Args[i+1]), Offset: r.Args[i+2],
-			Len: r.Args[i+3]})
+		Scalars: [4]float32(r.Scalars), Dims: kernels.Dims(r.Dims)}
+	for a := range slices.Chunk(r.Args, 4) {
+		x.Args = append(x.Args, kernels.Buffer{Index: uint32(a[0]), Pitch: int32(a[1]), Offset: a[2], Len: a[3]})
 	}
 	c.Calls = append(c.Calls, x)
 	return nil

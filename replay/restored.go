@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"glmbatch/engine/glm5"
@@ -83,9 +84,9 @@ func (s *restored) check() error {
 	var errs []error
 	fault := func(format string, a ...any) { errs = append(errs, fmt.Errorf(format, a...)) }
 	have := map[int32]Table{}
+	most := (o.Context + kernels.PageTokens - 1) / kernels.PageTokens // pages of a sequence
 	for _, t := range s.c.Tables {
-		if t.Seat < 0 || int(t.Seat) >= o.MaxSeqs || len(t.Pages) == 0 || len(t.Pages)*kernels.PageTokens > (o.Context+
-			kernels.PageTokens-1)/kernels.PageTokens*kernels.PageTokens {
+		if t.Seat < 0 || int(t.Seat) >= o.MaxSeqs || len(t.Pages) == 0 || len(t.Pages) > most {
 			fault("page table %d of %d pages: the model has %d tables of a context of %d", t.Seat, len(t.Pages),
 				o.MaxSeqs, o.Context)
 		}
@@ -93,10 +94,14 @@ func (s *restored) check() error {
 	}
 	b := &s.batch
 	for i := range min(len(b.Seq), len(b.Pos), len(b.Slots)) {
-		t := have[b.Seq[i]]
-		at := int(b.Pos[i]) / kernels.PageTokens
-		if b.Pos[i] < 0 || at >= len(t.Pages) || b.Slots[i] != t.Pages[at]*kernels.PageTokens+
-			b.Pos[i]%kernels.PageTokens {
+		t, pos := have[b.Seq[i]], b.Pos[i]
+		at := int(pos) / kernels.PageTokens
+		fits := pos >= 0 && at < len(t.Pages)
+		if fits {
+			slot := t.Pages[at]*kernels.PageTokens + pos%kernels.PageTokens
+			fits = b.Slots[i] == slot
+		}
+		if !fits {
 			fault("row %d: slot %d is not that of position %d of sequence %d", i, b.Slots[i], b.Pos[i], b.Seq[i])
 			break
 		}
@@ -150,19 +155,18 @@ func (s *restored) check() error {
 func (s *restored) place(compact bool) ([]Table, []Pages, error) {
 	c := s.c
 	here := map[int32]int32{} // captured page: page here
-	next := int32(0)
+	next, room := int32(0), int64(s.m.Options().Pages)
 	for _, r := range c.PageRuns {
-		if r.First < 0 || r.Count < 1 || int64(r.First)+int64(r.Count) > 1<<31-1 || int64(next)+
-			int64(r.Count) > int64(s.m.Options().Pages) {
-			return nil, nil, fmt.Errorf("pages %d and %d after it do not fit %d pages", r.First, r.Count-1,
-				s.m.Options().Pages)
+		end, taken := int64(r.First)+int64(r.Count), int64(next)+int64(r.Count)
+		if r.First < 0 || r.Count < 1 || end > math.MaxInt32 || taken > room {
+			return nil, nil, fmt.Errorf("pages %d and %d after it do not fit %d pages", r.First, r.Count-1, room)
 		}
 		to := r.First
 		if compact {
 			to = next
 		}
-		if int64(to)+int64(r.Count) > int64(s.m.Options().Pages) {
-			return nil, nil, fmt.Errorf("page %d is not one of %d", to+r.Count-1, s.m.Options().Pages)
+		if int64(to)+int64(r.Count) > room {
+			return nil, nil, fmt.Errorf("page %d is not one of %d", to+r.Count-1, room)
 		}
 		for i := range r.Count {
 			here[r.First+i] = to + i

@@ -157,8 +157,9 @@ func (f *flow) alone() error {
 	err := f.start(r)
 	if r.left == 0 {
 		f.done.rows = append(f.done.rows, r)
-		err = errors.Join(err, f.aboard.ended(r))
+		return errors.Join(err, f.aboard.ended(r))
 	}
+	f.bytes += r.bytes()
 	return err
 }
 
@@ -197,20 +198,28 @@ func (f *flow) start(r *row) error {
 	if r.err != nil {
 		return nil
 	}
-	before := f.saved[r.record.Index]
-	delete(f.saved, r.record.Index)
-	for i := range r.params.N {
-		if s := f.restore(r, before, i); s != nil {
-			r.samples = append(r.samples, s)
+	f.restoreAll(r)
+	for i, s := range r.samples {
+		if s != nil {
 			continue
 		}
-		s := &sample{row: r, index: i, seed: SampleSeed(f.o.Seed, r.record.Index, i, r.params.Seed)}
+		s = &sample{row: r, index: i, seed: SampleSeed(f.o.Seed, r.record.Index, i, r.params.Seed)}
 		if len(r.params.StopText) > 0 {
 			s.text = newStopText(f.text.Tokenizer.NewDecoder(true), &r.params)
 		}
+		r.samples[i] = s
+		r.left++
+		sampling := r.params.Sampling
+		if c := &r.scoring; sampling.PromptLogprobs > 0 && c.by == nil {
+			c.by = s
+		} else if sampling.PromptLogprobs = 0; sampling.PromptOnly {
+			if c.known {
+				f.finish(s, c.by.reason)
+			}
+			continue // it ends with the one that asks
+		}
 		id := f.nextID
 		f.nextID++
-		sampling := r.params.Sampling
 		sampling.Seed = uint64(s.seed)
 		sampling.EndTokens = f.o.EndTokens
 		request := engine.Request{ID: id, Prompt: r.prompt, Sampling: sampling}
@@ -222,10 +231,39 @@ func (f *flow) start(r *row) error {
 			return f.refuse(r, err)
 		}
 		f.live[id] = s
-		r.samples = append(r.samples, s)
-		r.left++
 	}
 	return nil
+}
+
+// restoreAll sets the samples of a row that an earlier run made, the others are nil. One of
+// them has the prompt's log-probabilities for all.
+func (f *flow) restoreAll(r *row) {
+	before := f.saved[r.record.Index]
+	delete(f.saved, r.record.Index)
+	r.samples = make([]*sample, r.params.N)
+	for i := range r.samples {
+		s := f.restore(r, before, i)
+		if r.samples[i] = s; s == nil || r.params.PromptLogprobs == 0 {
+			continue
+		}
+		if r.scoring.by == nil {
+			r.scoring = scoring{by: s, known: true}
+		}
+		r.scoring.share(s)
+	}
+}
+
+// finish ends a sample that has no request of its own.
+func (f *flow) finish(s *sample, reason engine.Reason) {
+	s.end(reason)
+	f.finished(s)
+}
+
+// finished hands on a sample of a row with several, when it is whole.
+func (f *flow) finished(s *sample) {
+	if s.row.scoring.share(s) && s.row.params.N > 1 {
+		f.done.samples = append(f.done.samples, s)
+	}
 }
 
 // restore returns a sample that an earlier run made of the same request; nil: there
@@ -267,7 +305,9 @@ func (f *flow) take(t engine.Token) error {
 	if errors.Is(t.Err, guide.ErrMachine) {
 		return s.row.unguided(t.Err)
 	}
+	r := s.row
 	stop := s.accept(t)
+	f.done.samples = append(f.done.samples, r.scoring.took(s, t)...)
 	if s.reason == engine.Going {
 		return nil
 	}
@@ -275,15 +315,20 @@ func (f *flow) take(t engine.Token) error {
 		f.engine.Cancel(t.ID)
 	}
 	delete(f.live, t.ID)
-	if s.row.params.N > 1 {
-		f.done.samples = append(f.done.samples, s)
+	f.finished(s)
+	if r.params.PromptOnly && r.scoring.by == s {
+		for _, o := range r.samples {
+			if o.reason == engine.Going {
+				f.finish(o, s.reason)
+			}
+		}
 	}
-	if s.row.left > 0 {
+	if r.left > 0 {
 		return nil
 	}
-	f.done.rows = append(f.done.rows, s.row)
-	f.bytes -= s.row.bytes()
-	return f.aboard.ended(s.row)
+	f.done.rows = append(f.done.rows, r)
+	f.bytes -= r.bytes()
+	return f.aboard.ended(r)
 }
 
 // emit hands what is finished to the keeper.
@@ -300,4 +345,4 @@ func (f *flow) emit() error {
 	}
 }
 
-func (r *row) bytes() int { return r.record.Bytes() + 4*len(r.prompt) }
+func (r *row) bytes() int { return r.record.Bytes() + 4*len(r.prompt) + r.scoreBytes() }

@@ -87,6 +87,7 @@ type row struct {
 	err     *rowError
 	samples []*sample
 	left    int // samples that are not finished
+	scoring scoring
 
 	written  []*saved // the output rows, as a file had them; nil: they are to be made
 	identity uint64   // of what is asked of the engine; 0: the row cannot be run
@@ -115,12 +116,6 @@ type sample struct {
 	saved  bool   // an earlier run made it
 }
 
-// promptLogprobs are those of the prompt's tokens from the second on; without text.
-type promptLogprobs struct {
-	chosen []datasets.TokenLogprob
-	top    [][]datasets.TokenLogprob
-}
-
 // accept adds a token that the engine gave. It returns true when the response
 // ends here although the engine would go on: at a stop string.
 func (s *sample) accept(t engine.Token) (stop bool) {
@@ -130,6 +125,9 @@ func (s *sample) accept(t engine.Token) (stop bool) {
 		return false
 	}
 	if t.Prompt {
+		if n := len(s.row.prompt) - 1; s.prompt.chosen == nil {
+			s.prompt = promptLogprobs{make([]datasets.TokenLogprob, 0, n), make([][]datasets.TokenLogprob, 0, n)}
+		}
 		chosen, top := logprobs(t)
 		s.prompt.chosen, s.prompt.top = append(s.prompt.chosen, chosen), append(s.prompt.top, top)
 		return false

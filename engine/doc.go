@@ -17,5 +17,10 @@
 // are keyed by the request's seed and the token's position. What requests in flight have
 // in common at their beginning is computed once, and no bit tells.
 //
+// With [Speculation] a step gives several tokens of a request, with the same bits. Requests
+// with a repetition, presence or frequency penalty, a thinking budget or a guide take no
+// drafts: what steers a token behind a draft is not on the ranks. All others do, with bad
+// words, biases, allowed tokens, labels and the prompt's log-probabilities too.
+//
 // Caveat: an engine is for one goroutine and has its model to itself.
 package engine

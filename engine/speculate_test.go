@@ -39,11 +39,28 @@ func TestDraftsChangeNoBit(t *testing.T) {
 	}
 }
 
+// pair allows two tokens, which the last one decides. They come round soon: drafts of
+// n-grams are right then, and behind a right draft the mask must be its own.
+type pair struct{ last int32 }
+
+func (p *pair) Ask()   {}
+func (p *pair) Close() {}
+
+func (p *pair) Mask(words []uint64) (bool, error) {
+	for _, t := range []int32{3*p.last%8 + 1, 3*p.last%8 + 2} {
+		words[t/64] |= 1 << (t % 64)
+	}
+	return true, nil
+}
+
+func (p *pair) Add(t int32) { p.last = t }
+
 // arrival is a request and when it comes and goes.
 type arrival struct {
 	engine.Request
 	after  int // tokens that were seen before it comes
 	cancel int // after so many tokens; 0: never
+	guided bool
 }
 
 // drawArrivals draws some requests with prompts that share beginnings.
@@ -60,9 +77,9 @@ func drawArrivals(t *rapid.T, longest int) []arrival {
 		if rapid.IntRange(0, 3).Draw(t, "penalty") == 0 {
 			s.Repetition = 1.4
 		}
-		switch rapid.IntRange(0, 9).Draw(t, "steered") { // or not
+		switch rapid.IntRange(0, 11).Draw(t, "steered") { // or not
 		case 0:
-			s.Presence, s.Frequency = .7, .4
+			s.Presence, s.Frequency = .7, rapid.SampledFrom([]float32{.4, -.5, -2}).Draw(t, "frequency")
 		case 1:
 			s.Bias = []engine.Bias{{Token: 100, Gain: 9}, {Token: 7, Gain: -3}, {Token: 44, Gain: 8}}
 		case 2:
@@ -75,6 +92,10 @@ func drawArrivals(t *rapid.T, longest int) []arrival {
 			s.Allowed = []int32{40, 41, 42, 43, 44, 45, 46, 47, 900, 901}
 		case 6:
 			s.PromptLogprobs = 2
+		case 7:
+			s.Thinking = &engine.Thinking{Budget: rapid.IntRange(0, 6).Draw(t, "budget"), Open: []int32{40}, Close: []int32{44, 41}}
+		case 8:
+			s.PromptLogprobs, s.PromptOnly = 3, true
 		}
 		if rapid.Bool().Draw(t, "stop") && s.MinTokens == 0 {
 			s.StopTokens = rapid.SliceOfN(rapid.Int32Range(0, 2000), 1, 20).Draw(t, "stops")
@@ -86,7 +107,9 @@ func drawArrivals(t *rapid.T, longest int) []arrival {
 				prompt[j] = int32((j*j + 17*i) % 2000)
 			}
 		}
-		list = append(list, arrival{engine.Request{ID: int64(i), Prompt: prompt, Sampling: s}, rapid.IntRange(0, 12).Draw(t, "after"), rapid.IntRange(0, 16).Draw(t, "cancel") / 2})
+		a := arrival{Request: engine.Request{ID: int64(i), Prompt: prompt, Sampling: s}, guided: rapid.IntRange(0, 3).Draw(t, "guided") == 0 && s.Allowed == nil}
+		a.after, a.cancel = rapid.IntRange(0, 12).Draw(t, "after"), rapid.IntRange(0, 16).Draw(t, "cancel")/2
+		list = append(list, a)
 	}
 	return list
 }
@@ -101,7 +124,11 @@ func play(t *rapid.T, m *glm5.Model, o engine.Options, list []arrival) (map[int6
 	next, seen := 0, 0
 	for next < len(list) || !e.Idle() {
 		for next < len(list) && (seen >= list[next].after || e.Idle()) {
-			if err := e.Add(list[next].Request); err != nil {
+			r := list[next].Request
+			if list[next].guided {
+				r.Guide = &pair{last: 1} // each run has its own
+			}
+			if err := e.Add(r); err != nil {
 				t.Fatal(err)
 			}
 			next++
@@ -113,6 +140,11 @@ func play(t *rapid.T, m *glm5.Model, o engine.Options, list []arrival) (map[int6
 		for _, k := range tokens {
 			seen++
 			a := got[k.ID]
+			if k.Prompt {
+				a.prompt = append(a.prompt, k)
+				got[k.ID] = a
+				continue
+			}
 			if a.reason != engine.Going {
 				t.Fatalf("request %d goes on after its end", k.ID)
 			}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,14 +34,33 @@ type Status struct {
 	Updated time.Time      `json:"updated,omitzero"`
 	Runs    int            `json:"runs"`
 	Model   ModelInfo      `json:"model"`
-	Counts  ManifestCounts `json:"counts"`
+	Counts  StatusCounts   `json:"counts"`
 	Engine  ManifestEngine `json:"engine"`
 	Error   string         `json:"error,omitempty"`
 	Rate    float64        `json:"tokens_per_second"` // through the model, over the last steps; 0: unknown
 	Window  float64        `json:"rate_seconds"`      // that the rate is over
-	Left    float64        `json:"seconds_left"`      // estimated from rows like those done; 0: unknown or none
+	Left    *float64       `json:"seconds_left"`      // estimated from rows like those done; nil: unknown
 	Steps   []StatusStep   `json:"steps,omitempty"`   // the last
 	Shards  []Status       `json:"shards,omitempty"`
+}
+
+// StatusCounts are a manifest's, but for rows that nobody knows of yet.
+type StatusCounts struct {
+	InputRows *int64 `json:"input_rows"` // nil: a shard that has not begun has not said how many are its
+	ManifestCounts
+}
+
+// set takes a manifest's counts.
+func (c *StatusCounts) set(m ManifestCounts) { *c = StatusCounts{&m.InputRows, m} }
+
+// Begun is how many shards have begun.
+func (s *Status) Begun() (n int) {
+	for i := range s.Shards {
+		if s.Shards[i].State != StatusMissing {
+			n++
+		}
+	}
+	return n
 }
 
 // StatusStep is one of the last steps.
@@ -53,8 +73,8 @@ type StatusStep struct {
 	WallNS    int64  `json:"wall_ns"`
 }
 
-// statusMissing is a shard that has not begun.
-const statusMissing = "missing"
+// StatusMissing is a shard that has not begun.
+const StatusMissing = "missing"
 
 // ReadStatus reads the folder of a job, or of its shards.
 func ReadStatus(out string, now time.Time) (*Status, error) {
@@ -82,10 +102,12 @@ func ReadStatus(out string, now time.Time) (*Status, error) {
 // shardStatus sums the shards', those that have not begun among them.
 func shardStatus(out string, shards []datasets.Shard, now time.Time) (*Status, error) {
 	s := &Status{Dir: out, State: StatusComplete}
-	of := shards[0].Of
+	of, left := shards[0].Of, 0.0
+	known := true // how long those that run will take
+	var counts ManifestCounts
 	for i := range of {
 		shard := datasets.Shard{Index: i, Of: of}
-		one := Status{Dir: filepath.Join(out, shard.Dir()), Shard: shard.String(), State: statusMissing}
+		one := Status{Dir: filepath.Join(out, shard.Dir()), Shard: shard.String(), State: StatusMissing}
 		m, err := readManifest(one.Dir)
 		if err != nil {
 			return nil, err
@@ -96,12 +118,18 @@ func shardStatus(out string, shards []datasets.Shard, now time.Time) (*Status, e
 			}
 		}
 		s.State = worst(s.State, one.State)
-		s.RunID, s.Runs = one.RunID, s.Runs+one.Runs
-		s.Counts.add(&one.Counts)
+		s.RunID, s.Runs = cmp.Or(s.RunID, one.RunID), s.Runs+one.Runs
+		counts.add(&one.Counts.ManifestCounts)
 		s.Engine.add(&one.Engine)
 		if one.State == StatusRunning {
 			s.Rate += one.Rate
-			s.Left = max(s.Left, one.Left)
+		}
+		switch {
+		case one.State == StatusComplete:
+		case one.State == StatusRunning && one.Left != nil:
+			left = max(left, *one.Left)
+		default:
+			known = false
 		}
 		if !one.Started.IsZero() && (s.Started.IsZero() || one.Started.Before(s.Started)) {
 			s.Started = one.Started
@@ -111,19 +139,27 @@ func shardStatus(out string, shards []datasets.Shard, now time.Time) (*Status, e
 		}
 		s.Shards = append(s.Shards, one)
 	}
+	s.Counts.set(counts)
+	if s.Begun() < of {
+		s.Counts.InputRows = nil
+	}
+	if known {
+		s.Left = &left
+	}
 	return s, nil
 }
 
 // worst is the state of two shards together: what needs somebody comes first.
 func worst(a, b string) string {
-	order := []string{StatusFailed, StatusKilled, StatusSilent, StatusInterrupted, StatusRunning, statusMissing, StatusComplete}
+	order := []string{StatusFailed, StatusKilled, StatusSilent, StatusInterrupted, StatusRunning, StatusMissing, StatusComplete}
 	return order[min(slices.Index(order, a), slices.Index(order, b))]
 }
 
 // fill takes a manifest, the lock and the last steps.
 func (s *Status) fill(m *Manifest, now time.Time) error {
 	s.State, s.RunID, s.Started, s.Updated, s.Runs = m.Status, m.RunID, m.Started, m.Updated, m.Runs
-	s.Counts, s.Engine, s.Error, s.Model = m.Counts, m.Engine, m.Error, m.Model
+	s.Engine, s.Error, s.Model = m.Engine, m.Error, m.Model
+	s.Counts.set(m.Counts)
 	if s.State == StatusRunning {
 		s.State, s.Holder = running(s.Dir, m.Updated, now)
 	}
@@ -155,7 +191,7 @@ func (s *Status) count(m *Manifest) error {
 	if c.Checked < s.Counts.Checked {
 		c.Checked, c.Correct, c.Groups = s.Counts.Checked, s.Counts.Correct, s.Counts.Groups
 	}
-	s.Counts = c
+	s.Counts.set(c)
 	return nil
 }
 
@@ -250,6 +286,9 @@ func (s *Status) lastSteps() error {
 
 // estimate is from the last steps and the rows that are done.
 func (s *Status) estimate() {
+	if s.State == StatusComplete {
+		s.Left = new(float64)
+	}
 	if len(s.Steps) == 0 {
 		return
 	}
@@ -264,8 +303,9 @@ func (s *Status) estimate() {
 	}
 	s.Rate = float64(tokens) / s.Window
 	c := &s.Counts
-	if left := c.InputRows - c.Rows; s.State != StatusComplete && left > 0 && c.Rows > 0 {
+	if left := c.ManifestCounts.InputRows - c.Rows; s.State != StatusComplete && left > 0 && c.Rows > 0 {
 		each := float64(c.PromptTokens+c.CompletionTokens) / float64(c.Rows)
-		s.Left = each * float64(left) / s.Rate
+		seconds := each * float64(left) / s.Rate
+		s.Left = &seconds
 	}
 }

@@ -25,7 +25,7 @@ func TestStatusOfKilled(t *testing.T) {
 		if err != nil || s.Error != "" {
 			t.Fatal(s, err)
 		}
-		return s.Counts
+		return s.Counts.ManifestCounts
 	}
 	run := func(out string, until int) error {
 		in, err := datasets.Open([]string{path})

@@ -26,7 +26,8 @@ the last steps. It disturbs no run, and works from any machine that sees the fol
 
 States: running, interrupted, failed, complete; killed: its process is gone without a
 word; silent: its process is on another machine and has said nothing for a minute;
-missing: a shard that has not begun.
+missing: a shard that has not begun; then nobody knows of how many rows (input_rows is
+null), nor the time left (seconds_left).
 `,
 		Example: `  glmbatch status out
   watch glmbatch status out
@@ -70,7 +71,11 @@ func printStatus(w io.Writer, s *pipeline.Status, steps int, now time.Time) erro
 		}
 	}
 	c := &s.Counts
-	p("%-8s %s, run %s, %s", "job", s.Dir, s.RunID, stateText(s))
+	run := ""
+	if s.RunID != "" {
+		run = ", run " + s.RunID
+	}
+	p("%-8s %s%s, %s", "job", s.Dir, run, stateText(s))
 	p("%-8s %s", "rows", rowsText(s))
 	for _, code := range slices.Sorted(maps.Keys(c.Codes)) {
 		p("  %-12s %s", code, units.Digits(c.Codes[code]))
@@ -82,9 +87,15 @@ func printStatus(w io.Writer, s *pipeline.Status, steps int, now time.Time) erro
 	if c.Checked > 0 {
 		p("%-8s %s of %s answers are right", "checked", units.Digits(c.Correct), units.Digits(c.Checked))
 	}
-	p("%-8s %s steps, %s preemptions, %d runs since %s, last word %s ago", "engine", units.Digits(s.Engine.Steps), units.Digits(s.Engine.Preemptions), s.Runs,
-		s.Started.Format(time.RFC3339), now.Sub(s.Updated).Round(time.Second))
+	if s.Runs > 0 {
+		p("%-8s %s steps, %s preemptions, %d runs since %s, last word %s ago", "engine", units.Digits(s.Engine.Steps), units.Digits(s.Engine.Preemptions), s.Runs,
+			s.Started.Format(time.RFC3339), now.Sub(s.Updated).Round(time.Second))
+	}
 	for _, shard := range s.Shards {
+		if shard.State == pipeline.StatusMissing {
+			p("%-8s %-7s %s", "shard", shard.Shard, shard.State)
+			continue
+		}
 		p("%-8s %-7s %s, %s", "shard", shard.Shard, stateText(&shard), rowsText(&shard))
 	}
 	if last := s.Steps[max(0, len(s.Steps)-steps):]; len(last) > 0 {
@@ -102,7 +113,7 @@ func stateText(s *pipeline.Status) string {
 	if s.Holder != "" {
 		text += " (" + s.Holder + ")"
 	}
-	if s.Error != "" && s.State != pipeline.StatusComplete {
+	if s.Error != "" && s.Error != s.State && s.State != pipeline.StatusComplete {
 		text += ": " + oneLine(s.Error)
 	}
 	return text
@@ -110,31 +121,40 @@ func stateText(s *pipeline.Status) string {
 
 func rowsText(s *pipeline.Status) string {
 	c := &s.Counts
-	text := fmt.Sprintf("%s of %s saved%s", units.Digits(c.Rows), units.Digits(c.InputRows), percent(c))
+	text := outOf(s, " saved")
 	if c.Errors > 0 {
 		text += fmt.Sprintf(", %s with errors", units.Digits(c.Errors))
 	}
 	return text
 }
 
-func percent(c *pipeline.ManifestCounts) string {
-	if c.InputRows == 0 {
+// outOf says how many rows, of how many: nobody knows that before all shards have begun.
+func outOf(s *pipeline.Status, noun string) string {
+	c := &s.Counts
+	if c.InputRows == nil {
+		return fmt.Sprintf("%s%s, by %d of %d shards", units.Digits(c.Rows), noun, s.Begun(), len(s.Shards))
+	}
+	return fmt.Sprintf("%s of %s%s%s", units.Digits(c.Rows), units.Digits(*c.InputRows), noun, percent(c))
+}
+
+func percent(c *pipeline.StatusCounts) string {
+	if *c.InputRows == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%.1f %%)", 100*float64(c.Rows)/float64(c.InputRows))
+	return fmt.Sprintf(" (%.1f %%)", 100*float64(c.Rows)/float64(*c.InputRows))
 }
 
 // finding is what a person wants to know of a job, in a line.
 func finding(s *pipeline.Status) string {
 	c := &s.Counts
-	done := fmt.Sprintf("%s of %s rows%s", units.Digits(c.Rows), units.Digits(c.InputRows), percent(c))
+	done := outOf(s, " rows")
 	switch {
 	case s.State == pipeline.StatusComplete && len(s.Shards) > 0:
 		return fmt.Sprintf("all %d shards are complete: %s merge %s", len(s.Shards), callName(), s.Dir)
 	case s.State == pipeline.StatusComplete:
 		return fmt.Sprintf("complete: %s, %s with errors", done, units.Digits(c.Errors))
-	case s.State == pipeline.StatusRunning && s.Left > 0:
-		return fmt.Sprintf("running: %s, %s tokens/s, about %s left", done, units.Digits(int64(s.Rate)), (time.Duration(s.Left)*time.Second + time.Second).String())
+	case s.State == pipeline.StatusRunning && s.Left != nil && *s.Left > 0:
+		return fmt.Sprintf("running: %s, %s tokens/s, about %s left", done, units.Digits(int64(s.Rate)), (time.Duration(*s.Left)*time.Second + time.Second).String())
 	case s.State == pipeline.StatusRunning:
 		return "running: " + done
 	case len(s.Shards) > 0:

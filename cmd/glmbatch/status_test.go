@@ -6,7 +6,24 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"glmbatch/pipeline"
 )
+
+// TestStateText: a state is said once, and an error if it says more.
+func TestStateText(t *testing.T) {
+	for want, s := range map[string]pipeline.Status{
+		"interrupted":           {State: pipeline.StatusInterrupted, Error: pipeline.ErrInterrupted.Error()},
+		"failed: no room":       {State: pipeline.StatusFailed, Error: "no room"},
+		"running (process 5)":   {State: pipeline.StatusRunning, Holder: "process 5"},
+		"complete":              {State: pipeline.StatusComplete, Error: "of before"},
+		"interrupted: by a cat": {State: pipeline.StatusInterrupted, Error: "by a cat"},
+	} {
+		if got := stateText(&s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
 
 // TestStatus follows a job from another process: while it runs, after it was killed,
 // when it is complete.
@@ -76,7 +93,12 @@ func TestStatus(t *testing.T) {
 	if code, _, errs := glmbatch("run", "--demo", "--quiet", "--limit", "5", "--max-tokens", "3", "--out", out, "--shard", "1/3"); code != 0 {
 		t.Fatal(errs)
 	}
-	if code, text, _ := glmbatch("status", out); code != 0 || !strings.Contains(text, "shard    0/3     missing") || !strings.Contains(text, "shard    1/3     complete, 2 of 2 saved") {
+	if code, text, _ := glmbatch("status", out); code != 0 || !strings.Contains(text, "shard    0/3     missing\n") || !strings.Contains(text, "shard    1/3     complete, 2 of 2 saved (100.0 %)") ||
+		!strings.Contains(text, "\nrows     2 saved, by 1 of 3 shards\n") || strings.Contains(text, "run ,") || strings.Count(text, "%") != 1 ||
+		!strings.HasSuffix(text, "\nmissing: 2 rows, by 1 of 3 shards; run the shards that are not complete again\n") {
 		t.Errorf("shards: exit code %d, %s", code, text)
+	}
+	if _, text, _ := glmbatch("status", out, "--format", "json", "--steps", "0"); strings.Count(text, `"input_rows": null`) != 3 || strings.Count(text, `"seconds_left": null`) != 3 || strings.Count(text, `"seconds_left": 0`) != 1 {
+		t.Errorf("shards: %s", text) // null: of the sum and of two that are missing
 	}
 }

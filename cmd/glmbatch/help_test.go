@@ -35,6 +35,9 @@ func TestHelp(t *testing.T) {
 			if strings.HasSuffix(line, ":") {
 				examples = line == "Examples:"
 			}
+			if strings.Contains(line, "(default )") {
+				t.Errorf("%v: a default without a value: %s", path, line)
+			}
 			if n := utf8.RuneCountInString(line); n > 100 && !examples {
 				t.Errorf("%v: %d columns: %s", path, n, line)
 			}

@@ -44,10 +44,10 @@ Prompts come from the column messages (a list of structs, or JSON text), else
 prompt, text or question, with system and tools if there are such columns. A row
 may have parameters of its own in one column sampling_params (a struct, or JSON
 text), or in the columns that --param-columns names. Without that flag, columns
-called like a parameter (temperature, top_p, top_k, min_p, seed, max_tokens, n,
-stop, stop_token_ids, repetition_penalty, ignore_eos) are taken if all values look
-like one and no flag says otherwise; those of a job's output are not. What neither a
-row nor a flag says comes from the checkpoint's generation_config.json. The columns
+called like a parameter (temperature, max_tokens, response_format and others, all
+of which docs/parameters.md has) are taken if all values look like one and no flag
+says otherwise; those of a job's output are not. What neither a row nor a flag
+says comes from the checkpoint's generation_config.json. The columns
 that are read are printed first. A column chat_template_kwargs (a struct, or JSON
 text) has variables of the chat template, such as reasoning_effort. An input with the
 columns custom_id, method, url and body is one of OpenAI's batch requests: see
@@ -62,8 +62,15 @@ a tiny checkpoint, both part of the program.
   glmbatch run prompts.parquet --model models/GLM-5-NVFP4 --out out --max-tokens 512
   grep urgent tickets.jsonl | glmbatch run - --stdout jsonl > answers.jsonl
   glmbatch run batch.jsonl --model models/GLM-5-NVFP4 --out out --save answers.jsonl
-  glmbatch run prompts.parquet --model models/GLM-5-NVFP4 --chat-template-kwargs '{"reasoning_effort": "high"}' --show-prompt 0
-  glmbatch run 'data/*.parquet' --model models/GLM-5-NVFP4 --out out --dry-run`,
+  glmbatch run prompts.parquet --chat-template-kwargs '{"reasoning_effort": "high"}' --show-prompt 0
+  glmbatch run 'data/*.parquet' --model models/GLM-5-NVFP4 --out out --dry-run
+
+  # score texts and generate nothing
+  glmbatch run texts.parquet --out scores --raw --max-tokens 0 --prompt-logprobs 2
+  # a judge, by the tokens of its labels (glmbatch model tokenize says their ids)
+  glmbatch run pairs.parquet --out verdicts --max-tokens 1 --logprob-token-ids 9693,2152
+  # responses that are valid by a JSON schema
+  glmbatch run letters.parquet --out fields --json-schema fields.json`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return runRun(c, &r, args)
 		},

@@ -108,11 +108,10 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&o.Continue, "continue-final-message", false, "where the last message is the assistant's, go on with it instead of answering it")
 	f.BoolVar(&r.sanitize, "sanitize-control-tokens", false, "special tokens in messages, tools and variables are text, not tokens")
 	f.Int64Var(&r.showPrompt, "show-prompt", -1, "print what the model would be given for this input `row`, from 0; run nothing")
-	f.Lookup("show-prompt").DefValue = "" // there is none
+	f.Lookup("show-prompt").DefValue = "0" // there is none: of numbers, help leaves 0 out
 	f.StringVar(&r.thinking, "thinking", "auto", "on, off, or auto: as the chat template has it")
 	f.StringVar(&o.OnOverlong, "on-overlong", pipeline.OverlongError, "prompts that do not fit: error, or truncate, truncate-middle, truncate-tail (cut the first, middle or last tokens of what messages say, not the system message)")
 	f.StringSliceVar(&o.ParamColumns, "param-columns", nil, "columns of sampling parameters, by `names` with commas between, or as PARAMETER=COLUMN (default: those that are called and look like one; none: leave them as data)")
-	f.Lookup("param-columns").DefValue = "" // not the text of an empty list
 	f.BoolVar(&o.IgnoreRowParams, "ignore-row-params", false, "columns of parameters, and sampling_params, are only data")
 	f.Int64Var(&o.Limit, "limit", 0, "only the first rows (0: all)")
 	f.StringVar(&r.shard, "shard", "", "i/N: only the i-th of N equal parts of the rows, from 0, into a folder of its own in --out; see glmbatch merge (default: a Slurm array's task, a Kubernetes Indexed Job's pod)")

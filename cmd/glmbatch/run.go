@@ -314,7 +314,7 @@ func (r *runFlags) outcome(c *pipeline.Counts, err error) error {
 	if r.overwrite {
 		again = "run the same command without --overwrite to go on"
 	}
-	if r.out == "" && r.stdout != "" {
+	if r.passing {
 		again = "nothing is kept of a job without --out"
 	}
 	var known coded
@@ -342,5 +342,9 @@ func (r *runFlags) rowErrors(n int64) error {
 	if n <= r.maxErrors {
 		return nil
 	}
-	return withCode(exitRowErrors, fmt.Errorf("%s rows have errors, more than --max-errors %d: see error_code and error in %s", units.Digits(n), r.maxErrors, r.jobDir()))
+	where := "error_code and error"
+	if !r.passing {
+		where += " in " + r.jobDir()
+	}
+	return withCode(exitRowErrors, fmt.Errorf("%s rows have errors, more than --max-errors %d: see %s", units.Digits(n), r.maxErrors, where))
 }

@@ -215,10 +215,13 @@ func TestStandardOutput(t *testing.T) {
 		t.Skip("runs a model")
 	}
 	for _, format := range []string{"arrow", "jsonl"} {
-		args := []string{"run", "--demo", "--limit", "3", "--max-tokens", "2", "--timeline", "off", "--max-errors", "3", "--stdout", format}
+		args := []string{"run", "--demo", "--limit", "3", "--max-tokens", "2", "--max-errors", "3", "--stdout", format}
 		code, printed, errs := glmbatch(args...)
 		if code != 0 {
 			t.Fatalf("%s: %s", format, errs)
+		}
+		if strings.Contains(errs, "written to") || strings.Contains(errs, "next:") || strings.Contains(errs, os.TempDir()) || !strings.Contains(errs, "3 rows in ") {
+			t.Errorf("%s: nothing is kept, and it says %s", format, errs)
 		}
 		in, err := datasets.OpenStream(strings.NewReader(printed), "printed")
 		if err != nil {
@@ -242,6 +245,9 @@ func TestStandardOutput(t *testing.T) {
 		for errors, want := range map[string]int{"0": exitRowErrors, "1": exitOK} {
 			code, out, errs := glmbatch("run", bad, "--max-tokens", "2", "--timeline", "off", "--quiet", "--max-errors", errors, "--stdout", format)
 			rows := strings.Count(out, "null_prompt")
+			if code == exitRowErrors && !strings.HasSuffix(errs, ": see error_code and error\n") {
+				t.Errorf("%s: nothing is kept, and it says %s", format, errs)
+			}
 			if code != want || rows != 1 || strings.Count(out, "\n") < 2 {
 				t.Errorf("%s, --max-errors %s: exit code %d, want %d: %q, %s", format, errors, code, want, out, errs)
 			}

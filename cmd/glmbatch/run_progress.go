@@ -157,7 +157,7 @@ func (p *progress) summary(r *runFlags, err error) {
 	in, out := c.RunPrompt.Load(), c.RunCompletion.Load()
 	p.say.record("summary", fmt.Sprintf("%s rows in %.1f s", units.Digits(c.RunRows.Load()), took.Seconds()), "rows", c.Rows.Load(), "run_rows", c.RunRows.Load(),
 		"seconds", took.Seconds(), "prompt_tokens", in, "completion_tokens", out, "errors", c.Errors.Load(), "truncated", c.Truncated.Load(),
-		"checked", c.Checked.Load(), "correct", c.Correct.Load(), "out", r.out)
+		"checked", c.Checked.Load(), "correct", c.Correct.Load(), "out", r.kept())
 	f := p.done.figures(took.Seconds(), in, out, p.seats, p.pages)
 	for _, line := range f.lines() {
 		p.say.line("%s", line)
@@ -171,7 +171,10 @@ func (p *progress) summary(r *runFlags, err error) {
 	if n := c.Checked.Load(); n > 0 {
 		p.say.line("%s of %s responses equal column %s: %.1f %%", units.Digits(c.Correct.Load()), units.Digits(n), r.rows.Check, 100*float64(c.Correct.Load())/float64(n))
 	}
-	p.groups(r.rows.CheckBy)
+	p.groups(r)
+	if r.passing { // its folder is removed
+		return
+	}
 	if r.remoteDir != "" {
 		p.say.line("written to %s", oneLine(r.out))
 	} else {
@@ -191,13 +194,25 @@ func (p *progress) summary(r *runFlags, err error) {
 // groupLines are the groups of --check-by that the summary has; the manifest has all.
 const groupLines = 20
 
+// kept is the folder that is there after the job; "": none.
+func (r *runFlags) kept() string {
+	if r.passing {
+		return ""
+	}
+	return r.out
+}
+
 // groups says how many responses were right, group by group.
-func (p *progress) groups(column string) {
-	groups := p.count.Groups()
+func (p *progress) groups(r *runFlags) {
+	groups, column := p.count.Groups(), r.rows.CheckBy
 	names := slices.Sorted(maps.Keys(groups))
 	for i, name := range names {
 		if i == groupLines {
-			p.say.line("  and %d more values of %s: see _manifest.json", len(names)-i, column)
+			where := ": see _manifest.json"
+			if r.passing {
+				where = ""
+			}
+			p.say.line("  and %d more values of %s%s", len(names)-i, column, where)
 			break
 		}
 		g := groups[name]

@@ -80,7 +80,7 @@ func TestInterruptedHint(t *testing.T) {
 			t.Errorf("overwrite %v: %v", overwrite, err)
 		}
 	}
-	err := (&runFlags{stdout: "jsonl"}).outcome(&c, pipeline.ErrInterrupted)
+	err := (&runFlags{stdout: "jsonl", passing: true}).outcome(&c, pipeline.ErrInterrupted)
 	if codeOf(err) != exitInterrupted || strings.Contains(err.Error(), "go on") || !strings.Contains(err.Error(), "without --out") {
 		t.Errorf("without --out: %v", err)
 	}

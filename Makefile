@@ -37,7 +37,8 @@ test-rest: ## the tests that race leaves out
 	$(GO) test $(filter-out $(patsubst ./%,glmbatch/%,$(RACED)),$(shell $(GO) list ./...))
 
 .PHONY: lint
-lint: ## gofmt, vet, staticcheck
+lint: ## gofmt, columns, vet, staticcheck
+	@sh .ci/columns
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	$(GO) vet ./...
 	$(GO) run $(STATICCHECK) ./...

@@ -50,7 +50,8 @@ func Open(ctx context.Context, m Model, g *ranks.Group, o Options) (_ *Bench, er
 		return nil, err
 	}
 	for _, c := range cases {
-		b.results = append(b.results, Result{of: c, Kind: c.kind(), Batch: c.batch, Context: c.context, WhatIf: c.whatIf()})
+		b.results = append(b.results, Result{of: c, Kind: c.kind(), Batch: c.batch, Context: c.context,
+			WhatIf: c.whatIf()})
 	}
 	info := b.group.Info()
 	with, err := b.options(info)
@@ -60,7 +61,8 @@ func Open(ctx context.Context, m Model, g *ranks.Group, o Options) (_ *Bench, er
 	if err := b.allSkipped(); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(o.Log, "loading %d layers, %s of weights on each rank, %s of caches\n", m.Config.Layers, units.Bytes(b.Rank.Weights), units.Bytes(int64(b.pool.pages)*kernels.PageTokens*b.pool.perToken))
+	fmt.Fprintf(o.Log, "loading %d layers, %s of weights on each rank, %s of caches\n", m.Config.Layers,
+		units.Bytes(b.Rank.Weights), units.Bytes(int64(b.pool.pages)*kernels.PageTokens*b.pool.perToken))
 	start := time.Now()
 	if b.model, err = glm5.Load(ctx, m.Weights, g, with); err == nil && o.Plan == "" {
 		err = b.pool.fill(b.model, b.rng)
@@ -89,7 +91,9 @@ func Open(ctx context.Context, m Model, g *ranks.Group, o Options) (_ *Bench, er
 func (b *Bench) options(info kernels.Info) (glm5.Options, error) {
 	f := b.o
 	o := glm5.Options{KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Shards: f.TP, MaxRows: 1, MaxSeqs: 1, Context: 1}
-	most := glm5.Options{KVCache: o.KVCache, Shards: f.TP, MaxRows: b.rows(), MaxSeqs: b.most(func(c Case) int { return c.batch }), Context: b.most(Case.span)}
+	most := glm5.Options{KVCache: o.KVCache, Shards: f.TP, MaxRows: b.rows(), MaxSeqs: b.most(func(c Case) int {
+		return c.batch
+	}), Context: b.most(Case.span)}
 	b.drafts(&o, &most)
 	fits := fit.New(b.Name, &b.Config, b.Rank, nil, most, fit.Found(info, f.Ranks, telemetry.AvailableMemory()))
 	b.pool.perToken = fits.Token
@@ -142,7 +146,8 @@ func (b *Bench) allSkipped() error {
 	if b.o.KVSlots > 0 {
 		return input(fmt.Errorf("%v: it %s", r.of, r.Skipped))
 	}
-	return device(fmt.Errorf("%v: it %s beside %s of weights on %s", r.of, r.Skipped, units.Bytes(b.Rank.Weights), b.group.Info().Name))
+	return device(fmt.Errorf("%v: it %s beside %s of weights on %s", r.of, r.Skipped, units.Bytes(b.Rank.Weights),
+		b.group.Info().Name))
 }
 
 // rows is the most that a step of the cases has.

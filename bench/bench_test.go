@@ -65,7 +65,8 @@ func TestPool(t *testing.T) {
 	p.perToken = 1000
 	rs := []Result{{of: Case{batch: 2, context: 100}}, {of: Case{batch: 1000, context: 100}}}
 	p.plan(rs, 0, 1e6)
-	if p.pages != 4 || rs[0].Skipped != "" || !strings.Contains(rs[1].Skipped, "needs 128 MB of caches, there is room for 1.00 MB") {
+	if p.pages != 4 || rs[0].Skipped != "" ||
+		!strings.Contains(rs[1].Skipped, "needs 128 MB of caches, there is room for 1.00 MB") {
 		t.Errorf("%d pages, %+v", p.pages, rs)
 	}
 }
@@ -73,8 +74,9 @@ func TestPool(t *testing.T) {
 // Activations stay in range through a model of random blocks, and no two experts
 // are the same.
 func TestRandomBlocks(t *testing.T) {
-	g, b := opened(t, synth.Options{Config: "tiny", Layers: 40, MTP: true}, Options{TP: 1, Ranks: 1, Batches: []int{4}, Contexts: []int{200}, Chunk: 1,
-		KVCache: kernels.BF16, Act: "w4a16", Steps: 1, Seed: 3, Machine: &roofline.Machine{Read: 1e9}})
+	g, b := opened(t, synth.Options{Config: "tiny", Layers: 40, MTP: true},
+		Options{TP: 1, Ranks: 1, Batches: []int{4}, Contexts: []int{200}, Chunk: 1,
+			KVCache: kernels.BF16, Act: "w4a16", Steps: 1, Seed: 3, Machine: &roofline.Machine{Read: 1e9}})
 	if err := b.Measure(t.Context()); err != nil {
 		t.Fatal(err)
 	}

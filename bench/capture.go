@@ -16,7 +16,8 @@ func (b *Bench) capture() error {
 	if b.o.Capture == "" {
 		return nil
 	}
-	o := replay.CaptureOptions{Dir: b.o.Capture, KV: replay.KVSeeded, Model: cmp.Or(b.Recipe, b.Path), Hash: b.Hash, Versions: b.o.Versions}
+	o := replay.CaptureOptions{Dir: b.o.Capture, KV: replay.KVSeeded, Model: cmp.Or(b.Recipe, b.Path), Hash: b.Hash,
+		Versions: b.o.Versions}
 	var err error
 	if o.Selectors, err = replay.ParseSelectors("every=1"); err != nil {
 		return err

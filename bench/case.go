@@ -91,7 +91,8 @@ func (f *Options) Cases(c *glm5.Config) ([]Case, error) {
 					list = append(list, Case{batch: b, context: n, cast: true})
 				}
 				if f.Drafts > 0 {
-					list = append(list, Case{batch: b, context: n, drafts: f.Drafts}, Case{batch: b, context: n, drafts: f.Drafts, layer: true})
+					list = append(list, Case{batch: b, context: n, drafts: f.Drafts},
+						Case{batch: b, context: n, drafts: f.Drafts, layer: true})
 				}
 			}
 		}

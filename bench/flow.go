@@ -84,7 +84,8 @@ func (f *flow) land(n int) error {
 		}
 		p, t := f.flying[0], &s.Times
 		f.flying = f.flying[1:]
-		p.wall, p.schedule, p.upload, p.launch = p.wall+t.Wall.NS(), p.schedule+t.Schedule.NS(), p.upload+t.Upload.NS(), p.launch+t.Launch.NS()
+		p.wall, p.schedule, p.upload, p.launch = p.wall+t.Wall.NS(), p.schedule+t.Schedule.NS(), p.upload+
+			t.Upload.NS(), p.launch+t.Launch.NS()
 		if p.record {
 			p.traces = append(p.traces, copyOf(s.Trace()))
 		}

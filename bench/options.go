@@ -41,7 +41,9 @@ type Options struct {
 	Dense    kernels.Format
 	KVSlots  int  // tokens that the caches hold; 0: what the largest batch that fits needs
 	CastPool bool // also time decode with a copy of each layer's whole FP8 cache
-	Drafts   int  // also time decode with so many drafts of each sequence, without and with the prediction layer that makes them; 0: not
+	// also time decode with so many drafts of each sequence, without and with the prediction layer
+	// that makes them; 0: not
+	Drafts int
 
 	Steps    int  // timed steps of each case
 	Warmup   int  // steps before them

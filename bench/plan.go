@@ -33,7 +33,8 @@ func (b *Bench) PrintPlan(w io.Writer) error {
 			if err != nil {
 				return device(fmt.Errorf("%v, step %d: %w", r.of, j, err))
 			}
-			fmt.Fprintf(w, "%v, step %d on %s (%s, %d multiprocessors): %d calls, %d launches\n\n", r.of, j, b.o.Plan, g.Name, g.SMs, len(calls), len(p.Launches))
+			fmt.Fprintf(w, "%v, step %d on %s (%s, %d multiprocessors): %d calls, %d launches\n\n", r.of, j, b.o.Plan,
+				g.Name, g.SMs, len(calls), len(p.Launches))
 			p.Print(w, calls)
 			fmt.Fprintln(w)
 		}

@@ -31,7 +31,8 @@ func (p *pool) plan(results []Result, slots, room int64) {
 		case slots > 0 && need > slots:
 			r.Skipped = fmt.Sprintf("needs %s cache slots, --kv-slots has %s", units.Digits(need), units.Digits(slots))
 		case slots == 0 && room > 0 && need*p.perToken > room:
-			r.Skipped = fmt.Sprintf("needs %s of caches, there is room for %s", units.Bytes(need*p.perToken), units.Bytes(max(0, room-1)))
+			r.Skipped = fmt.Sprintf("needs %s of caches, there is room for %s", units.Bytes(need*p.perToken),
+				units.Bytes(max(0, room-1)))
 		default:
 			limit = max(limit, need)
 		}

@@ -83,9 +83,12 @@ type line struct {
 
 func (b *Bench) json(w io.Writer) error {
 	o := b.model.Options()
-	j := resultJSON{Schema: "glmbatch.bench/1", Model: b.Name, Synthetic: b.Recipe != "", TP: b.o.TP, Ranks: b.group.Ranks(),
-		Layers: b.model.Config.Layers, Parameters: b.Params, Weights: b.Rank.Weights, KVCache: o.KVCache, KVSlots: b.slots(),
-		Cache: b.slots() * b.pool.perToken, LoadNS: b.loaded.Nanoseconds(), Device: b.group.Info(), Machine: b.o.Machine,
+	j := resultJSON{Schema: "glmbatch.bench/1", Model: b.Name, Synthetic: b.Recipe != "", TP: b.o.TP,
+		Ranks:  b.group.Ranks(),
+		Layers: b.model.Config.Layers, Parameters: b.Params, Weights: b.Rank.Weights, KVCache: o.KVCache,
+		KVSlots: b.slots(),
+		Cache:   b.slots() * b.pool.perToken, LoadNS: b.loaded.Nanoseconds(), Device: b.group.Info(),
+		Machine:  b.o.Machine,
 		Rounding: b.model.Rounding(), Seed: b.o.Seed, Program: b.o.Versions}
 	for i := range b.results {
 		r := &b.results[i]
@@ -141,9 +144,11 @@ func (b *Bench) head(s *strings.Builder) {
 	if b.Recipe == "" {
 		weights = "its weights"
 	}
-	report.Wrap(s, fmt.Sprintf("%s, %s: %d layers, %s parameters, %s (%s on a rank), on %s (%s)", b.Name, who, c.Layers, units.Count(b.Params),
+	report.Wrap(s, fmt.Sprintf("%s, %s: %d layers, %s parameters, %s (%s on a rank), on %s (%s)", b.Name, who, c.Layers,
+		units.Count(b.Params),
 		weights, units.Bytes(b.Rank.Weights), info.Name, info.Detail), report.DefaultWidth)
-	report.Wrap(s, fmt.Sprintf("caches: %s, %s tokens, %s on a rank; loaded in %.1f s", o.KVCache, units.Digits(b.slots()),
+	report.Wrap(s, fmt.Sprintf("caches: %s, %s tokens, %s on a rank; loaded in %.1f s", o.KVCache,
+		units.Digits(b.slots()),
 		units.Bytes(b.slots()*b.pool.perToken), b.loaded.Seconds()), report.DefaultWidth)
 	if r := b.model.Rounding(); len(r) > 0 {
 		report.Wrap(s, "weights rounded to FP8: "+glm5.RoundingText(r), report.DefaultWidth)
@@ -154,7 +159,8 @@ func (b *Bench) head(s *strings.Builder) {
 // table has a line for each case. A figure that is unknown is empty.
 func (b *Bench) table(s *strings.Builder) {
 	const form = "%-8s%6s%9s%11s%9s%9s%10s%11s%9s%10s%8s\n"
-	fmt.Fprintf(s, form, "", "batch", "context", "step ms", "min", "p90", "run ms", "floor ms", "× floor", "tokens/s", "experts")
+	fmt.Fprintf(s, form, "", "batch", "context", "step ms", "min", "p90", "run ms", "floor ms", "× floor",
+		"tokens/s", "experts")
 	for i := range b.results {
 		r := &b.results[i]
 		if r.Skipped != "" {
@@ -169,7 +175,8 @@ func (b *Bench) table(s *strings.Builder) {
 		if r.of.cast {
 			label = "· cast"
 		}
-		fmt.Fprintf(s, form, label, fmt.Sprint(r.Batch), units.Digits(int64(r.Context)), milli(r.Step.Median), milli(r.Step.Min), milli(r.Step.P90),
+		fmt.Fprintf(s, form, label, fmt.Sprint(r.Batch), units.Digits(int64(r.Context)), milli(r.Step.Median),
+			milli(r.Step.Min), milli(r.Step.P90),
 			milli(r.Run.Median), floor, ratio, units.Figure(r.TokensPerSecond), fmt.Sprintf("%.1f", r.Experts))
 	}
 }
@@ -191,12 +198,14 @@ func (b *Bench) notes(s *strings.Builder) {
 	s.WriteByte('\n')
 	line := func(format string, args ...any) { report.Wrap(s, fmt.Sprintf(format, args...), report.DefaultWidth) }
 	if b.o.Machine != nil {
-		line("floor: the bytes that the calls of a step must move at least, at the %s/s that %s reads", units.Bytes(b.o.Machine.Read), b.o.Machine.Name)
+		line("floor: the bytes that the calls of a step must move at least, at the %s/s that %s reads",
+			units.Bytes(b.o.Machine.Read), b.o.Machine.Name)
 	} else {
 		line("no floor: the read bandwidth of %s is not known; --machine takes another's", b.group.Info().Name)
 	}
 	if n := b.group.Ranks(); n < b.o.TP {
-		line("collectives are local: sums take the %d of %d ranks that are here, so no time for links is in these figures", n, b.o.TP)
+		line("collectives are local: sums take the %d of %d ranks that are here, so no time for links is in these "+
+			"figures", n, b.o.TP)
 	}
 	if c := b.group.Info().Clock; c > 0 {
 		line("spans are on the host's clock to within %.1f us", float64(c)/1e3)
@@ -213,13 +222,15 @@ func (b *Bench) notes(s *strings.Builder) {
 		if r.Ahead {
 			ahead += ", while the step before runs"
 		}
-		text := fmt.Sprintf("%v: %s calls, %s, list %s us, upload %s us%s; recording %+.1f %% (medians of %d)", r.of, units.Digits(int64(r.Calls)), units.Bytes(r.Bytes),
+		text := fmt.Sprintf("%v: %s calls, %s, list %s us, upload %s us%s; recording %+.1f %% (medians of %d)", r.of,
+			units.Digits(int64(r.Calls)), units.Bytes(r.Bytes),
 			micro(r.Schedule.Median), micro(r.Upload.Median), ahead, 100*r.overhead(), r.Step.N)
 		if r.Experts > 0 {
 			text += fmt.Sprintf("; even routing would give tokens to %.1f experts of a layer", r.ExpertsUniform)
 		}
 		if r.of.prefill && r.MatrixShare > 0 {
-			text += fmt.Sprintf("; %.1f %% of the matrix rate of %s, %sFLOP/s", 100*r.MatrixShare, b.o.Machine.Name, strings.TrimSuffix(units.Bytes(b.o.Machine.FLOPs[kernels.OnMatrix]), "B"))
+			text += fmt.Sprintf("; %.1f %% of the matrix rate of %s, %sFLOP/s", 100*r.MatrixShare, b.o.Machine.Name,
+				strings.TrimSuffix(units.Bytes(b.o.Machine.FLOPs[kernels.OnMatrix]), "B"))
 		}
 		line("%s", text)
 	}

@@ -148,7 +148,8 @@ func (s *stampSteps) add(calls []kernels.Call, spans []kernels.Span, seen []cuda
 }
 
 func (s *stampSteps) check() *stampCheck {
-	c := &stampCheck{Steps: len(s.step.diff), Kernel: differenceOf(s.all.diff), Alone: differenceOf(s.alone.diff), Step: differenceOf(s.step.diff), Clock: differenceOf(s.clock),
+	c := &stampCheck{Steps: len(s.step.diff), Kernel: differenceOf(s.all.diff), Alone: differenceOf(s.alone.diff),
+		Step: differenceOf(s.step.diff), Clock: differenceOf(s.clock),
 		Stamped: medianOf(s.step.stamped), Seen: medianOf(s.step.seen)}
 	for i, d := range s.step.diff {
 		c.Share = max(c.Share, float64(max(d, -d))/float64(max(s.step.seen[i], 1)))
@@ -156,9 +157,12 @@ func (s *stampSteps) check() *stampCheck {
 	rows := func(of map[string]*compared, class func(string) string) []kernelDiff {
 		var out []kernelDiff
 		for name, v := range of {
-			out = append(out, kernelDiff{name, class(name), medianOf(v.stamped), medianOf(v.seen), differenceOf(v.diff)})
+			out = append(out, kernelDiff{name, class(name), medianOf(v.stamped), medianOf(v.seen),
+				differenceOf(v.diff)})
 		}
-		slices.SortFunc(out, func(a, b kernelDiff) int { return cmp.Or(-cmp.Compare(a.P95, b.P95), cmp.Compare(a.Name, b.Name)) })
+		slices.SortFunc(out, func(a, b kernelDiff) int {
+			return cmp.Or(-cmp.Compare(a.P95, b.P95), cmp.Compare(a.Name, b.Name))
+		})
 		return out
 	}
 	c.Kernels = rows(s.kernel, func(n string) string { return s.classOf[n] })
@@ -280,7 +284,8 @@ func (c *stampCheck) print(s *strings.Builder, of Case) {
 	fmt.Fprintf(s, form, "", "calls", "stamps us", "CUPTI us", "differ", "p95", "worst")
 	for _, rows := range [][]kernelDiff{c.Classes, c.Kernels} {
 		for _, k := range rows {
-			fmt.Fprintf(s, form, k.Name, units.Digits(int64(k.N)), us(k.Stamped), us(k.Seen), us(k.Median), us(k.P95), us(k.Worst))
+			fmt.Fprintf(s, form, k.Name, units.Digits(int64(k.N)), us(k.Stamped), us(k.Seen), us(k.Median),
+				us(k.P95), us(k.Worst))
 		}
 		s.WriteByte('\n')
 	}
@@ -288,8 +293,13 @@ func (c *stampCheck) print(s *strings.Builder, of Case) {
 	if !c.holds() {
 		verdict = "they do not agree"
 	}
-	report.Wrap(s, fmt.Sprintf("%s: the time of a kernel alone on the GPU differs by %s us in the median, %s at p95, %s at worst (bound %s at p95), that of any by %s, %s and %s; a step takes %s us by stamps, %s by CUPTI, at worst %.2f %% apart (bound %.0f %%), and %s without CUPTI; the clocks differ by %s us (%s at worst)",
-		verdict, us(c.Alone.Median), us(c.Alone.P95), us(c.Alone.Worst), us(stampKernelNS), us(c.Kernel.Median), us(c.Kernel.P95), us(c.Kernel.Worst), us(c.Stamped), us(c.Seen), 100*c.Share, 100*stampStep, us(c.Without), us(c.Clock.Median), us(c.Clock.Worst)), report.DefaultWidth)
+	report.Wrap(s,
+		fmt.Sprintf("%s: the time of a kernel alone on the GPU differs by %s us in the median, %s at p95, %s at "+
+			"worst (bound %s at p95), that of any by %s, %s and %s; a step takes %s us by stamps, %s by CUPTI, at "+
+			"worst %.2f %% apart (bound %.0f %%), and %s without CUPTI; the clocks differ by %s us (%s at worst)",
+			verdict, us(c.Alone.Median), us(c.Alone.P95), us(c.Alone.Worst), us(stampKernelNS), us(c.Kernel.Median),
+			us(c.Kernel.P95), us(c.Kernel.Worst), us(c.Stamped), us(c.Seen), 100*c.Share, 100*stampStep, us(c.Without),
+			us(c.Clock.Median), us(c.Clock.Worst)), report.DefaultWidth)
 }
 
 // stampsHold is an error where a case's stamps and CUPTI do not agree.

@@ -11,7 +11,8 @@ import (
 // Kernels overlap: what is compared is each one's time after those it waits for.
 func TestStampCheck(t *testing.T) {
 	calls := []kernels.Call{{Kernel: "rms_norm"}, {Kernel: "gemm_bf16"}, {Kernel: "moe_up_fp4"}, {Kernel: "gemm_bf16"}}
-	spans := []kernels.Span{{Start: 1000, End: 3000}, {Start: 3000, End: 9000}, {Start: 9000, End: 9000}, {Start: 9200, End: 20000}}
+	spans := []kernels.Span{{Start: 1000, End: 3000}, {Start: 3000, End: 9000}, {Start: 9000, End: 9000},
+		{Start: 9200, End: 20000}}
 	seen := func(late int64) []cuda.ProfiledCall {
 		return []cuda.ProfiledCall{
 			{Kernels: 1, Start: 5_000_900, Ready: 5_000_900, After: -1, End: 5_003_100},
@@ -27,10 +28,12 @@ func TestStampCheck(t *testing.T) {
 		}
 	}
 	c := s.check()
-	if c.Steps != 3 || c.Kernel.N != 9 || c.Kernel.Worst != 200 || c.Step.Median != 100 || c.Stamped != 19000 || c.Seen != 19100 || c.Clock.Median != 5_000_000 || !c.holds() {
+	if c.Steps != 3 || c.Kernel.N != 9 || c.Kernel.Worst != 200 || c.Step.Median != 100 || c.Stamped != 19000 ||
+		c.Seen != 19100 || c.Clock.Median != 5_000_000 || !c.holds() {
 		t.Errorf("%+v", c)
 	}
-	if len(c.Kernels) != 2 || len(c.Classes) != 2 || c.Kernels[0].Name != "gemm_bf16" && c.Kernels[0].Name != "rms_norm" {
+	if len(c.Kernels) != 2 || len(c.Classes) != 2 || c.Kernels[0].Name != "gemm_bf16" &&
+		c.Kernels[0].Name != "rms_norm" {
 		t.Errorf("%+v, %+v", c.Kernels, c.Classes)
 	}
 	var text strings.Builder
@@ -60,8 +63,10 @@ func TestStampCheck(t *testing.T) {
 // Calls that share a launch are one kernel for CUPTI: the first may begin and the last
 // end as it does, whatever those between do, and what comes behind waits for all.
 func TestStampsOfSharedLaunches(t *testing.T) {
-	calls := []kernels.Call{{Kernel: "gemm_bf16"}, {Kernel: "moe_route"}, {Kernel: "silu_mul"}, {Kernel: "moe_up_fp4"}, {Kernel: "moe_down_fp4"}}
-	spans := []kernels.Span{{Start: 0, End: 5000}, {Start: 6000, End: 8000}, {Start: 6100, End: 7000}, {Start: 9000, End: 40000}, {Start: 41000, End: 60000}}
+	calls := []kernels.Call{{Kernel: "gemm_bf16"}, {Kernel: "moe_route"}, {Kernel: "silu_mul"}, {Kernel: "moe_up_fp4"},
+		{Kernel: "moe_down_fp4"}}
+	spans := []kernels.Span{{Start: 0, End: 5000}, {Start: 6000, End: 8000}, {Start: 6100, End: 7000},
+		{Start: 9000, End: 40000}, {Start: 41000, End: 60000}}
 	seen := func(late int64) []cuda.ProfiledCall {
 		up := cuda.ProfiledCall{Kernels: 1, Start: 4000, Launch: 1, Ready: 5000, After: 0, End: 40000 + late}
 		return []cuda.ProfiledCall{{Kernels: 1, After: -1, End: 5000}, up, up, up,

@@ -256,7 +256,8 @@ func (b *Bench) summarise(r *Result, passes []*pass) {
 	r.count(traces, r.Recorded.N)
 
 	c := &b.model.Config
-	r.ExpertsUniform = float64(c.Experts) * (1 - math.Pow(1-float64(c.ExpertsPerToken)/float64(max(1, c.Experts)), float64(r.rows(b.o.Chunk))))
+	r.ExpertsUniform = float64(c.Experts) * (1 - math.Pow(1-float64(c.ExpertsPerToken)/float64(max(1, c.Experts)),
+		float64(r.rows(b.o.Chunk))))
 	tokens := r.of.batch
 	if r.of.prefill {
 		tokens = r.of.context

@@ -87,7 +87,8 @@ func (c *arrowCheck) footer(b flat) error {
 
 // block checks a batch: {offset int64, metadata int32, padding, body int64}.
 func (c *arrowCheck) block(b []byte) error {
-	offset, meta, body := int64(binary.LittleEndian.Uint64(b)), int64(int32(binary.LittleEndian.Uint32(b[8:]))), int64(binary.LittleEndian.Uint64(b[16:]))
+	offset, meta, body := int64(binary.LittleEndian.Uint64(b)), int64(int32(binary.LittleEndian.Uint32(b[8:]))), int64(
+		binary.LittleEndian.Uint64(b[16:]))
 	if offset < 0 || meta < 8 || body < 0 || meta > maxArrowMeta || offset > c.size || body > c.size || offset+meta+
 		body > c.size {
 		return fmt.Errorf("%w: a batch at %d of %d + %d bytes in a file of %d", errArrow, offset, meta, body, c.size)

@@ -21,7 +21,8 @@ func checkNulls(batch arrow.Record) error {
 
 func countNulls(data arrow.ArrayData) error {
 	said := data.(*array.Data).NullN()
-	if buffers := data.Buffers(); said >= 0 && len(buffers) > 0 && buffers[0] != nil && hasBitmap(data.DataType().ID()) {
+	if buffers := data.Buffers(); said >= 0 && len(buffers) > 0 && buffers[0] != nil &&
+		hasBitmap(data.DataType().ID()) {
 		bitmap := buffers[0].Bytes()
 		if int64(len(bitmap))*8 < int64(data.Offset())+int64(data.Len()) {
 			if said > 0 || len(bitmap) > 0 {

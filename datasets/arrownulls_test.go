@@ -104,7 +104,9 @@ func TestDamagedArrowStreams(t *testing.T) {
 			h, _ := message(t, b, 3)
 			nodes(h)[0] = 1
 		}, "a batch has 1 nodes and 5 buffers, its schema needs 2 and 5"},
-		"a name's end": {func(b []byte) { b[bytes.Index(b, []byte("prompt"))+6] = 2 }, `"prompt" has no zero behind it`},
+		"a name's end": {func(b []byte) {
+			b[bytes.Index(b, []byte("prompt"))+6] = 2
+		}, `"prompt" has no zero behind it`},
 	} {
 		stream := textStream(t)
 		c.damage(stream)

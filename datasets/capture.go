@@ -279,7 +279,8 @@ func (r *Capture) seal(last []byte) []byte {
 	}
 	for _, v := range []int64{int64(r.Call), int64(r.Layer), int64(r.Rank), r.Index, r.Bytes, flag, int64(r.M),
 		int64(r.N), int64(r.K), int64(r.Groups),
-		int64(r.Heads), int64(r.Rope), int64(r.TopK), int64(r.Ranks), r.Slots, r.Ctx, r.StartNS, r.EndNS, int64(len(r.Args)), int64(len(r.Scalars))} {
+		int64(r.Heads), int64(r.Rope), int64(r.TopK), int64(r.Ranks), r.Slots, r.Ctx, r.StartNS, r.EndNS,
+		int64(len(r.Args)), int64(len(r.Scalars))} {
 		b = binary.LittleEndian.AppendUint64(b, uint64(v))
 	}
 	for _, v := range r.Args {

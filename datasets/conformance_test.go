@@ -151,7 +151,8 @@ func smallFiles(t testing.TB) (files [][]byte) {
 	add := func(write func(b *bytes.Buffer, o parquet.WriterOption) error) {
 		for _, o := range []parquet.WriterOption{parquet.DataPageVersion(1), parquet.DataPageVersion(2),
 			parquet.Compression(&parquet.Snappy),
-			parquet.Compression(&parquet.Gzip), parquet.Compression(&parquet.Zstd), parquet.Compression(&parquet.Brotli), parquet.Compression(&parquet.Lz4Raw)} {
+			parquet.Compression(&parquet.Gzip), parquet.Compression(&parquet.Zstd),
+			parquet.Compression(&parquet.Brotli), parquet.Compression(&parquet.Lz4Raw)} {
 			var b bytes.Buffer
 			if err := write(&b, o); err != nil {
 				t.Fatal(err)

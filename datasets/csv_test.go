@@ -176,7 +176,8 @@ func TestSpreadsheet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := []row{{`=HYPERLINK("http://x")`, []string{"=1"}, -0.5}, {"-1", nil, 2}, {"\t=1", nil, 3}, {"a = b", nil, 4}, {"'=1", nil, 5}}
+	rows := []row{{`=HYPERLINK("http://x")`, []string{"=1"}, -0.5}, {"-1", nil, 2}, {"\t=1", nil, 3}, {"a = b", nil, 4},
+		{"'=1", nil, 5}}
 	if err := errors.Join(w.Write(rows), w.Close()); err != nil {
 		t.Fatal(err)
 	}

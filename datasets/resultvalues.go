@@ -15,8 +15,10 @@ type valuer interface {
 
 func (r *Result) values(to parquet.Row, column int) parquet.Row {
 	for _, v := range [...]parquet.Value{
-		optionalText(r.Response), optionalText(r.Reasoning), textValue(r.FinishReason), optionalText(r.StopReason), parquet.Int32Value(r.PromptTokens),
-		parquet.Int32Value(r.CompletionTokens), optionalText(r.ErrorCode), optionalText(r.Error), parquet.Int64Value(r.RowIndex),
+		optionalText(r.Response), optionalText(r.Reasoning), textValue(r.FinishReason), optionalText(r.StopReason),
+		parquet.Int32Value(r.PromptTokens),
+		parquet.Int32Value(r.CompletionTokens), optionalText(r.ErrorCode), optionalText(r.Error),
+		parquet.Int64Value(r.RowIndex),
 		parquet.Int32Value(r.SampleIndex), parquet.Int64Value(r.Seed), textValue(r.RunID),
 	} {
 		to = append(to, v.Level(0, v.DefinitionLevel(), column))

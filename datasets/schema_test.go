@@ -47,7 +47,8 @@ func TestResultColumns(t *testing.T) {
 		c := ResultColumns[i]
 		typ := "list"
 		if f.Leaf() {
-			typ = map[parquet.Kind]string{parquet.ByteArray: "string", parquet.Int32: "int32", parquet.Int64: "int64"}[f.Type().Kind()]
+			typ = map[parquet.Kind]string{parquet.ByteArray: "string", parquet.Int32: "int32",
+				parquet.Int64: "int64"}[f.Type().Kind()]
 		}
 		if c.Name != f.Name() || !strings.HasPrefix(c.Type, typ) || f.Optional() == strings.HasPrefix(c.Null, "never") {
 			t.Errorf("column %s is %s, optional %v; the list has %+v", f.Name(), typ, f.Optional(), c)

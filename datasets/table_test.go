@@ -11,7 +11,8 @@ func testSpans(n int) []Span {
 	for i := range rows {
 		rows[i] = Span{Step: int64(i / 7), Rank: int32(i % 8), Lane: []string{"device", "host"}[i%2],
 			Kernel: fmt.Sprintf("kernel_%d", i%13+i/66000),
-			Class:  "gemm", StartNS: int64(i) * 1000, EndNS: int64(i)*1000 + 7, Dims: Dims{M: int32(i)}, FLOPs: int64(i) << 20}
+			Class:  "gemm", StartNS: int64(i) * 1000, EndNS: int64(i)*1000 + 7, Dims: Dims{M: int32(i)},
+			FLOPs: int64(i) << 20}
 	}
 	return rows
 }

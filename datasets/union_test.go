@@ -128,7 +128,8 @@ func TestUnion(t *testing.T) {
 	}{"b", 1 << 40})
 	wide := parquetOf(t, []wideRow{{1 << 60, ptr("x")}, {-1, nil}})
 	bare := withFooter(t, wide, func(m *format.FileMetaData) {
-		m.Schema[1].LogicalType, m.Schema[1].ConvertedType = format.LogicalType{}, thrift.Null[deprecated.ConvertedType]{}
+		m.Schema[1].LogicalType = format.LogicalType{}
+		m.Schema[1].ConvertedType = thrift.Null[deprecated.ConvertedType]{}
 	})
 	in, err := union(t, wide, bare, parquetOf(t, []narrowRow{{"y", -128}}), parquetOf(t, []unsignedRow{nested, {N: 1}}),
 		parquetOf(t, []nestedRow{deeper, {}}),
@@ -173,7 +174,8 @@ func TestWider(t *testing.T) {
 	instant := func(unit pages.Unit, utc bool) leafType {
 		return leafType{kind: pages.Int64, logical: pages.Logical{Class: pages.Timestamp, Unit: unit, UTC: utc}}
 	}
-	i32, i64, f32, f64 := leafType{kind: pages.Int32}, leafType{kind: pages.Int64}, leafType{kind: pages.Float}, leafType{kind: pages.Double}
+	i32, i64 := leafType{kind: pages.Int32}, leafType{kind: pages.Int64}
+	f32, f64 := leafType{kind: pages.Float}, leafType{kind: pages.Double}
 	for _, c := range []struct {
 		a, b leafType
 		want string // "": none
@@ -280,7 +282,8 @@ func TestDurations(t *testing.T) {
 		D int64 `parquet:"d"`
 	}
 	bare := func(m *format.FileMetaData) {
-		m.Schema[1].LogicalType, m.Schema[1].ConvertedType = format.LogicalType{}, thrift.Null[deprecated.ConvertedType]{}
+		m.Schema[1].LogicalType = format.LogicalType{}
+		m.Schema[1].ConvertedType = thrift.Null[deprecated.ConvertedType]{}
 	}
 	seconds := withFooter(t, parquetOf(t, []row{{2}},
 		stored(t, arrow.Field{Name: "d", Type: arrow.FixedWidthTypes.Duration_s})), bare)

@@ -23,7 +23,8 @@ func TestAheadIsLockstep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var list []arrival
 		for i := range rapid.IntRange(1, 4).Draw(t, "requests") {
-			s := engine.Sampling{MaxTokens: rapid.IntRange(1, 7).Draw(t, "max"), Seed: uint64(i), IgnoreEOS: rapid.Bool().Draw(t, "ignore"), Logprobs: rapid.IntRange(0, 2).Draw(t, "logprobs")}
+			s := engine.Sampling{MaxTokens: rapid.IntRange(1, 7).Draw(t, "max"), Seed: uint64(i),
+				IgnoreEOS: rapid.Bool().Draw(t, "ignore"), Logprobs: rapid.IntRange(0, 2).Draw(t, "logprobs")}
 			if rapid.Bool().Draw(t, "random") {
 				s.Temperature, s.TopP = 1.2, .97
 			}
@@ -38,7 +39,8 @@ func TestAheadIsLockstep(t *testing.T) {
 			for j := range prompt {
 				prompt[j] = int32((j*j + 17*i) % 2000)
 			}
-			list = append(list, arrival{engine.Request{ID: int64(i), Prompt: prompt, Sampling: s}, rapid.IntRange(0, 12).Draw(t, "after"), rapid.IntRange(0, 8).Draw(t, "cancel") / 2})
+			list = append(list, arrival{engine.Request{ID: int64(i), Prompt: prompt, Sampling: s},
+				rapid.IntRange(0, 12).Draw(t, "after"), rapid.IntRange(0, 8).Draw(t, "cancel") / 2})
 		}
 		o := engine.Options{
 			MaxBatchTokens: rapid.IntRange(1, 40).Draw(t, "rows"), MaxSeqs: rapid.IntRange(1, 6).Draw(t, "seqs"),
@@ -104,7 +106,8 @@ func TestAloneKnowsTokens(t *testing.T) {
 		o.OnStepDone = func(d engine.Done) error {
 			b := d.Batch
 			if len(b.From) > 0 || d.Trace.Calls[0].Kernel == "feed" || len(d.Trace.Spans[0]) != len(d.Trace.Calls) {
-				t.Errorf("step %d: fed by %v, %d spans of %d calls, the first %s", d.Info.Step, b.From, len(d.Trace.Spans[0]), len(d.Trace.Calls), d.Trace.Calls[0].Kernel)
+				t.Errorf("step %d: fed by %v, %d spans of %d calls, the first %s", d.Info.Step, b.From,
+					len(d.Trace.Spans[0]), len(d.Trace.Calls), d.Trace.Calls[0].Kernel)
 			}
 			got[d.Info.Step] = fmt.Sprint(b.Tokens, b.Pos, b.Seq, b.Slots, b.Params)
 			return nil

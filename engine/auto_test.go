@@ -40,8 +40,9 @@ func TestChooser(t *testing.T) {
 			}
 			w := ways[got]
 			sampled := c.rows*w.tokens*(step%10+1)/10 - c.rows*w.tokens*(step%10)/10
-			k.landed(&StepInfo{Kind: kernels.Decode, Sequences: c.rows, Tokens: c.rows * (1 + got), Sampled: max(1, sampled),
-				Times: kernels.Times{Wall: kernels.Interval{End: w.ns * int64(1+step%3)}}}, got)
+			k.landed(&StepInfo{Kind: kernels.Decode, Sequences: c.rows, Tokens: c.rows * (1 + got),
+				Sampled: max(1, sampled),
+				Times:   kernels.Times{Wall: kernels.Interval{End: w.ns * int64(1+step%3)}}}, got)
 		}
 		if got != c.want {
 			t.Errorf("%s: %d drafts in the end", c.about, got)

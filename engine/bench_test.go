@@ -35,7 +35,8 @@ func decoding(b *testing.B, m *glm5.Model, seqs, tokens int, o engine.Options) *
 		for i := range prompt {
 			prompt[i] = int32(i+id) % 2000
 		}
-		if err := e.Add(engine.Request{ID: int64(id), Prompt: prompt, Sampling: engine.Sampling{MaxTokens: tokens, IgnoreEOS: true}}); err != nil {
+		if err := e.Add(engine.Request{ID: int64(id), Prompt: prompt,
+			Sampling: engine.Sampling{MaxTokens: tokens, IgnoreEOS: true}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -162,8 +163,10 @@ func billion(b *testing.B) *checkpoint.Checkpoint {
 	if err := json.Unmarshal(text, &fields); err != nil {
 		b.Fatal(err)
 	}
-	for k, v := range map[string]int{"num_hidden_layers": 16, "hidden_size": 1536, "n_routed_experts": 64, "num_attention_heads": 16,
-		"num_key_value_heads": 16, "vocab_size": 32768, "moe_intermediate_size": 128, "intermediate_size": 4096, "q_lora_rank": 768,
+	for k, v := range map[string]int{"num_hidden_layers": 16, "hidden_size": 1536, "n_routed_experts": 64,
+		"num_attention_heads": 16,
+		"num_key_value_heads": 16, "vocab_size": 32768, "moe_intermediate_size": 128, "intermediate_size": 4096,
+		"q_lora_rank":  768,
 		"eos_token_id": 32767, "pad_token_id": 32767} {
 		fields[k] = v
 	}

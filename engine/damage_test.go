@@ -22,8 +22,10 @@ func TestNaNWeightsFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := loadFrom(t, ck, 2, 1, glm5.Options{})
-	for i, s := range []engine.Sampling{{MaxTokens: 4}, {MaxTokens: 4, Temperature: 1, Logprobs: 3}, {MaxTokens: 4, Repetition: 1.2}} {
-		got, _ := answers(t, m, engine.Options{Ahead: 1 + i%2}, []engine.Request{{ID: 7, Prompt: []int32{5, 6, 7}, Sampling: s}, {ID: 8, Prompt: []int32{9}, Sampling: s}})
+	for i, s := range []engine.Sampling{{MaxTokens: 4}, {MaxTokens: 4, Temperature: 1, Logprobs: 3},
+		{MaxTokens: 4, Repetition: 1.2}} {
+		got, _ := answers(t, m, engine.Options{Ahead: 1 + i%2},
+			[]engine.Request{{ID: 7, Prompt: []int32{5, 6, 7}, Sampling: s}, {ID: 8, Prompt: []int32{9}, Sampling: s}})
 		for _, id := range []int64{7, 8} {
 			if a := got[id]; a.reason != engine.Failed || !slices.Equal(a.tokens, []int32{-1}) {
 				t.Errorf("request %d with temperature %v: %v, want a failure and no token", id, s.Temperature, a)

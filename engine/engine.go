@@ -43,7 +43,8 @@ func New(model *glm5.Model, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: model.Config.EOS, ring: inflight.New(model)}
+	e := &Engine{o: o, model: model, sched: s, live: map[int64]*sequence{}, ends: model.Config.EOS,
+		ring: inflight.New(model)}
 	e.spec.o, e.spec.auto.most = o.Speculate, o.Speculate.Drafts
 	return e, nil
 }
@@ -66,11 +67,10 @@ func (e *Engine) Add(r Request) error {
 }
 
 // Step waits for one batch and returns the tokens that it gave: at most one a
-// request, or several in their order where drafts were right. The slice is valid until the next Step. It is empty while prompts
-// are being read in. Where steps are launched ahead, the batch after it is on its
-// way before Step waits. After an error, which wraps
-// kernels.ErrDevice or kernels.ErrMemory where a device failed, the engine is
-// of no more use.
+// request, or several in their order where drafts were right. The slice is valid until the next
+// Step. It is empty while prompts are being read in. Where steps are launched ahead, the batch
+// after it is on its way before Step waits. After an error, which wraps kernels.ErrDevice or
+// kernels.ErrMemory where a device failed, the engine is of no more use.
 func (e *Engine) Step() ([]Token, error) {
 	if e.err != nil {
 		return nil, e.err

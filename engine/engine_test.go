@@ -71,7 +71,8 @@ func (a *answer) add(k engine.Token) {
 		a.prompt = append(a.prompt, k)
 		return
 	}
-	a.tokens, a.logprobs, a.top, a.labels = append(a.tokens, k.Token), append(a.logprobs, k.Logprob), append(a.top, k.Top...), append(a.labels, k.Labels...)
+	a.tokens, a.logprobs, a.top, a.labels = append(a.tokens, k.Token), append(a.logprobs, k.Logprob), append(a.top,
+		k.Top...), append(a.labels, k.Labels...)
 }
 
 func (a answer) String() string {
@@ -153,7 +154,8 @@ func requests(n int, vocab int32) []engine.Request {
 func TestAnswersDependOnTheRequestAlone(t *testing.T) {
 	const tp = 8
 	rs := requests(12, 2048)
-	m := load(t, tp, 2, glm5.Options{MaxRows: 300, MaxSeqs: 32, MaxLogits: 64, Pages: 64, Context: 256, MTP: true, Drafts: 5})
+	m := load(t, tp, 2, glm5.Options{MaxRows: 300, MaxSeqs: 32, MaxLogits: 64, Pages: 64, Context: 256,
+		MTP: true, Drafts: 5})
 	want, _ := answers(t, m, engine.Options{MaxSeqs: 1}, rs)
 	if len(want) != len(rs) {
 		t.Fatalf("%d of %d requests answered", len(want), len(rs))
@@ -178,7 +180,8 @@ func TestAnswersDependOnTheRequestAlone(t *testing.T) {
 		{"ahead, small chunks", m, engine.Options{Ahead: 2, MaxBatchTokens: 7}, shuffled},
 		{"ahead, single rows", m, engine.Options{Ahead: 2, MaxBatchTokens: 1}, rs[:3]},
 		{"drafts", m, engine.Options{Speculate: engine.Speculation{Drafts: 3}}, rs},
-		{"drafts, few pages", m, engine.Options{Speculate: engine.Speculation{Drafts: 5}, KVTokens: 4 * kernels.PageTokens, MaxBatchTokens: 64}, shuffled},
+		{"drafts, few pages", m, engine.Options{Speculate: engine.Speculation{Drafts: 5},
+			KVTokens: 4 * kernels.PageTokens, MaxBatchTokens: 64}, shuffled},
 		{"drafts of n-grams", m, engine.Options{Speculate: engine.Speculation{Drafts: 4, NGram: true}, Ahead: 2}, rs},
 		{"ahead, few pages", m, engine.Options{Ahead: 2, KVTokens: 4 * kernels.PageTokens}, shuffled},
 	} {
@@ -203,7 +206,8 @@ func TestEnds(t *testing.T) {
 	for i := range prompt {
 		prompt[i] = int32(3 + i)
 	}
-	free, _ := answers(t, m, engine.Options{}, []engine.Request{{ID: 1, Prompt: prompt[:10], Sampling: engine.Sampling{MaxTokens: 20, IgnoreEOS: true}}})
+	free, _ := answers(t, m, engine.Options{},
+		[]engine.Request{{ID: 1, Prompt: prompt[:10], Sampling: engine.Sampling{MaxTokens: 20, IgnoreEOS: true}}})
 	a := free[1]
 	if a.reason != engine.Length || len(a.tokens) != 20 {
 		t.Fatalf("max_tokens 20 gave %v", a)
@@ -213,13 +217,17 @@ func TestEnds(t *testing.T) {
 			t.Fatalf("log-probabilities that nobody asked for: %v", a)
 		}
 	}
-	full, _ := answers(t, m, engine.Options{}, []engine.Request{{ID: 1, Prompt: prompt, Sampling: engine.Sampling{IgnoreEOS: true}}})
+	full, _ := answers(t, m, engine.Options{},
+		[]engine.Request{{ID: 1, Prompt: prompt, Sampling: engine.Sampling{IgnoreEOS: true}}})
 	if a := full[1]; a.reason != engine.Length || len(a.tokens) != 6 {
 		t.Fatalf("a context of 96 and 90 tokens gave %v", a)
 	}
 	stop := a.tokens[slices.IndexFunc(a.tokens, func(k int32) bool { return k != a.tokens[0] })]
-	stopped, _ := answers(t, m, engine.Options{}, []engine.Request{{ID: 1, Prompt: prompt[:10], Sampling: engine.Sampling{MaxTokens: 20, IgnoreEOS: true, StopTokens: []int32{stop}}}})
-	if b := stopped[1]; b.reason != engine.Stop || b.tokens[len(b.tokens)-1] != stop || len(b.tokens) != 1+slices.Index(a.tokens, stop) {
+	stopped, _ := answers(t, m, engine.Options{},
+		[]engine.Request{{ID: 1, Prompt: prompt[:10],
+			Sampling: engine.Sampling{MaxTokens: 20, IgnoreEOS: true, StopTokens: []int32{stop}}}})
+	if b := stopped[1]; b.reason != engine.Stop || b.tokens[len(b.tokens)-1] != stop || len(b.tokens) != 1+
+		slices.Index(a.tokens, stop) {
 		t.Fatalf("stop token %d gave %v, of %v", stop, b, a)
 	}
 }
@@ -281,7 +289,8 @@ func TestAheadDropsWhatHasEnded(t *testing.T) {
 		return engine.Request{ID: id, Prompt: []int32{int32(5 + id), 6, 7, 8}, Sampling: s}
 	}
 	free := engine.Sampling{MaxTokens: 30, IgnoreEOS: true, Temperature: 1, Repetition: 1.1, Logprobs: 2}
-	want, _ := answers(t, m, engine.Options{Ahead: 1}, []engine.Request{request(1, free), request(2, free), request(3, free)})
+	want, _ := answers(t, m, engine.Options{Ahead: 1},
+		[]engine.Request{request(1, free), request(2, free), request(3, free)})
 	stopped := free
 	stopped.StopTokens = want[2].tokens[5:6]
 	at := slices.Index(want[2].tokens, want[2].tokens[5])
@@ -386,7 +395,8 @@ func testObservers(t *testing.T, ahead int) {
 			t.Errorf("step %d: phases do not fill it: %+v", i, x)
 		}
 	}
-	if int64(len(infos)) != stats.Steps || int64(sampled) != stats.Sampled || kinds["prefill"] == 0 || kinds["decode"] == 0 || kinds["mixed"] == 0 {
+	if int64(len(infos)) != stats.Steps || int64(sampled) != stats.Sampled || kinds["prefill"] == 0 ||
+		kinds["decode"] == 0 || kinds["mixed"] == 0 {
 		t.Errorf("%d steps %v of %+v", len(infos), kinds, stats)
 	}
 }
@@ -401,7 +411,8 @@ func TestOnBegin(t *testing.T) {
 			Ahead: ahead,
 			Alone: func(int64, string) bool { return alone },
 			OnBegin: func(d engine.Done) error {
-				if len(d.Batch.Tokens) != d.Info.Tokens || len(d.Trace.Calls) == 0 || d.Trace.Calls[0].Kernel == "feed" || d.Trace.Step != d.Info.Step {
+				if len(d.Batch.Tokens) != d.Info.Tokens || len(d.Trace.Calls) == 0 ||
+					d.Trace.Calls[0].Kernel == "feed" || d.Trace.Step != d.Info.Step {
 					t.Errorf("%d tokens of %+v, %d calls", len(d.Batch.Tokens), d.Info, len(d.Trace.Calls))
 				}
 				begun = append(begun, d.Batch.Tokens...)
@@ -416,7 +427,8 @@ func TestOnBegin(t *testing.T) {
 			t.Fatal(err)
 		}
 		add := func() {
-			if err := e.Add(engine.Request{ID: 1, Prompt: []int32{5, 6, 7}, Sampling: engine.Sampling{MaxTokens: 6, IgnoreEOS: true}}); err != nil {
+			if err := e.Add(engine.Request{ID: 1, Prompt: []int32{5, 6, 7},
+				Sampling: engine.Sampling{MaxTokens: 6, IgnoreEOS: true}}); err != nil {
 				t.Fatal(err)
 			}
 			for !e.Idle() {
@@ -433,7 +445,9 @@ func TestOnBegin(t *testing.T) {
 			t.Errorf("launched ahead: %d tokens of steps were told", len(begun))
 		}
 		failed := errors.New("no room")
-		if e, err = engine.New(load(t, 1, 1, glm5.Options{}), engine.Options{OnBegin: func(engine.Done) error { return failed }}); err != nil {
+		if e, err = engine.New(load(t, 1, 1, glm5.Options{}), engine.Options{OnBegin: func(engine.Done) error {
+			return failed
+		}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Add(engine.Request{Prompt: []int32{5, 6}, Sampling: engine.Sampling{MaxTokens: 2}}); err != nil {
@@ -451,18 +465,19 @@ func TestOnLaunch(t *testing.T) {
 	for _, ahead := range []int{1, 2} {
 		var aboard, last []int64 // last: of the last step
 		calls, none := 0, 0
-		e, err := engine.New(load(t, 1, 1, glm5.Options{MaxSeqs: 3, MaxRows: 16}), engine.Options{Ahead: ahead, OnLaunch: func(ids []int64) error {
-			calls++
-			if !slices.IsSorted(ids) || slices.Equal(ids, aboard) || len(ids) > 3*ahead {
-				t.Errorf("launching %v after %v", ids, aboard)
-			}
-			if aboard = slices.Clone(ids); len(ids) == 0 {
-				none++
-			} else {
-				last = aboard
-			}
-			return nil
-		}})
+		e, err := engine.New(load(t, 1, 1, glm5.Options{MaxSeqs: 3, MaxRows: 16}),
+			engine.Options{Ahead: ahead, OnLaunch: func(ids []int64) error {
+				calls++
+				if !slices.IsSorted(ids) || slices.Equal(ids, aboard) || len(ids) > 3*ahead {
+					t.Errorf("launching %v after %v", ids, aboard)
+				}
+				if aboard = slices.Clone(ids); len(ids) == 0 {
+					none++
+				} else {
+					last = aboard
+				}
+				return nil
+			}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -471,7 +486,8 @@ func TestOnLaunch(t *testing.T) {
 			for i := range prompt {
 				prompt[i] = int32(i) + 5
 			}
-			if err := e.Add(engine.Request{ID: id, Prompt: prompt, Sampling: engine.Sampling{MaxTokens: 4 + int(id), IgnoreEOS: true}}); err != nil {
+			if err := e.Add(engine.Request{ID: id, Prompt: prompt,
+				Sampling: engine.Sampling{MaxTokens: 4 + int(id), IgnoreEOS: true}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -490,11 +506,14 @@ func TestOnLaunch(t *testing.T) {
 				t.Errorf("after a step %v are aboard", aboard)
 			}
 		}
-		if len(aboard) > 0 || ahead == 1 && (none != steps || calls != 2*steps) || ahead > 1 && (none > 2 || calls >= steps) {
+		if len(aboard) > 0 || ahead == 1 && (none != steps || calls != 2*steps) || ahead > 1 &&
+			(none > 2 || calls >= steps) {
 			t.Errorf("%d calls in %d steps, %d of them of none, and %v at the end", calls, steps, none, aboard)
 		}
 		failed := errors.New("no room")
-		e, err = engine.New(load(t, 1, 1, glm5.Options{}), engine.Options{OnLaunch: func([]int64) error { return failed }})
+		e, err = engine.New(load(t, 1, 1, glm5.Options{}), engine.Options{OnLaunch: func([]int64) error {
+			return failed
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,7 +41,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	prompt := tok.Encode(nil, "[gMASK]<sop><|user|>Capital of Austria?<|assistant|></think>") // as its chat template has it
+	// as its chat template has it
+	prompt := tok.Encode(nil, "[gMASK]<sop><|user|>Capital of Austria?<|assistant|></think>")
 	if err := e.Add(engine.Request{ID: 1, Prompt: prompt, Sampling: engine.Sampling{MaxTokens: 4}}); err != nil {
 		log.Fatal(err)
 	}

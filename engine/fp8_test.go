@@ -59,8 +59,10 @@ func released(t testing.TB) (fp8, plain *checkpoint.Checkpoint) {
 		}
 		data, scales, decoded := blocks(v, rows, cols)
 		codes = append(codes, checkpoint.Tensor{Name: name, DType: checkpoint.F8, Shape: []int{rows, cols}, Data: data},
-			checkpoint.Tensor{Name: name + "_scale_inv", DType: checkpoint.F32, Shape: []int{(rows + 127) / 128, (cols + 127) / 128}, Data: scales})
-		values = append(values, checkpoint.Tensor{Name: name, DType: checkpoint.BF16, Shape: []int{rows, cols}, Data: decoded})
+			checkpoint.Tensor{Name: name + "_scale_inv", DType: checkpoint.F32,
+				Shape: []int{(rows + 127) / 128, (cols + 127) / 128}, Data: scales})
+		values = append(values, checkpoint.Tensor{Name: name, DType: checkpoint.BF16, Shape: []int{rows, cols},
+			Data: decoded})
 	}
 	if fp8, err = checkpoint.FromTensors("fp8", ck.Config(), codes); err != nil {
 		t.Fatal(err)
@@ -116,7 +118,8 @@ func TestFP8Release(t *testing.T) {
 				}
 			}
 		}
-		if ran["moe_up_fp8b"] == 0 || ran["moe_down_fp8b"] == 0 || ran["gemm_fp8b"] < 4*ran["moe_up_fp8b"] || ran["moe_up_bf16"]+ran["moe_down_bf16"] > 0 {
+		if ran["moe_up_fp8b"] == 0 || ran["moe_down_fp8b"] == 0 || ran["gemm_fp8b"] < 4*ran["moe_up_fp8b"] ||
+			ran["moe_up_bf16"]+ran["moe_down_bf16"] > 0 {
 			t.Errorf("tp %d: products %v", tp, ran)
 		}
 	}
@@ -176,7 +179,8 @@ func TestMixedExperts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got[i], _ = answers(t, loadFrom(t, c, 2, 2, glm5.Options{MaxRows: 300, MaxSeqs: 32, Pages: 64, Context: 256}), engine.Options{}, requests(3, 2048))
+		got[i], _ = answers(t, loadFrom(t, c, 2, 2, glm5.Options{MaxRows: 300, MaxSeqs: 32, Pages: 64, Context: 256}),
+			engine.Options{}, requests(3, 2048))
 	}
 	for id, want := range got[0] {
 		if got[1][id].String() != want.String() {

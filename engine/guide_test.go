@@ -44,7 +44,9 @@ func TestGuide(t *testing.T) {
 		guides := map[int64]*ladder{}
 		var list []engine.Request
 		for i := range 6 {
-			r := engine.Request{ID: int64(i), Prompt: []int32{5, int32(70 * i), 9, 200}, Sampling: engine.Sampling{MaxTokens: 20 + 5*i, Temperature: float32(i%3) / 2, Seed: uint64(i), Logprobs: 4, IgnoreEOS: true}}
+			r := engine.Request{ID: int64(i), Prompt: []int32{5, int32(70 * i), 9, 200},
+				Sampling: engine.Sampling{MaxTokens: 20 + 5*i, Temperature: float32(i%3) / 2, Seed: uint64(i),
+					Logprobs: 4, IgnoreEOS: true}}
 			if guided(i) {
 				guides[r.ID] = &ladder{last: 1}
 				r.Guide = guides[r.ID]
@@ -54,7 +56,8 @@ func TestGuide(t *testing.T) {
 		return list, guides
 	}
 	odd := func(i int) bool { return i%2 == 1 }
-	run := func(o engine.Options, guided func(i int) bool, only func(i int) bool) (map[int64]answer, map[int64]*ladder) {
+	run := func(o engine.Options, guided func(i int) bool, only func(i int) bool) (map[int64]answer,
+		map[int64]*ladder) {
 		list, guides := requests(guided)
 		var some []engine.Request
 		for i, r := range list {
@@ -87,12 +90,14 @@ func TestGuide(t *testing.T) {
 		o            engine.Options
 		guided, only func(i int) bool
 	}{
-		"ahead":           {engine.Options{Ahead: 2}, odd, every},
-		"few rows":        {engine.Options{Ahead: 2, MaxBatchTokens: 3}, odd, every},
-		"preempted":       {engine.Options{Ahead: 2, KVTokens: 2 * kernels.PageTokens}, odd, every},
-		"guided alone":    {engine.Options{Ahead: 2}, odd, odd},
-		"others alone":    {engine.Options{Ahead: 2}, odd, func(i int) bool { return !odd(i) }},
-		"without a guide": {engine.Options{Ahead: 2}, func(int) bool { return false }, func(i int) bool { return !odd(i) }},
+		"ahead":        {engine.Options{Ahead: 2}, odd, every},
+		"few rows":     {engine.Options{Ahead: 2, MaxBatchTokens: 3}, odd, every},
+		"preempted":    {engine.Options{Ahead: 2, KVTokens: 2 * kernels.PageTokens}, odd, every},
+		"guided alone": {engine.Options{Ahead: 2}, odd, odd},
+		"others alone": {engine.Options{Ahead: 2}, odd, func(i int) bool { return !odd(i) }},
+		"without a guide": {engine.Options{Ahead: 2}, func(int) bool {
+			return false
+		}, func(i int) bool { return !odd(i) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, _ := run(c.o, c.guided, c.only)

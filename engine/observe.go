@@ -64,8 +64,9 @@ func (e *Engine) report(f *flight) error {
 		e.o.OnTrace(trace)
 	}
 	info := StepInfo{
-		Step: f.Number, Kind: f.Kind, Sequences: f.sequences, Tokens: b.Tokens, Sampled: sampled, Waiting: e.sched.Waiting(),
-		Pages: b.Pages, Preempted: b.Preempted, Shared: b.Shared,
+		Step: f.Number, Kind: f.Kind, Sequences: f.sequences, Tokens: b.Tokens, Sampled: sampled,
+		Waiting: e.sched.Waiting(),
+		Pages:   b.Pages, Preempted: b.Preempted, Shared: b.Shared,
 		Verified: f.verified, Drafted: b.Drafts, Accepted: f.accepted, Recorded: f.Spans != nil, Times: f.Times,
 	}
 	if e.spec.o.Auto {

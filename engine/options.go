@@ -71,7 +71,8 @@ func (o Options) resolve(m glm5.Options, info kernels.Info) (Options, sched.Opti
 	var errs []error
 	every := o.OnStepDone != nil && o.Alone == nil
 	if o.Ahead < 0 || o.Ahead > kernels.MaxAhead || o.Ahead > 1 && every {
-		errs = append(errs, fmt.Errorf("%d steps ahead: 0 to %d, at most 1 with OnStepDone of every step", o.Ahead, kernels.MaxAhead))
+		errs = append(errs, fmt.Errorf("%d steps ahead: 0 to %d, at most 1 with OnStepDone of every step", o.Ahead,
+			kernels.MaxAhead))
 	}
 	if o.Ahead == 0 {
 		o.Ahead = 1

@@ -23,11 +23,13 @@ type Sampling struct {
 	MaxTokens   int     // 0: up to the context's end
 	MinTokens   int     `json:",omitzero"` // no end token and none of StopTokens before the output has so many
 	Logprobs    int     // 0: none; k: the token's own, and in Token.Top the k-1 most likely, up to kernels.MaxLogprobs
-	Labels      []int32 `json:",omitzero"` // tokens whose log-probabilities Token.Labels has, whatever their rank; with the alternatives at most kernels.MaxLogprobs
-	Seed        uint64  // with the position, the key of every random number
-	StopTokens  []int32 // besides the model's end tokens; not part of the output
-	EndTokens   []int32 `json:",omitzero"` // as the model's own
-	IgnoreEOS   bool    // end tokens are ordinary tokens
+	// tokens whose log-probabilities Token.Labels has, whatever their rank; with the alternatives
+	// at most kernels.MaxLogprobs
+	Labels     []int32 `json:",omitzero"`
+	Seed       uint64  // with the position, the key of every random number
+	StopTokens []int32 // besides the model's end tokens; not part of the output
+	EndTokens  []int32 `json:",omitzero"` // as the model's own
+	IgnoreEOS  bool    // end tokens are ordinary tokens
 
 	Bias     []Bias    `json:",omitzero"` // of different tokens
 	Allowed  []int32   `json:",omitzero"` // no others are chosen; nil: all may be
@@ -61,7 +63,8 @@ const (
 	Going  Reason = ""       // it has not
 	Stop   Reason = "stop"   // an end token or a stop token
 	Length Reason = "length" // max_tokens, or the end of the context
-	Failed Reason = "failed" // the model gave no logit that is a number: damaged weights, or no token was left to choose
+	// the model gave no logit that is a number: damaged weights, or no token was left to choose
+	Failed Reason = "failed"
 )
 
 // Token is one generated token, or the end of a request. A request ends with

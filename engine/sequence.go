@@ -39,7 +39,8 @@ func (r *Request) validate(vocab, tokens int) error {
 	}{
 		{"temperature", s.Temperature, 0, math.MaxFloat32}, {"top_p", s.TopP, 0, 1}, {"min_p", s.MinP, 0, 1},
 		{"repetition_penalty", s.Repetition, 0, math.MaxFloat32},
-		{"presence_penalty", s.Presence, -math.MaxFloat32, math.MaxFloat32}, {"frequency_penalty", s.Frequency, -math.MaxFloat32, math.MaxFloat32},
+		{"presence_penalty", s.Presence, -math.MaxFloat32, math.MaxFloat32},
+		{"frequency_penalty", s.Frequency, -math.MaxFloat32, math.MaxFloat32},
 	} {
 		if !(f.value >= f.low && f.value <= f.top) {
 			fault("%s %g is not in %g..%g", f.name, f.value, f.low, f.top)
@@ -50,7 +51,8 @@ func (r *Request) validate(vocab, tokens int) error {
 		value int
 		top   int
 	}{
-		{"top_k", s.TopK, math.MaxInt32}, {"max_tokens", s.MaxTokens, math.MaxInt32}, {"logprobs", s.Logprobs, kernels.MaxLogprobs + 1},
+		{"top_k", s.TopK, math.MaxInt32}, {"max_tokens", s.MaxTokens, math.MaxInt32},
+		{"logprobs", s.Logprobs, kernels.MaxLogprobs + 1},
 		{"prompt_logprobs", s.PromptLogprobs, kernels.MaxLogprobs + 1}, {"min_tokens", s.MinTokens, math.MaxInt32},
 		{"logprobs with logprob_token_ids", max(0, s.Logprobs-1) + len(s.Labels), kernels.MaxLogprobs},
 		{"tokens that are treated apart", s.Apart(), kernels.MaxEntries},
@@ -195,7 +197,8 @@ func (q *sequence) params() kernels.SampleParams {
 // ends reports why the sequence ends with a token at a place, if it does.
 func (q *sequence) ends(t int32, at int, endTokens []int32) Reason {
 	switch {
-	case !q.sampling.IgnoreEOS && (slices.Contains(endTokens, t) || slices.Contains(q.sampling.EndTokens, t)), slices.Contains(q.sampling.StopTokens, t):
+	case !q.sampling.IgnoreEOS && (slices.Contains(endTokens, t) || slices.Contains(q.sampling.EndTokens, t)),
+		slices.Contains(q.sampling.StopTokens, t):
 		return Stop
 	case at+1 >= q.Max:
 		return Length

@@ -85,17 +85,21 @@ func TestSharingChangesNoBit(t *testing.T) {
 			got, stats := answers(t, m, k.o, k.rs)
 			for id := range want {
 				if got[id].String() != want[id].String() {
-					t.Errorf("TP%d, %s caches, %s: request %d:\n got %v\nwant %v", c.tp, c.cache, k.name, id, got[id], want[id])
+					t.Errorf("TP%d, %s caches, %s: request %d:\n got %v\nwant %v", c.tp, c.cache, k.name, id,
+						got[id], want[id])
 				}
 			}
 			if k.o.KVTokens == 0 && stats.Computed+stats.Shared != plain.Computed {
-				t.Errorf("TP%d, %s caches, %s: %d tokens computed and %d shared, %d without sharing", c.tp, c.cache, k.name, stats.Computed, stats.Shared, plain.Computed)
+				t.Errorf("TP%d, %s caches, %s: %d tokens computed and %d shared, %d without sharing", c.tp, c.cache,
+					k.name, stats.Computed, stats.Shared, plain.Computed)
 			}
 			if stats.Shared < plain.Computed/3 {
-				t.Errorf("TP%d, %s caches, %s: only %d tokens of %d shared", c.tp, c.cache, k.name, stats.Shared, plain.Computed)
+				t.Errorf("TP%d, %s caches, %s: only %d tokens of %d shared", c.tp, c.cache, k.name, stats.Shared,
+					plain.Computed)
 			}
 			if k.o.KVTokens > 0 && stats.Preempted == 0 {
-				t.Errorf("TP%d, %s caches, %s: no sequence was preempted: the case has lost its point", c.tp, c.cache, k.name)
+				t.Errorf("TP%d, %s caches, %s: no sequence was preempted: the case has lost its point", c.tp,
+					c.cache, k.name)
 			}
 		}
 	}
@@ -112,7 +116,8 @@ func TestSamplesComputeThePromptOnce(t *testing.T) {
 		var rs []engine.Request
 		const n, output = 8, 4
 		for i := range n {
-			rs = append(rs, engine.Request{ID: int64(i), Prompt: prompt, Sampling: engine.Sampling{MaxTokens: output, IgnoreEOS: true, Seed: uint64(i), Temperature: 1}})
+			rs = append(rs, engine.Request{ID: int64(i), Prompt: prompt,
+				Sampling: engine.Sampling{MaxTokens: output, IgnoreEOS: true, Seed: uint64(i), Temperature: 1}})
 		}
 		e, err := engine.New(m, engine.Options{})
 		if err != nil {
@@ -130,7 +135,8 @@ func TestSamplesComputeThePromptOnce(t *testing.T) {
 		}
 		stats := e.Stats()
 		if want := int64(tokens + (n - 1) + n*(output-1)); stats.Computed > want+(n-1)*3 {
-			t.Errorf("%d tokens: %d computed, %d if the prompt is computed once: %s", tokens, stats.Computed, want, fmt.Sprint(stats))
+			t.Errorf("%d tokens: %d computed, %d if the prompt is computed once: %s", tokens, stats.Computed, want,
+				fmt.Sprint(stats))
 		}
 	}
 }
@@ -143,7 +149,8 @@ func TestWithdraw(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 5 {
-		if err := e.Add(engine.Request{ID: int64(i), Prompt: []int32{int32(i), 3, 4}, Sampling: engine.Sampling{MaxTokens: 4, IgnoreEOS: true}}); err != nil {
+		if err := e.Add(engine.Request{ID: int64(i), Prompt: []int32{int32(i), 3, 4},
+			Sampling: engine.Sampling{MaxTokens: 4, IgnoreEOS: true}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -107,7 +107,8 @@ func (e *Engine) tips(f *flight) {
 func (e *Engine) draft(f *flight, q *wanted) {
 	q.Drafts = q.Drafts[:0]
 	switch p := q.params(); {
-	case p.Seen >= 0, p.Counts >= 0, q.guide != nil, q.sampling.Thinking != nil: // what steers a token behind a draft is not on the ranks
+	// what steers a token behind a draft is not on the ranks
+	case p.Seen >= 0, p.Counts >= 0, q.guide != nil, q.sampling.Thinking != nil:
 	case e.spec.o.NGram:
 		q.Drafts = ngram(q.Drafts, q.Tokens, f.drafts)
 	case q.tip >= 0:

@@ -14,17 +14,20 @@ import (
 // from wherever, requests get the tokens that they get without drafts, to the last bit.
 func TestDraftsChangeNoBit(t *testing.T) {
 	const most = 5
-	m := load(t, 1, 1, glm5.Options{MaxRows: 60, MaxSeqs: 6, MaxLogits: 20, Context: 200, Pages: 8, MTP: true, Drafts: most})
+	m := load(t, 1, 1, glm5.Options{MaxRows: 60, MaxSeqs: 6, MaxLogits: 20, Context: 200, Pages: 8,
+		MTP: true, Drafts: most})
 	var drafted, accepted int64
 	rapid.Check(t, func(t *rapid.T) {
 		list := drawArrivals(t, 90)
 		o := engine.Options{
 			MaxBatchTokens: rapid.IntRange(1, 60).Draw(t, "rows"), MaxSeqs: rapid.IntRange(1, 6).Draw(t, "seqs"),
-			KVTokens: rapid.IntRange(3, 6).Draw(t, "pages") * kernels.PageTokens, NoSharing: rapid.Bool().Draw(t, "no sharing"),
+			KVTokens:  rapid.IntRange(3, 6).Draw(t, "pages") * kernels.PageTokens,
+			NoSharing: rapid.Bool().Draw(t, "no sharing"),
 		}
 		want, _ := play(t, m, o, list)
-		o.Speculate = engine.Speculation{Drafts: rapid.IntRange(1, most).Draw(t, "drafts"), NGram: rapid.IntRange(0, 3).Draw(t, "ngram") == 0,
-			Auto: rapid.IntRange(0, 2).Draw(t, "auto") == 0}
+		o.Speculate = engine.Speculation{Drafts: rapid.IntRange(1, most).Draw(t, "drafts"),
+			NGram: rapid.IntRange(0, 3).Draw(t, "ngram") == 0,
+			Auto:  rapid.IntRange(0, 2).Draw(t, "auto") == 0}
 		o.Ahead = rapid.IntRange(1, 2).Draw(t, "ahead")
 		got, stats := play(t, m, o, list)
 		drafted, accepted = drafted+stats.Drafted, accepted+stats.Accepted
@@ -67,7 +70,8 @@ type arrival struct {
 func drawArrivals(t *rapid.T, longest int) []arrival {
 	var list []arrival
 	for i := range rapid.IntRange(1, 3).Draw(t, "requests") {
-		s := engine.Sampling{MaxTokens: rapid.SampledFrom([]int{1, 2, 7, 20}).Draw(t, "max"), Seed: uint64(i), IgnoreEOS: rapid.Bool().Draw(t, "ignore"), Logprobs: rapid.IntRange(0, 2).Draw(t, "logprobs")}
+		s := engine.Sampling{MaxTokens: rapid.SampledFrom([]int{1, 2, 7, 20}).Draw(t, "max"), Seed: uint64(i),
+			IgnoreEOS: rapid.Bool().Draw(t, "ignore"), Logprobs: rapid.IntRange(0, 2).Draw(t, "logprobs")}
 		switch rapid.IntRange(0, 3).Draw(t, "random") {
 		case 0:
 			s.Temperature, s.TopP = 1.2, .97
@@ -93,7 +97,8 @@ func drawArrivals(t *rapid.T, longest int) []arrival {
 		case 6:
 			s.PromptLogprobs = 2
 		case 7:
-			s.Thinking = &engine.Thinking{Budget: rapid.IntRange(0, 6).Draw(t, "budget"), Open: []int32{40}, Close: []int32{44, 41}}
+			s.Thinking = &engine.Thinking{Budget: rapid.IntRange(0, 6).Draw(t, "budget"), Open: []int32{40},
+				Close: []int32{44, 41}}
 		case 8:
 			s.PromptLogprobs, s.PromptOnly = 3, true
 		}
@@ -107,7 +112,8 @@ func drawArrivals(t *rapid.T, longest int) []arrival {
 				prompt[j] = int32((j*j + 17*i) % 2000)
 			}
 		}
-		a := arrival{Request: engine.Request{ID: int64(i), Prompt: prompt, Sampling: s}, guided: rapid.IntRange(0, 3).Draw(t, "guided") == 0 && s.Allowed == nil}
+		a := arrival{Request: engine.Request{ID: int64(i), Prompt: prompt, Sampling: s},
+			guided: rapid.IntRange(0, 3).Draw(t, "guided") == 0 && s.Allowed == nil}
 		a.after, a.cancel = rapid.IntRange(0, 12).Draw(t, "after"), rapid.IntRange(0, 16).Draw(t, "cancel")/2
 		list = append(list, a)
 	}
@@ -151,7 +157,8 @@ func play(t *rapid.T, m *glm5.Model, o engine.Options, list []arrival) (map[int6
 			if c := list[k.ID].cancel; c > 0 && len(a.tokens) == c {
 				continue // what the step gave behind it
 			}
-			a.tokens, a.logprobs, a.top, a.reason = append(a.tokens, k.Token), append(a.logprobs, k.Logprob), append(append(a.top, k.Top...), k.Labels...), k.Reason
+			a.tokens, a.logprobs, a.top, a.reason = append(a.tokens, k.Token), append(a.logprobs,
+				k.Logprob), append(append(a.top, k.Top...), k.Labels...), k.Reason
 			got[k.ID] = a
 			if a.reason == engine.Going && len(a.tokens) == list[k.ID].cancel {
 				e.Cancel(k.ID)

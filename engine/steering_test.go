@@ -26,9 +26,12 @@ func TestPromptLogprobs(t *testing.T) {
 	for i := range prompt {
 		prompt[i] = int32(i * i % 1900)
 	}
-	made := one(t, m, engine.Options{}, engine.Sampling{Temperature: 1.3, Logprobs: 4, MaxTokens: 60, IgnoreEOS: true}, prompt...)
+	made := one(t, m, engine.Options{}, engine.Sampling{Temperature: 1.3, Logprobs: 4, MaxTokens: 60, IgnoreEOS: true},
+		prompt...)
 	whole := slices.Concat(prompt, made.tokens)
-	for name, o := range map[string]engine.Options{"": {}, "few rows": {MaxBatchTokens: 5}, "no sharing": {NoSharing: true}, "ahead": {Ahead: 2}, "preempted": {Ahead: 2, KVTokens: 5 * kernels.PageTokens}} {
+	for name, o := range map[string]engine.Options{"": {}, "few rows": {MaxBatchTokens: 5},
+		"no sharing": {NoSharing: true}, "ahead": {Ahead: 2},
+		"preempted": {Ahead: 2, KVTokens: 5 * kernels.PageTokens}} {
 		t.Run(name, func(t *testing.T) {
 			var list []engine.Request
 			for i := range 3 {
@@ -42,7 +45,8 @@ func TestPromptLogprobs(t *testing.T) {
 				if len(a.prompt) != len(whole)-1 || a.reason != engine.Length {
 					t.Fatalf("%d tokens of a prompt of %d, and %q", len(a.prompt), len(whole), a.reason)
 				}
-				if only := list[i].Sampling.PromptOnly; only && !slices.Equal(a.tokens, []int32{-1}) || !only && len(a.tokens) != 20 {
+				if only := list[i].Sampling.PromptOnly; only && !slices.Equal(a.tokens, []int32{-1}) || !only &&
+					len(a.tokens) != 20 {
 					t.Errorf("request %d gives %v", i, a.tokens)
 				}
 				for j, k := range a.prompt {
@@ -53,13 +57,15 @@ func TestPromptLogprobs(t *testing.T) {
 				tail := a.prompt[len(prompt)-1:]
 				for j, k := range tail {
 					if k.Logprob != made.logprobs[j] || !slices.Equal(k.Top, made.top[3*j:3*j+3]) {
-						t.Errorf("place %d: %g and %v, generated with %g and %v", j, k.Logprob, k.Top, made.logprobs[j], made.top[3*j:3*j+3])
+						t.Errorf("place %d: %g and %v, generated with %g and %v", j, k.Logprob, k.Top, made.logprobs[j],
+							made.top[3*j:3*j+3])
 					}
 				}
 			}
 		})
 	}
-	if a := one(t, m, engine.Options{}, engine.Sampling{PromptLogprobs: 1, PromptOnly: true}, 5); len(a.prompt) != 0 || a.reason != engine.Length {
+	if a := one(t, m, engine.Options{}, engine.Sampling{PromptLogprobs: 1, PromptOnly: true}, 5); len(a.prompt) != 0 ||
+		a.reason != engine.Length {
 		t.Errorf("a prompt of one token: %v", a)
 	}
 }
@@ -69,7 +75,8 @@ func TestPromptLogprobs(t *testing.T) {
 func TestLabels(t *testing.T) {
 	m := load(t, 1, 1, glm5.Options{MaxRows: 16, MaxSeqs: 2, Context: 64, Pages: 4})
 	want := map[int32]float32{}
-	for _, l := range one(t, m, engine.Options{}, engine.Sampling{MaxTokens: 1, Logprobs: kernels.MaxLogprobs + 1}, 7, 8).top {
+	for _, l := range one(t, m, engine.Options{}, engine.Sampling{MaxTokens: 1, Logprobs: kernels.MaxLogprobs + 1}, 7,
+		8).top {
 		want[l.Token] = l.Logprob
 	}
 	sum, met := 0.0, 0
@@ -122,7 +129,8 @@ func TestSteering(t *testing.T) {
 		for _, w := range [][]int32{{13}, {12, 13}, {11, 11}, {13, 14, 13}, {11, 12, 11, 12}} {
 			s := base
 			s.BadWords = [][]int32{w}
-			if with, without := count(one(t, m, o, s, 12, 13), w...), count(free, w...); with != 0 || without == 0 && len(w) < 4 {
+			if with, without := count(one(t, m, o, s, 12, 13), w...), count(free, w...); with != 0 ||
+				without == 0 && len(w) < 4 {
 				t.Errorf("bad word %v comes %d times, without the parameter %d times", w, with, without)
 			}
 		}
@@ -137,7 +145,9 @@ func TestSteering(t *testing.T) {
 			t.Errorf("nothing may come, and %d tokens came: %s", len(a.tokens), a.reason)
 		}
 		s.StopTokens, s.EndTokens, s.IgnoreEOS, s.MinTokens = few[:2], few[2:3], false, 37
-		if a := one(t, m, o, s, 12); len(a.tokens) < 38 || slices.ContainsFunc(a.tokens[:37], func(id int32) bool { return id != 14 }) || a.reason != engine.Stop {
+		if a := one(t, m, o, s, 12); len(a.tokens) < 38 || slices.ContainsFunc(a.tokens[:37], func(id int32) bool {
+			return id != 14
+		}) || a.reason != engine.Stop {
 			t.Errorf("%d tokens before 37: %v, %s", len(a.tokens), a.tokens, a.reason)
 		}
 		s = engine.Sampling{MaxTokens: 60, IgnoreEOS: true, Presence: 1000}
@@ -178,10 +188,12 @@ func TestThinking(t *testing.T) {
 		{"opened in the output, none", 0, []int32{9, 8}, []engine.Bias{{Token: open, Gain: 1e9}}, 1, false},
 	} {
 		for _, ahead := range []int{1, 2} {
-			s := engine.Sampling{MaxTokens: 20, IgnoreEOS: true, Bias: c.bias, Logprobs: 1, Thinking: &engine.Thinking{Budget: c.budget, Open: []int32{open}, Close: []int32{end1, end2}}}
+			s := engine.Sampling{MaxTokens: 20, IgnoreEOS: true, Bias: c.bias, Logprobs: 1,
+				Thinking: &engine.Thinking{Budget: c.budget, Open: []int32{open}, Close: []int32{end1, end2}}}
 			a := one(t, m, engine.Options{Ahead: ahead}, s, c.prompt...)
 			at := slices.Index(a.tokens, end1)
-			if at != c.at || at >= 0 && (a.tokens[at+1] != end2 || slices.Contains(a.tokens[at+2:], end1)) || len(a.tokens) != 20 {
+			if at != c.at || at >= 0 && (a.tokens[at+1] != end2 || slices.Contains(a.tokens[at+2:], end1)) ||
+				len(a.tokens) != 20 {
 				t.Errorf("%s, ahead %d: %v, want the end at %d", c.name, ahead, fmt.Sprint(a.tokens), c.at)
 			}
 		}

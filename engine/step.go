@@ -123,7 +123,8 @@ func (e *Engine) wantPrompt(f *flight, q *sequence, row int32, pos int) {
 	}
 	p := kernels.Greedy()
 	p.Logprobs, p.Forced = int32(q.sampling.PromptLogprobs)-1, q.Tokens[q.scored]
-	f.wanted = append(f.wanted, wanted{sequence: q, at: q.scored, what: prompt, first: int32(len(f.Batch.Logits)), tip: -1})
+	f.wanted = append(f.wanted, wanted{sequence: q, at: q.scored, what: prompt,
+		first: int32(len(f.Batch.Logits)), tip: -1})
 	e.addRow(f, row, p, -1)
 	q.scored++
 }

@@ -45,7 +45,8 @@ func (k *thinking) took(tokens []int32, prompt int) {
 // spent reports whether the token at a place is to be forced, if what came last is not
 // the end: then it must be known.
 func (k *thinking) spent(at int) bool {
-	return !k.over && k.forced < 0 && (k.from != unopened && at-k.from >= k.Budget || k.from == unopened && k.Budget == 0)
+	return !k.over && k.forced < 0 && (k.from != unopened && at-k.from >= k.Budget ||
+		k.from == unopened && k.Budget == 0)
 }
 
 // hold keeps requests whose budget may be spent, which their last token decides, out of

@@ -32,8 +32,10 @@ const (
 
 // Matrix is one weight [Rows, Cols] as a checkpoint stores it, row-major.
 type Matrix struct {
-	Data     []byte  // F32: 4 bytes a value; BF16: 2; FP8, FP8B: an E4M3 code; FP4: two values a byte, the even column in the low nibble
-	Scales   []byte  // FP4: E4M3, [Rows, Cols/16]; FP8B: float32, [Rows, ScaleColumns(Cols)], a value is e4m3 * scale rounded to BF16
+	// F32: 4 bytes a value; BF16: 2; FP8, FP8B: an E4M3 code; FP4: two values a byte, the even column in the low nibble
+	Data []byte
+	// FP4: E4M3, [Rows, Cols/16]; FP8B: float32, [Rows, ScaleColumns(Cols)], a value is e4m3 * scale rounded to BF16
+	Scales   []byte
 	Global   float32 // FP4: a value is e2m1 * scale * Global; FP8: e4m3 * Global
 	GlobalUp float32 // FP4: Global of the second half of the rows, the up of a merged gate|up; 0: it is Global too
 	Input    float32 // FP4: the input scale for 4-bit activations; 0: none stored

@@ -128,7 +128,8 @@ func (c *Call) Check() error {
 			continue
 		}
 		if n := a.Len(c.Dims) * 4; c.Args[i].Pitch == 0 && c.Args[i].Len < n {
-			return fmt.Errorf("%w: argument %s of %s has %d bytes, needs %d", ErrKernel, a.Name, c.Kernel, c.Args[i].Len, n)
+			return fmt.Errorf("%w: argument %s of %s has %d bytes, needs %d", ErrKernel, a.Name, c.Kernel,
+				c.Args[i].Len, n)
 		}
 	}
 	return nil

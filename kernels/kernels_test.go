@@ -30,7 +30,8 @@ func TestCacheEntries(t *testing.T) {
 func TestTable(t *testing.T) {
 	for i := range Table {
 		k := &Table[i]
-		if k.Name == "" || k.Class == "" || k.Pipe == "" || k.Help == "" || strings.Contains(k.Help, "\n") || len(k.Args) == 0 || k.Cost == nil || len(k.Examples) == 0 {
+		if k.Name == "" || k.Class == "" || k.Pipe == "" || k.Help == "" || strings.Contains(k.Help, "\n") ||
+			len(k.Args) == 0 || k.Cost == nil || len(k.Examples) == 0 {
 			t.Errorf("row %d, %s, is not complete", i, k.Name)
 			continue
 		}
@@ -79,7 +80,8 @@ func TestCost(t *testing.T) {
 }
 
 func TestCheck(t *testing.T) {
-	good := Call{Kernel: "rms_norm", Dims: Dims{M: 2, K: 8}, Args: []Buffer{{Index: 1, Len: 64}, {Index: 2, Len: 32}, {Index: 3, Len: 64}}}
+	good := Call{Kernel: "rms_norm", Dims: Dims{M: 2, K: 8},
+		Args: []Buffer{{Index: 1, Len: 64}, {Index: 2, Len: 32}, {Index: 3, Len: 64}}}
 	if err := good.Check(); err != nil {
 		t.Fatal(err)
 	}

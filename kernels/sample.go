@@ -70,8 +70,9 @@ func CountPitch(n int) int { return (n + 3) / 4 * 8 }
 
 // Sampled is the sample kernel's output for one row.
 type Sampled struct {
-	Token   int32                // -1: no logit is a number above -Inf, and the rest is empty
-	Logprob float32              // natural logarithm, of the distribution before temperature and cuts
-	IDs     [MaxLogprobs]int32   // the most likely tokens, best first, -1 in place of any at -Inf; then the labels; then -1
-	Logps   [MaxLogprobs]float32 // theirs
+	Token   int32   // -1: no logit is a number above -Inf, and the rest is empty
+	Logprob float32 // natural logarithm, of the distribution before temperature and cuts
+	// the most likely tokens, best first, -1 in place of any at -Inf; then the labels; then -1
+	IDs   [MaxLogprobs]int32
+	Logps [MaxLogprobs]float32 // theirs
 }

@@ -19,8 +19,9 @@ func inout(name string, n func(Dims) int64) Arg {
 
 var (
 	weight = Arg{Name: "w", Role: Weight, Type: "weight"}
-	rope   = Arg{Name: "rope", Role: In, Type: "f32"}  // [positions, Rope/2] pairs (cos, sin)
-	pages  = Arg{Name: "pages", Role: In, Type: "i32"} // a row of page numbers for each sequence, all of them the cache's; its pitch is the row's
+	rope   = Arg{Name: "rope", Role: In, Type: "f32"} // [positions, Rope/2] pairs (cos, sin)
+	// a row of page numbers for each sequence, all of them the cache's; its pitch is the row's
+	pages = Arg{Name: "pages", Role: In, Type: "i32"}
 )
 
 // exact: 1 asks a product to take its inputs as they are, where the device's own
@@ -123,5 +124,6 @@ func product(f Format, count, m, n, k int32) Cost {
 // chose, as many of Groups as there can be.
 func experts(f Format, d Dims, n, k int32, activations int64) Cost {
 	rows := i64(d.M) * i64(d.TopK)
-	return Cost{HBM: min(i64(d.Groups), rows)*WeightBytes(f, i64(n), i64(k)) + activations, FLOPs: 2 * rows * i64(n) * i64(k)}
+	return Cost{HBM: min(i64(d.Groups), rows)*WeightBytes(f, i64(n), i64(k)) + activations,
+		FLOPs: 2 * rows * i64(n) * i64(k)}
 }

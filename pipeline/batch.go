@@ -37,7 +37,9 @@ func findBatch(in *datasets.Input, o *Options) (*batchColumns, error) {
 			return nil, nil
 		}
 		if f.Shape != datasets.Text && (i < 3 || f.Shape != datasets.Struct) {
-			return nil, fmt.Errorf("%s: column %q is %s, which no batch request has; name the column of prompts with --prompt-column", in.Paths(), f.Name, f.Type())
+			return nil,
+				fmt.Errorf("%s: column %q is %s, which no batch request has; name the column of prompts with "+
+					"--prompt-column", in.Paths(), f.Name, f.Type())
 		}
 		*to = f
 	}
@@ -60,7 +62,8 @@ func (b *batchColumns) ids(in *datasets.Input) error {
 		}
 		hash := xxh3.Hash(id)
 		if first, ok := lines[hash]; ok {
-			return fmt.Errorf("%s: line %d: duplicate_custom_id: %s is that of line %d too", in.Paths(), line, short(id), first)
+			return fmt.Errorf("%s: line %d: duplicate_custom_id: %s is that of line %d too", in.Paths(), line,
+				short(id), first)
 		}
 		lines[hash] = line
 		return nil
@@ -112,7 +115,8 @@ func batchInput(fields map[string]json.RawMessage, in *chat.Input) *rowError {
 	if b := bytes.TrimLeft(in.Messages, " \t\r\n"); len(b) == 0 || b[0] != '[' {
 		return badRow(BadMessages, "the body's messages are not a JSON list")
 	}
-	if tools := fields["tools"]; len(tools) > 0 && string(tools) != "null" && string(fields["tool_choice"]) != `"none"` {
+	if tools := fields["tools"]; len(tools) > 0 && string(tools) != "null" &&
+		string(fields["tool_choice"]) != `"none"` {
 		in.Tools = tools // with none, no call is to be made: the model is not told of them
 	}
 	args := map[string]json.RawMessage{}

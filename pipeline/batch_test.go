@@ -71,16 +71,20 @@ func TestBatchStructs(t *testing.T) {
 	request := func(id string, b structBody) structRequest { return structRequest{id, "POST", batchURL, b} }
 	structs := []structRequest{
 		request("a", structBody{Messages: []structMessage{{Role: "user", Content: p("hi")}}}),
-		request("b", structBody{Messages: []structMessage{{Role: "user", Content: p("hi"), Name: p("me")}}, Temperature: &half, MaxTokens: &most}),
-		request("c", structBody{Messages: []structMessage{{Role: "user", Content: p("hi")}, {Role: "assistant", Calls: []structCall{call}}, {Role: "tool", Content: p("rain")}}}),
+		request("b", structBody{Messages: []structMessage{{Role: "user", Content: p("hi"), Name: p("me")}},
+			Temperature: &half, MaxTokens: &most}),
+		request("c", structBody{Messages: []structMessage{{Role: "user", Content: p("hi")},
+			{Role: "assistant", Calls: []structCall{call}}, {Role: "tool", Content: p("rain")}}}),
 	}
 	structs[1].Body.Kwargs = &struct {
 		Effort *string `parquet:"reasoning_effort,optional"`
 		Date   *string `parquet:"date,optional"`
 	}{Effort: p("low")}
 	lines := batchRequest("a", "POST", batchURL, `{"messages":[{"role":"user","content":"hi"}],"temperature":null}`) +
-		batchRequest("b", "POST", batchURL, `{"messages":[{"role":"user","content":"hi","name":"me"}],"temperature":0.5,"max_tokens":7,"chat_template_kwargs":{"reasoning_effort":"low"}}`) +
-		batchRequest("c", "POST", batchURL, `{"messages":[{"role":"user","content":"hi"},{"role":"assistant","tool_calls":[{"function":{"name":"weather","arguments":{"city":"Berlin"}}}]},{"role":"tool","content":"rain"}]}`)
+		batchRequest("b", "POST", batchURL,
+			`{"messages":[{"role":"user","content":"hi","name":"me"}],"temperature":0.5,"max_tokens":7,"chat_template_kwargs":{"reasoning_effort":"low"}}`) +
+		batchRequest("c", "POST", batchURL,
+			`{"messages":[{"role":"user","content":"hi"},{"role":"assistant","tool_calls":[{"function":{"name":"weather","arguments":{"city":"Berlin"}}}]},{"role":"tool","content":"rain"}]}`)
 	asLines, err := datasets.OpenStream(strings.NewReader(lines), "lines")
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +116,8 @@ func TestPreparingCrashes(t *testing.T) {
 	}
 	prep := &preparer{cols: p.cols, text: Text{}, o: &p.Options} // without a tokenizer
 	if err := in.Each(func(rec datasets.Record) error {
-		if r := prep.row(context.Background(), rec); r.err == nil || r.err.code != Crashed || r.identity != 0 || !strings.Contains(r.err.text, "nil pointer") {
+		if r := prep.row(context.Background(), rec); r.err == nil || r.err.code != Crashed || r.identity != 0 ||
+			!strings.Contains(r.err.text, "nil pointer") {
 			t.Fatalf("row %d: %+v", rec.Index, r.err)
 		}
 		return nil

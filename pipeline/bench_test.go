@@ -27,7 +27,8 @@ func benchInput(t testing.TB, dir string, n int) string {
 	}
 	rows := make([]benchRow, 0, 1000)
 	for i := range n {
-		rows = append(rows, benchRow{fmt.Sprintf("row-%d", i), fmt.Sprintf("Sort alphabetically: table, cloud %d, garden, paper %d", i%977, i), float64(i)})
+		rows = append(rows, benchRow{fmt.Sprintf("row-%d", i),
+			fmt.Sprintf("Sort alphabetically: table, cloud %d, garden, paper %d", i%977, i), float64(i)})
 		if len(rows) == cap(rows) || i == n-1 {
 			if err := w.Write(rows); err != nil {
 				t.Fatal(err)

@@ -200,7 +200,8 @@ func TestQuarantine(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := readOut(t, whole)
-	for how, code := range map[string]string{"panic": Crashed, "signal": Crashed, "device": StepFailed, "kill": "", "sent": "", "elsewhere": ""} {
+	for how, code := range map[string]string{"panic": Crashed, "signal": Crashed, "device": StepFailed, "kill": "",
+		"sent": "", "elsewhere": ""} {
 		out := filepath.Join(dir, how)
 		var err error
 		runs := 0
@@ -232,7 +233,8 @@ func TestQuarantine(t *testing.T) {
 		}
 		checkQuarantine(t, how, code, want, readOut(t, out))
 		kept, _ := filepath.Glob(filepath.Join(out, datasets.CapturesDir, "*"))
-		if code == "" && len(kept) > 0 || code != "" && (len(kept) != len(guilty) || kept[0] != captureOf(out, guilty[0])) {
+		if code == "" && len(kept) > 0 || code != "" &&
+			(len(kept) != len(guilty) || kept[0] != captureOf(out, guilty[0])) {
 			t.Errorf("%s: captures %v", how, kept)
 		}
 		m, err := readManifest(out)
@@ -286,18 +288,31 @@ func TestCrashOfStep(t *testing.T) {
 		want       bool
 	}{
 		{"a panic in a kernel", first("panic: runtime error: index out of range", inPanic+inRank), true},
-		{"of a goroutine that a device began", first("panic: x", inPanic+strings.Replace(inRank, "glmbatch", "created by glmbatch", 1)), true},
-		{"a panic in what writes, while a rank waits", first("panic: runtime error: index out of range", inPanic+inKeep+created), false},
-		{"a panic in a library that the writer calls", first("panic: x", "github.com/parquet-go/parquet-go.x()\n\t/x.go:1\n"+inKeep), false},
-		{"a panic that has another's text", first("panic: first\n\tgoroutine 5 [running]:\n\tglmbatch/engine.fake()\n\tpanic: second", inKeep), false},
+		{"of a goroutine that a device began",
+			first("panic: x", inPanic+strings.Replace(inRank, "glmbatch", "created by glmbatch", 1)), true},
+		{"a panic in what writes, while a rank waits",
+			first("panic: runtime error: index out of range", inPanic+inKeep+created), false},
+		{"a panic in a library that the writer calls",
+			first("panic: x", "github.com/parquet-go/parquet-go.x()\n\t/x.go:1\n"+inKeep), false},
+		{"a panic that has another's text",
+			first("panic: first\n\tgoroutine 5 [running]:\n\tglmbatch/engine.fake()\n\tpanic: second", inKeep), false},
 		{"a panic in the command", first("panic: x", "main.(*runFlags).run(0x1)\n\t/src/run.go:5\n"), false},
-		{"maps", first("fatal error: concurrent map writes", "internal/runtime/maps.fatal({0x4b04e0?, 0x0?})\n\t/x.go:1\n"+inKeep), false},
-		{"a fault of memory in C", first("SIGSEGV: segmentation violation\nPC=0x40826e m=3 sigcode=1 addr=0x0\nsignal arrived during cgo execution", "runtime.cgocall(0x1)\n\t/x.go:1\n"+inRank), true},
-		{"abort in C", first("SIGABRT: abort\nPC=0x40826e m=3 sigcode=18446744073709551610", "runtime.cgocall(0x1)\n\t/x.go:1\n"+inRank), true},
-		{"a thread of the driver's", "SIGSEGV: segmentation violation\nPC=0x40826e m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x1 m=3 mp=0x2 [idle]:\n\ngoroutine 1 [select]:\n" + inKeep, true},
-		{"a signal that somebody sent", first("SIGSEGV: segmentation violation\nPC=0x40826e m=0 sigcode=0 addr=0x7252", inRank), false},
+		{"maps", first("fatal error: concurrent map writes",
+			"internal/runtime/maps.fatal({0x4b04e0?, 0x0?})\n\t/x.go:1\n"+inKeep), false},
+		{"a fault of memory in C",
+			first("SIGSEGV: segmentation violation\nPC=0x40826e m=3 sigcode=1 addr=0x0\nsignal arrived during cgo "+
+				"execution", "runtime.cgocall(0x1)\n\t/x.go:1\n"+inRank), true},
+		{"abort in C", first("SIGABRT: abort\nPC=0x40826e m=3 sigcode=18446744073709551610",
+			"runtime.cgocall(0x1)\n\t/x.go:1\n"+inRank), true},
+		{"a thread of the driver's",
+			"SIGSEGV: segmentation violation\nPC=0x40826e m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0x1 m=3 mp=0x2 " +
+				"[idle]:\n\ngoroutine 1 [select]:\n" + inKeep, true},
+		{"a signal that somebody sent", first("SIGSEGV: segmentation violation\nPC=0x40826e m=0 sigcode=0 addr=0x7252",
+			inRank), false},
 		{"quit", first("SIGQUIT: quit\nPC=0x40826e m=0 sigcode=0", inRank), false},
-		{"a stack that is full", first("runtime: goroutine stack exceeds 1000000000-byte limit\nfatal error: stack overflow\n\nruntime stack:\nruntime.throw()", inKeep), false},
+		{"a stack that is full",
+			first("runtime: goroutine stack exceeds 1000000000-byte limit\nfatal error: stack overflow\n\nruntime "+
+				"stack:\nruntime.throw()", inKeep), false},
 		{"a line alone", "fatal error: fault", true},
 	} {
 		if got := crashOfStep(c.text); got != c.want {
@@ -320,7 +335,8 @@ func TestSuspectsRunAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := j.Engine.(*faulty); e.most != 8 || e.alone < 8 || e.alone > 8*9+9 {
-		t.Errorf("%d in a step at most, %d steps with one: the 8 rows of the step that failed run alone", e.most, e.alone)
+		t.Errorf("%d in a step at most, %d steps with one: the 8 rows of the step that failed run alone",
+			e.most, e.alone)
 	}
 	if n := j.Counts.Errors.Load(); n != 0 {
 		t.Errorf("%d errors", n)
@@ -333,9 +349,11 @@ func TestRetryErrors(t *testing.T) {
 	dir := t.TempDir()
 	path := killRows(t, dir, 400)
 	for name, o := range map[string]Options{
-		"plain":   {Raw: true},
-		"all":     {Raw: true, TokenIDs: true, Logprobs: true, Check: "expected", CheckBy: "id", Params: Params{N: 2, Sampling: engine.Sampling{Logprobs: 2}}, OnOverlong: OverlongTail, Context: 40},
-		"renamed": {Raw: true, TokenIDs: true, Logprobs: true, Names: datasets.Naming{Prefix: "x_", Response: "answer"}},
+		"plain": {Raw: true},
+		"all": {Raw: true, TokenIDs: true, Logprobs: true, Check: "expected", CheckBy: "id",
+			Params: Params{N: 2, Sampling: engine.Sampling{Logprobs: 2}}, OnOverlong: OverlongTail, Context: 40},
+		"renamed": {Raw: true, TokenIDs: true, Logprobs: true,
+			Names: datasets.Naming{Prefix: "x_", Response: "answer"}},
 	} {
 		whole := filepath.Join(dir, name+" whole")
 		j, err := runBlamedWith(t, o, path, whole, "", 0, FolderOptions{})

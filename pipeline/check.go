@@ -49,7 +49,8 @@ func findChecker(in *datasets.Input, o *Options) (*checker, error) {
 		case !ok:
 			return nil, noColumn(in, column.name)
 		case slices.Contains([]datasets.Shape{datasets.List, datasets.Struct}, f.Shape):
-			return nil, fmt.Errorf("%s: column %q is %s: --%s takes columns of single values", in.Paths(), f.Name, f.Type(), column.flag)
+			return nil, fmt.Errorf("%s: column %q is %s: --%s takes columns of single values", in.Paths(), f.Name,
+				f.Type(), column.flag)
 		}
 		if column.to != nil {
 			*column.to = f

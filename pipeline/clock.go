@@ -35,7 +35,8 @@ func (c *hostClock) add(p hostPhase, start int64) {
 	end := kernels.Now()
 	c.mu.Lock()
 	if len(c.spans) < maxHostSpans {
-		c.spans = append(c.spans, timeline.HostSpan{Name: p.name, Lane: p.lane, Interval: kernels.Interval{Start: start, End: end}})
+		c.spans = append(c.spans, timeline.HostSpan{Name: p.name, Lane: p.lane,
+			Interval: kernels.Interval{Start: start, End: end}})
 	}
 	c.mu.Unlock()
 }

@@ -55,8 +55,10 @@ func findColumns(in *datasets.Input, o *Options) (*columns, error) {
 	if c.tools, err = optionalColumn(in, o.ToolsColumn, "tools", datasets.Text, datasets.List); err != nil {
 		return nil, err
 	}
-	if c.tools != nil && c.tools.Shape == datasets.List && !slices.Contains([]datasets.Shape{datasets.Struct, datasets.Text, datasets.Null}, c.tools.Element()) {
-		return nil, cannotWork(in, *c.tools, "--tools-column", "tools are structs or JSON text, or all are one JSON text")
+	if c.tools != nil && c.tools.Shape == datasets.List &&
+		!slices.Contains([]datasets.Shape{datasets.Struct, datasets.Text, datasets.Null}, c.tools.Element()) {
+		return nil, cannotWork(in, *c.tools, "--tools-column",
+			"tools are structs or JSON text, or all are one JSON text")
 	}
 	if c.check, err = findChecker(in, o); err != nil {
 		return nil, err
@@ -79,7 +81,9 @@ func templateArgsColumn(in *datasets.Input, o *Options) (*datasets.Field, error)
 		return nil, nil
 	}
 	if !slices.Contains([]datasets.Shape{datasets.Struct, datasets.Text, datasets.Null}, f.Shape) {
-		return nil, fmt.Errorf("%s: column %q is %s; variables of the chat template are a struct, or JSON text: --ignore-row-params leaves them as data", in.Paths(), f.Name, f.Type())
+		return nil,
+			fmt.Errorf("%s: column %q is %s; variables of the chat template are a struct, or JSON text: "+
+				"--ignore-row-params leaves them as data", in.Paths(), f.Name, f.Type())
 	}
 	return &f, nil
 }
@@ -105,12 +109,14 @@ func (c *columns) findPrompt(in *datasets.Input, o *Options) error {
 	switch f.Shape {
 	case datasets.List:
 		if e := f.Element(); e != datasets.Struct && e != datasets.Null {
-			return fmt.Errorf("%s: column %q is %s; messages are structs with role and content: name another column with --prompt-column", in.Paths(), name, f.Type())
+			return fmt.Errorf("%s: column %q is %s; messages are structs with role and content: name another column "+
+				"with --prompt-column", in.Paths(), name, f.Type())
 		}
 		messages = true
 	case datasets.Text, datasets.Null:
 	default:
-		return fmt.Errorf("%s: column %q is %s; prompts are text or messages (a list of structs, or JSON text)", in.Paths(), name, f.Type())
+		return fmt.Errorf("%s: column %q is %s; prompts are text or messages (a list of structs, or JSON text)",
+			in.Paths(), name, f.Type())
 	}
 	c.prompt, c.messages = f, messages
 	return nil
@@ -139,7 +145,8 @@ func noColumn(in *datasets.Input, name string) error {
 
 // cannotWork refuses a column that was found by its name.
 func cannotWork(in *datasets.Input, f datasets.Field, flag, why string) error {
-	return fmt.Errorf("%s: column %q is %s: %s; %s %s leaves it as data, or name another column with it", in.Paths(), f.Name, f.Type(), why, flag, NoColumn)
+	return fmt.Errorf("%s: column %q is %s: %s; %s %s leaves it as data, or name another column with it", in.Paths(),
+		f.Name, f.Type(), why, flag, NoColumn)
 }
 
 // Taken lists the columns that steer the rows, as "prompt", or "temperature from t".

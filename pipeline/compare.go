@@ -225,7 +225,8 @@ func newOutputRows(in *datasets.Input) (*outputRows, error) {
 		}
 		f, ok := in.Lookup(in.ResultName(name))
 		if !ok || f.Shape != want {
-			return nil, fmt.Errorf("%s: there is no column %s of results: name the output of a job", in.Paths(), in.ResultName(name))
+			return nil, fmt.Errorf("%s: there is no column %s of results: name the output of a job", in.Paths(),
+				in.ResultName(name))
 		}
 		r.fields[i] = f
 	}
@@ -265,7 +266,8 @@ func (r *outputRows) next() *outputRow {
 		}
 	}
 	if r.last != nil && !r.last.before(row) {
-		r.err = fmt.Errorf("%s: row %d, sample %d is not in its order: compare takes outputs as jobs write them", r.in.Paths(), row.row, row.sample)
+		r.err = fmt.Errorf("%s: row %d, sample %d is not in its order: compare takes outputs as jobs write them",
+			r.in.Paths(), row.row, row.sample)
 		return nil
 	}
 	r.last = row

@@ -25,7 +25,8 @@ func TestCompare(t *testing.T) {
 	}
 	lines := []string{`{"prompt":"a","task":"x"}`, `{"prompt":null,"task":"y"}`, `{"prompt":"c","task":"x"}`}
 	two := Options{Params: Params{N: 2}}
-	a, same := outputs(two, lines...), outputs(Options{Params: Params{N: 2}, Names: datasets.Naming{Prefix: "b_", Response: "said"}}, lines...)
+	a, same := outputs(two, lines...), outputs(Options{Params: Params{N: 2},
+		Names: datasets.Naming{Prefix: "b_", Response: "said"}}, lines...)
 	c, err := Compare(a, same, CompareOptions{By: "task", Check: "task"})
 	if err != nil || !c.Equal() || c.First != nil {
 		t.Fatalf("%+v, %v", c, err)
@@ -39,22 +40,27 @@ func TestCompare(t *testing.T) {
 	if c, err = Compare(a, other, CompareOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if c.Equal() || c.All.Rows != 2 || c.All.Equal != 1 || c.OnlyA != 3 || c.OnlyB != 0 || c.Groups != nil || c.First == nil || c.First.Row != 0 || c.First.A == c.First.B {
+	if c.Equal() || c.All.Rows != 2 || c.All.Equal != 1 || c.OnlyA != 3 || c.OnlyB != 0 || c.Groups != nil ||
+		c.First == nil || c.First.Row != 0 || c.First.A == c.First.B {
 		t.Errorf("%+v, %+v", c, c.First)
 	}
 	dirs := [2]string{t.TempDir(), t.TempDir()}
 	for i, dir := range dirs {
-		if err := newJob(t, linesOf(t, lines[i:]...), two, &stub{vocab: 2000, length: 4}, dir).Run(t.Context()); err != nil {
+		if err := newJob(t, linesOf(t, lines[i:]...), two, &stub{vocab: 2000, length: 4},
+			dir).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if same, other := OtherInput(dirs[0], dirs[0]), OtherInput(dirs[0], dirs[1]); same != "" || !strings.Contains(other, "other rows") {
+	if same, other := OtherInput(dirs[0], dirs[0]), OtherInput(dirs[0], dirs[1]); same != "" ||
+		!strings.Contains(other, "other rows") {
 		t.Errorf("inputs: %q, %q", same, other)
 	}
-	if _, err := Compare(linesOf(t, lines...), a, CompareOptions{}); err == nil || !strings.Contains(err.Error(), "name the output of a job") {
+	if _, err := Compare(linesOf(t, lines...), a, CompareOptions{}); err == nil ||
+		!strings.Contains(err.Error(), "name the output of a job") {
 		t.Errorf("prompts: %v", err)
 	}
-	if _, err := Compare(a, same, CompareOptions{By: "no"}); err == nil || !strings.Contains(err.Error(), `no column "no"`) {
+	if _, err := Compare(a, same, CompareOptions{By: "no"}); err == nil ||
+		!strings.Contains(err.Error(), `no column "no"`) {
 		t.Errorf("no such column: %v", err)
 	}
 }

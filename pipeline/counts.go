@@ -130,8 +130,10 @@ func (t *tally) subtract(o *tally) {
 
 // counts are a manifest's of rows that are all saved.
 func (t *tally) counts(inputRows int64) ManifestCounts {
-	return ManifestCounts{InputRows: inputRows, Rows: t.Rows, Samples: t.Samples, Errors: t.Errors, Truncated: t.Truncated,
-		PromptTokens: t.PromptTokens, CompletionTokens: t.CompletionTokens, Checked: t.Checked, Correct: t.Correct, Codes: t.Codes, Groups: t.Groups}
+	return ManifestCounts{InputRows: inputRows, Rows: t.Rows, Samples: t.Samples, Errors: t.Errors,
+		Truncated:    t.Truncated,
+		PromptTokens: t.PromptTokens, CompletionTokens: t.CompletionTokens, Checked: t.Checked, Correct: t.Correct,
+		Codes: t.Codes, Groups: t.Groups}
 }
 
 func (t *tally) add(o *tally) {

@@ -49,13 +49,15 @@ func TestDocsParameters(t *testing.T) {
 		if p.column == nil {
 			within = "never: only in `sampling_params`"
 		}
-		fmt.Fprintf(&usual, "| `%s` | %s | %s | %s |\n", p.names[0], codes(p.names[1:]), codes(flagsOf(p.names[0])), within)
+		fmt.Fprintf(&usual, "| `%s` | %s | %s | %s |\n", p.names[0], codes(p.names[1:]),
+			codes(flagsOf(p.names[0])), within)
 	}
 	fields.WriteString("| field | of | values |\n|---|---|---|\n")
 	for i := range requestFields {
 		f := &requestFields[i]
 		var of []string
-		for s, name := range map[source]string{vllm: "vLLM", openai: "OpenAI", server: "vLLM's server", hf: "transformers"} {
+		for s, name := range map[source]string{vllm: "vLLM", openai: "OpenAI", server: "vLLM's server",
+			hf: "transformers"} {
 			if f.of&s != 0 {
 				of = append(of, name)
 			}
@@ -82,7 +84,8 @@ func TestDocsParameters(t *testing.T) {
 // TestParameterFlags holds them against the flags that there are.
 func flagsOf(name string) []string {
 	if list, ok := map[string][]string{
-		"response_format": {"--json-schema", "--json-object"}, "guided_json": {"--json-schema"}, "guided_regex": {"--regex"},
+		"response_format": {"--json-schema", "--json-object"}, "guided_json": {"--json-schema"},
+		"guided_regex":  {"--regex"},
 		"guided_choice": {"--choice"}, "guided_grammar": {"--grammar"},
 		"structured_outputs": nil, "top_logprobs": nil, "do_sample": nil,
 	}[name]; ok {
@@ -115,7 +118,9 @@ func TestDocsRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := (&preparer{cols: p.cols, text: demoText(t), o: &p.Options}).row(t.Context(), records[0])
-		if got.err != nil && got.err.text != got.params.GuidedBy+": there are no guides" || len(p.Notes) > 0 || got.params.GuidedBy == "" { // a job has them
+		// a job has them
+		if got.err != nil && got.err.text != got.params.GuidedBy+": there are no guides" || len(p.Notes) > 0 ||
+			got.params.GuidedBy == "" {
 			t.Errorf("%s: %+v, %v, %+v", line, got.err, p.Notes, got.params)
 		}
 	}
@@ -146,9 +151,11 @@ func TestDocsOutput(t *testing.T) {
 	}
 	codes := "| error_code | what it means | may pass |\n|---|---|---|\n"
 	for _, e := range errorCodes {
-		codes += fmt.Sprintf("| `%s` | %s | %s |\n", e.code, e.means, map[bool]string{true: "yes", false: "no"}[e.passes])
+		codes += fmt.Sprintf("| `%s` | %s | %s |\n", e.code, e.means,
+			map[bool]string{true: "yes", false: "no"}[e.passes])
 	}
-	checkTables(t, "output.md", map[string]string{"columns": columns.String(), "reasons": list("finish_reason", finishReasons), "codes": codes})
+	checkTables(t, "output.md", map[string]string{"columns": columns.String(),
+		"reasons": list("finish_reason", finishReasons), "codes": codes})
 }
 
 var codeConstant = regexp.MustCompile(`(?m)^\t([A-Z]\w+) += "([a-z_0-9]+)"$`)

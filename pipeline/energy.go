@@ -17,7 +17,8 @@ func onGPU(row *datasets.Step, g *telemetry.GPU, began float64) {
 	throttle := strings.Join(g.Throttle, "+")
 	row.GPUThrottle = &throttle
 	row.GPUWatts, row.GPUMemory = known(g.Watts), known(g.Memory)
-	row.GPUClock, row.GPUMemoryClock, row.GPUCelsius = known(int32(g.Clock)), known(int32(g.MemoryClock)), known(int32(g.Celsius))
+	row.GPUClock, row.GPUMemoryClock, row.GPUCelsius = known(int32(g.Clock)), known(int32(g.MemoryClock)), known(
+		int32(g.Celsius))
 	if g.Joules > 0 {
 		used := max(0, g.Joules-began) // the reading may be from before the first step
 		row.GPUJoules = &used

@@ -17,7 +17,9 @@ import (
 func TestShortJobsEnergy(t *testing.T) {
 	joules := 1000.0
 	stale := &telemetry.GPU{Count: 1, Joules: 990}
-	o := RecorderOptions{Dir: t.TempDir(), GPU: func() *telemetry.GPU { return stale }, Now: func() *telemetry.GPU { return &telemetry.GPU{Count: 1, Joules: joules} }}
+	o := RecorderOptions{Dir: t.TempDir(), GPU: func() *telemetry.GPU {
+		return stale
+	}, Now: func() *telemetry.GPU { return &telemetry.GPU{Count: 1, Joules: joules} }}
 	r := NewRecorder(o)
 	r.begin()
 	for i := range int64(3) {
@@ -44,10 +46,13 @@ func TestEnergy(t *testing.T) {
 				t.Fatal(err)
 			}
 			f.Recorder.Dir, f.Recorder.Format = dir, format
-			f.Recorder.GPU = func() *telemetry.GPU { return &telemetry.GPU{Count: 1, Watts: 500, Joules: joules, Clock: 1980} }
+			f.Recorder.GPU = func() *telemetry.GPU {
+				return &telemetry.GPU{Count: 1, Watts: 500, Joules: joules, Clock: 1980}
+			}
 			r := NewRecorder(f.Recorder)
 			for i := range int64(5) {
-				r.OnStep(engine.StepInfo{Step: i, Kind: "decode", Tokens: 10, Sampled: 5, Times: kernels.Times{Wall: kernels.Interval{End: 1e9}}})
+				r.OnStep(engine.StepInfo{Step: i, Kind: "decode", Tokens: 10, Sampled: 5,
+					Times: kernels.Times{Wall: kernels.Interval{End: 1e9}}})
 				joules += 50
 			}
 			if err := r.close(true); err != nil {
@@ -63,15 +68,18 @@ func TestEnergy(t *testing.T) {
 		if err := f.records(); err != nil {
 			t.Fatal(err)
 		}
-		if e.setEnergy(f.Recorder.Energy.total(), &ManifestCounts{PromptTokens: 60, CompletionTokens: 40}); *e.Joules != 400 || *e.PerToken != 4 {
+		if e.setEnergy(f.Recorder.Energy.total(), &ManifestCounts{PromptTokens: 60, CompletionTokens: 40}); *e.Joules !=
+			400 || *e.PerToken != 4 {
 			t.Errorf("%s: %v J, %v J a token", format, *e.Joules, *e.PerToken)
 		}
 		all, err := report.ReadSteps(dir, "", nil)
-		if err != nil || all.Energy == nil || all.Energy.Joules != 400 || all.Energy.PerToken != 4 || all.Energy.PerSampled != 8 {
+		if err != nil || all.Energy == nil || all.Energy.Joules != 400 || all.Energy.PerToken != 4 ||
+			all.Energy.PerSampled != 8 {
 			t.Errorf("%s: %+v, %v", format, all, err)
 		}
 		steps, err := datasetstest.ReadAll[datasets.Step](filepath.Join(dir, datasets.StepsDir))
-		if err != nil || *steps[7].GPUJoules != 100 || *steps[7].GPUClock != 1980 || steps[7].GPUCelsius != nil || *steps[7].GPUThrottle != "" {
+		if err != nil || *steps[7].GPUJoules != 100 || *steps[7].GPUClock != 1980 || steps[7].GPUCelsius != nil ||
+			*steps[7].GPUThrottle != "" {
 			t.Errorf("%s: %+v, %v", format, steps, err)
 		}
 	}

@@ -65,7 +65,8 @@ func TestDeviceFails(t *testing.T) {
 func TestDiskFails(t *testing.T) {
 	dir := t.TempDir()
 	j := newJob(t, demoInput(t), Options{InFlight: 8}, &stub{vocab: 2000, length: 9}, dir)
-	if err := os.WriteFile(filepath.Join(dir, datasets.OutputsDir), nil, 0o666); err != nil { // where a folder should be
+	// where a folder should be
+	if err := os.WriteFile(filepath.Join(dir, datasets.OutputsDir), nil, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Run(context.Background()); err == nil || errors.Is(err, errWriter) {
@@ -78,7 +79,8 @@ func TestCause(t *testing.T) {
 	step := fmt.Errorf("step 5: %w: %w", kernels.ErrDevice, errors.New("it is lost"))
 	disk := errors.New("no space")
 	err := cause(errors.Join(step, errWriter), nil, disk)
-	if !errors.Is(err, kernels.ErrDevice) || !errors.Is(err, ErrOutput) || !errors.Is(err, disk) || errors.Is(err, errWriter) || !strings.Contains(err.Error(), step.Error()) {
+	if !errors.Is(err, kernels.ErrDevice) || !errors.Is(err, ErrOutput) || !errors.Is(err, disk) ||
+		errors.Is(err, errWriter) || !strings.Contains(err.Error(), step.Error()) {
 		t.Errorf("the device and the disk: %v", err)
 	}
 	if err := cause(errWriter, nil, disk); errors.Is(err, errWriter) || !errors.Is(err, ErrOutput) {

@@ -71,7 +71,8 @@ func OpenFolder(dir string, m *Manifest, o FolderOptions) (_ *Folder, err error)
 			return nil, err
 		}
 	}
-	f := &Folder{Dir: dir, NextRow: m.FromRow, first: m.FromRow, manifest: m, aboard: &Aboard{dir: filepath.Join(dir, datasets.JournalDir)}}
+	f := &Folder{Dir: dir, NextRow: m.FromRow, first: m.FromRow, manifest: m,
+		aboard: &Aboard{dir: filepath.Join(dir, datasets.JournalDir)}}
 	if f.lock, err = lockFolder(dir, o.NoLock); err != nil {
 		return nil, err
 	}
@@ -158,7 +159,8 @@ func removeUnfinished(dir string) error {
 	}
 	for _, e := range entries {
 		name := e.Name()
-		ours := strings.HasPrefix(name, "."+datasets.ManifestFile+".") || strings.HasPrefix(name, "."+datasets.SuccessFile+".")
+		ours := strings.HasPrefix(name, "."+datasets.ManifestFile+".") ||
+			strings.HasPrefix(name, "."+datasets.SuccessFile+".")
 		if ours && strings.HasSuffix(name, ".tmp") {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {
 				return err
@@ -233,7 +235,8 @@ func checkEmpty(dir string) error {
 	}
 	for _, e := range entries {
 		if !strings.HasPrefix(e.Name(), ".") {
-			return fmt.Errorf("%s: %w: it has %s but no %s, so it is not an output of glmbatch; choose another --out", dir, ErrFolder, e.Name(), datasets.ManifestFile)
+			return fmt.Errorf("%s: %w: it has %s but no %s, so it is not an output of glmbatch; choose another --out",
+				dir, ErrFolder, e.Name(), datasets.ManifestFile)
 		}
 	}
 	return nil
@@ -258,7 +261,8 @@ func (f *Folder) resume(old *Manifest, retry bool) error {
 		if !complete && !hasWork(f.Dir, old.RunID) {
 			return f.clear()
 		}
-		return fmt.Errorf("%s: %w: it belongs to another job: %s; choose another --out, or start anew with --overwrite", f.Dir, ErrFolder, what)
+		return fmt.Errorf("%s: %w: it belongs to another job: %s; choose another --out, or start anew with --overwrite",
+			f.Dir, ErrFolder, what)
 	}
 	if complete {
 		_ = os.RemoveAll(filepath.Join(f.Dir, datasets.JournalDir)) // a crash may have left it
@@ -290,8 +294,10 @@ func (f *Folder) whole() error {
 		return err
 	}
 	if has.NextRow < f.manifest.ToRow {
-		return fmt.Errorf("%s: %w: the job is complete with row %d, but %s has rows up to %d only: %s is missing; bring it back, or start anew with --overwrite",
-			f.Dir, ErrFolder, f.manifest.ToRow, datasets.OutputsDir, has.NextRow, datasets.PartName(has.NextPart, datasets.Parquet))
+		return fmt.Errorf("%s: %w: the job is complete with row %d, but %s has rows up to %d only: %s is missing; "+
+			"bring it back, or start anew with --overwrite",
+			f.Dir, ErrFolder, f.manifest.ToRow, datasets.OutputsDir, has.NextRow,
+			datasets.PartName(has.NextPart, datasets.Parquet))
 	}
 	return nil
 }
@@ -366,7 +372,8 @@ func (f *Folder) followOne(names []string, i int) error {
 	}
 	if meta[keyEarly] != "" { // its rows are in the journal too
 		if i != len(names)-1 {
-			return fmt.Errorf("%s: %w: the file is not whole, but not the last; start anew with --overwrite", path, ErrFolder)
+			return fmt.Errorf("%s: %w: the file is not whole, but not the last; start anew with --overwrite",
+				path, ErrFolder)
 		}
 		return nil
 	}
@@ -388,13 +395,16 @@ func (f *Folder) follows(path string, i int, from, to int64) error {
 	const anew = "or start anew with --overwrite"
 	switch {
 	case name > want && from > f.NextRow:
-		return fmt.Errorf("%s: %w: %s is missing, with rows from %d; bring it back, %s", filepath.Dir(path), ErrFolder, want, f.NextRow, anew)
+		return fmt.Errorf("%s: %w: %s is missing, with rows from %d; bring it back, %s", filepath.Dir(path), ErrFolder,
+			want, f.NextRow, anew)
 	case from < f.NextRow:
-		return fmt.Errorf("%s: %w: it has rows %d to %d, and files before it have up to %d; remove what is there twice, %s", path, ErrFolder, from, to-1, f.NextRow-1, anew)
+		return fmt.Errorf("%s: %w: it has rows %d to %d, and files before it have up to %d; remove what is there "+
+			"twice, %s", path, ErrFolder, from, to-1, f.NextRow-1, anew)
 	case name != want:
 		return fmt.Errorf("%s: %w: it should be %s; give it its name, %s", path, ErrFolder, want, anew)
 	case from > f.NextRow:
-		return fmt.Errorf("%s: %w: it begins with row %d, and the file before it ends with %d; bring back what is missing, %s", path, ErrFolder, from, f.NextRow-1, anew)
+		return fmt.Errorf("%s: %w: it begins with row %d, and the file before it ends with %d; bring back what is "+
+			"missing, %s", path, ErrFolder, from, f.NextRow-1, anew)
 	}
 	return nil
 }

@@ -63,7 +63,8 @@ func TestStartFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFolder(dir, &Manifest{Settings: p.Settings(), Input: in.Files}, FolderOptions{}); !errors.Is(err, ErrFolder) {
+	if _, err := OpenFolder(dir, &Manifest{Settings: p.Settings(), Input: in.Files},
+		FolderOptions{}); !errors.Is(err, ErrFolder) {
 		t.Errorf("a folder with rows is taken by another job: %v", err)
 	}
 	fails(o)
@@ -92,7 +93,8 @@ func TestBegun(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o777), os.WriteFile(path, []byte("torn"), 0o666)); err != nil {
+		if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o777),
+			os.WriteFile(path, []byte("torn"), 0o666)); err != nil {
 			t.Fatal(err)
 		}
 		if hasWork(dir, "") != want {

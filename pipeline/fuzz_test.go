@@ -21,7 +21,8 @@ func FuzzJob(f *testing.F) {
 		f.Add([]byte(text))
 	}
 	dir := f.TempDir()
-	small := newJob(f, linesOf(f, `{"prompt":"a","n":2}`, `{"prompt":null,"n":1}`), Options{}, &stub{vocab: 2000, length: 4}, dir)
+	small := newJob(f, linesOf(f, `{"prompt":"a","n":2}`, `{"prompt":null,"n":1}`), Options{},
+		&stub{vocab: 2000, length: 4}, dir)
 	if err := small.Run(f.Context()); err != nil {
 		f.Fatal(err)
 	}
@@ -46,7 +47,8 @@ func FuzzJob(f *testing.F) {
 		if err != nil || plan.Check(demo) != nil {
 			return
 		}
-		folder, err := OpenFolder(t.TempDir(), &Manifest{Settings: plan.Settings(), Input: in.Files, FromRow: plan.From, ToRow: plan.To}, FolderOptions{})
+		folder, err := OpenFolder(t.TempDir(), &Manifest{Settings: plan.Settings(), Input: in.Files, FromRow: plan.From,
+			ToRow: plan.To}, FolderOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -85,11 +85,13 @@ func (p *preparer) judge(ctx context.Context, r *row) error {
 
 // unguided is an error of the guides, as a row met it.
 func (r *row) unguided(err error) error {
-	return fmt.Errorf("row %d: %s: %w: %w; see to that, such as to memory, or run rows without it", r.record.Index, r.params.GuidedBy, errGuides, err)
+	return fmt.Errorf("row %d: %s: %w: %w; see to that, such as to memory, or run rows without it", r.record.Index,
+		r.params.GuidedBy, errGuides, err)
 }
 
 // guideNames are the parameters that say what a response has to follow.
-var guideNames = []string{"response_format", "structured_outputs", "guided_decoding", "guided_json", "guided_regex", "guided_choice", "guided_grammar"}
+var guideNames = []string{"response_format", "structured_outputs", "guided_decoding", "guided_json", "guided_regex",
+	"guided_choice", "guided_grammar"}
 
 // oneGuide sees to it that one place, a row's parameters or its columns, has one of them.
 type oneGuide struct{ name string }
@@ -193,7 +195,9 @@ func structuredOutputs(v json.RawMessage) (s guide.Spec, err error) {
 	}{
 		{"json", f.JSON, func(v json.RawMessage) (guide.Spec, error) { return guide.NewSchema(textOf(v), w) }},
 		{"regex", f.Regex, guidedRegex}, {"choice", f.Choice, guidedChoice}, {"grammar", f.Grammar, guidedGrammar},
-		{"structural_tag", f.Tag, func(json.RawMessage) (s guide.Spec, err error) { return s, errors.New("it is not supported") }},
+		{"structural_tag", f.Tag, func(json.RawMessage) (s guide.Spec, err error) {
+			return s, errors.New("it is not supported")
+		}},
 	} {
 		if absent(k.v) {
 			continue

@@ -110,7 +110,8 @@ func TestGuidesFail(t *testing.T) {
 	j := newJob(t, in, Options{}, &stub{vocab: 2000, length: 9}, dir)
 	j.Text.Guides = &Guides{New: func(context.Context) (*guide.Guides, error) { return nil, full }}
 	err := j.Run(context.Background())
-	if !errors.Is(err, full) || errors.Is(err, ErrInput) || errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), "row 1: guided_regex: ") {
+	if !errors.Is(err, full) || errors.Is(err, ErrInput) || errors.Is(err, ErrOutput) ||
+		!strings.Contains(err.Error(), "row 1: guided_regex: ") {
 		t.Errorf("%v", err)
 	}
 	if n := j.Counts.Errors.Load(); n != 0 {
@@ -122,7 +123,8 @@ func TestGuidesFail(t *testing.T) {
 	if err := j.Run(context.Background()); err != nil || j.Counts.Errors.Load() != 10 {
 		t.Errorf("where they work: %v, %d errors", err, j.Counts.Errors.Load())
 	}
-	if _, err := j.Plan.Prompt(context.Background(), j.Text, 2); err == nil || !strings.Contains(err.Error(), BadParams) {
+	if _, err := j.Plan.Prompt(context.Background(), j.Text, 2); err == nil ||
+		!strings.Contains(err.Error(), BadParams) {
 		t.Errorf("the prompt of a row whose guide cannot be followed: %v", err)
 	}
 }

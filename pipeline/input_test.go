@@ -40,7 +40,8 @@ func TestInputMoves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := OpenFolder(out, &Manifest{Settings: p.Settings(), Input: in.Files, FromRow: p.From, ToRow: p.To}, FolderOptions{})
+		f, err := OpenFolder(out, &Manifest{Settings: p.Settings(), Input: in.Files, FromRow: p.From, ToRow: p.To},
+			FolderOptions{})
 		if err != nil {
 			return nil, err
 		}
@@ -60,15 +61,18 @@ func TestInputMoves(t *testing.T) {
 		refused bool // a run with it is
 	}{
 		"vanished": {func() error { return os.Remove(path) }, true},
-		"grown":    {func() error { return os.WriteFile(path, append(append([]byte{}, data...), "more"...), 0o666) }, true},
-		"cut":      {func() error { return os.Truncate(path, int64(len(data)/2)) }, true},
-		"emptied":  {func() error { return os.Truncate(path, 0) }, true},
-		"another":  {func() error { return os.WriteFile(path, other, 0o666) }, true},
+		"grown": {func() error {
+			return os.WriteFile(path, append(append([]byte{}, data...), "more"...), 0o666)
+		}, true},
+		"cut":     {func() error { return os.Truncate(path, int64(len(data)/2)) }, true},
+		"emptied": {func() error { return os.Truncate(path, 0) }, true},
+		"another": {func() error { return os.WriteFile(path, other, 0o666) }, true},
 		"replaced": {func() error {
 			return errors.Join(os.WriteFile(path+".new", other, 0o666), os.Rename(path+".new", path))
 		}, true},
 		"as it was, later": {func() error {
-			return errors.Join(os.WriteFile(path, data, 0o666), os.Chtimes(path, time.Now(), time.Now().Add(-time.Hour)))
+			return errors.Join(os.WriteFile(path, data, 0o666),
+				os.Chtimes(path, time.Now(), time.Now().Add(-time.Hour)))
 		}, false},
 	} {
 		out := filepath.Join(dir, strings.Fields(name)[0])
@@ -97,7 +101,8 @@ func TestInputMoves(t *testing.T) {
 		}
 		if j, err := run(out, nil); err != nil && !errors.As(err, &complete) {
 			t.Errorf("%s: then %v", name, err)
-		} else if have, counts := result(t, out); !maps.Equal(have, want) || counts.Rows != wantCounts.Rows || counts.CompletionTokens != wantCounts.CompletionTokens {
+		} else if have, counts := result(t, out); !maps.Equal(have, want) || counts.Rows != wantCounts.Rows ||
+			counts.CompletionTokens != wantCounts.CompletionTokens {
 			t.Errorf("%s: then %+v, undisturbed %+v; %v", name, counts, wantCounts, j != nil)
 		}
 	}

@@ -106,7 +106,8 @@ func (j *Job) run(ctx context.Context) error {
 	done, dead, written := make(chan finished, 4), make(chan struct{}), make(chan error, 1)
 	go func() { written <- k.writing(done, dead, j.report()) }()
 	aboard := j.Folder.aboard
-	f := &flow{o: o, aboard: aboard, attempts: saved.attempts, engine: j.Engine, text: j.Text, clock: clock, stop: j.Stop, rows: rows, live: map[int64]*sample{}, saved: saved.samples, out: done, dead: dead}
+	f := &flow{o: o, aboard: aboard, attempts: saved.attempts, engine: j.Engine, text: j.Text, clock: clock,
+		stop: j.Stop, rows: rows, live: map[int64]*sample{}, saved: saved.samples, out: done, dead: dead}
 	aboard.find = f.rowOf
 	err := f.run(ctx)
 
@@ -125,9 +126,11 @@ func (j *Job) run(ctx context.Context) error {
 // keeper makes what saves and writes the job's rows.
 func (j *Job) keeper(prep *preparer, clock *hostClock) *keeper {
 	p := j.Plan
-	s := &sink{o: &p.Options, schema: p.schema, text: j.Text, cols: p.cols, dir: filepath.Join(j.Folder.Dir, datasets.OutputsDir),
+	s := &sink{o: &p.Options, schema: p.schema, text: j.Text, cols: p.cols,
+		dir:   filepath.Join(j.Folder.Dir, datasets.OutputsDir),
 		runID: j.Folder.manifest.RunID, count: j.Counts, next: j.Folder.NextPart, at: j.Folder.NextRow, print: j.Print}
-	return &keeper{o: &p.Options, text: j.Text, prep: prep, in: p.in, to: p.To, sink: s, journal: j.Folder.saved.journal, saved: j.Folder.saved, began: j.Folder.saved.journal.End(),
+	return &keeper{o: &p.Options, text: j.Text, prep: prep, in: p.in, to: p.To, sink: s,
+		journal: j.Folder.saved.journal, saved: j.Folder.saved, began: j.Folder.saved.journal.End(),
 		count: j.Counts, clock: clock, ring: make([]*row, p.Options.Window)}
 }
 

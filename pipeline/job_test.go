@@ -31,7 +31,8 @@ func newJob(t testing.TB, in *datasets.Input, o Options, e Engine, dir string) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := OpenFolder(dir, &Manifest{Settings: p.Settings(), Input: in.Files, FromRow: p.From, ToRow: p.To}, FolderOptions{})
+	f, err := OpenFolder(dir, &Manifest{Settings: p.Settings(), Input: in.Files, FromRow: p.From, ToRow: p.To},
+		FolderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,8 @@ func readOut(t testing.TB, dir string) []outRow {
 	var all []outRow
 	err := datasets.Read(filepath.Join(dir, datasets.OutputsDir), func(rows []outColumns) error {
 		for _, r := range rows {
-			o := outRow{Reason: r.Reason, Row: r.Row, Sample: r.Sample, Seed: r.Seed, Tokens: append([]int32(nil), r.Tokens...)}
+			o := outRow{Reason: r.Reason, Row: r.Row, Sample: r.Sample, Seed: r.Seed,
+				Tokens: append([]int32(nil), r.Tokens...)}
 			for _, p := range []struct {
 				to   *string
 				from *string
@@ -214,7 +216,8 @@ func TestResume(t *testing.T) {
 			t.Fatalf("manifest %+v, %v", m, err)
 		}
 		// A kill leaves an unfinished file and a manifest that says running.
-		if err := os.WriteFile(filepath.Join(dir, datasets.OutputsDir, ".part-00099.parquet.tmp"), []byte("torn"), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, datasets.OutputsDir, ".part-00099.parquet.tmp"), []byte("torn"),
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 	}

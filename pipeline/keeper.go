@@ -110,7 +110,8 @@ func (k *keeper) saveSample(s *sample) error {
 
 func (k *keeper) appendSample(s *sample, before int64) (int64, error) {
 	r := s.row
-	k.rec = saved{kind: savedSample, identity: r.identity, before: before, given: r.given(), cut: r.cut, index: s.index, of: r.params.N,
+	k.rec = saved{kind: savedSample, identity: r.identity, before: before, given: r.given(), cut: r.cut, index: s.index,
+		of:     r.params.N,
 		reason: s.reason, tokens: s.tokens, chosen: s.chosen, top: s.top, prompt: s.prompt, by: s.by}
 	return k.append(r.record.Index)
 }
@@ -129,7 +130,8 @@ func (k *keeper) saveRow(r *row) (place int64, err error) {
 		_, err := k.append(row)
 		return noPlace, err
 	case r.err != nil:
-		k.rec = saved{kind: savedError, identity: r.identity, given: r.given(), cut: r.cut, code: r.err.code, text: r.err.text}
+		k.rec = saved{kind: savedError, identity: r.identity, given: r.given(), cut: r.cut, code: r.err.code,
+			text: r.err.text}
 		return k.append(row)
 	case len(r.samples) == 0:
 		return 0, fmt.Errorf("row %d has neither a response nor an error", row)

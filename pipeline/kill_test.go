@@ -76,7 +76,8 @@ func killRows(t testing.TB, dir string, n int) string {
 
 // killOptions make small parts, and a window that the long row fills at once.
 func killOptions() Options {
-	return Options{Raw: true, TokenIDs: true, Logprobs: true, Check: "expected", InFlight: 64, Window: 100, PartRows: 700, SyncInterval: killInterval}
+	return Options{Raw: true, TokenIDs: true, Logprobs: true, Check: "expected", InFlight: 64, Window: 100,
+		PartRows: 700, SyncInterval: killInterval}
 }
 
 const killInterval = 40 * time.Millisecond
@@ -127,12 +128,14 @@ func runKilled(t testing.TB, path, dir string, log *os.File) (*Job, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := OpenFolder(dir, &Manifest{Settings: p.Settings(), Input: in.Files, FromRow: p.From, ToRow: p.To}, FolderOptions{})
+	f, err := OpenFolder(dir, &Manifest{Settings: p.Settings(), Input: in.Files, FromRow: p.From, ToRow: p.To},
+		FolderOptions{})
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	j := &Job{Plan: p, Text: demoText(t), Engine: &logged{stub: stub{vocab: 2000, length: 9}, log: log, seeds: map[int64]uint64{}}, Folder: f, Counts: &Counts{}}
+	j := &Job{Plan: p, Text: demoText(t), Engine: &logged{stub: stub{vocab: 2000, length: 9}, log: log,
+		seeds: map[int64]uint64{}}, Folder: f, Counts: &Counts{}}
 	if f.Finished() {
 		return j, j.Finish()
 	}
@@ -213,13 +216,15 @@ func TestKills(t *testing.T) {
 	for jobs := 0; k.kills < kills; jobs++ {
 		k.job(t, filepath.Join(dir, fmt.Sprint("job", jobs)), func() (string, int) { return "", 0 })
 	}
-	for _, call := range []string{"renameat", "fsync", "ftruncate", "unlinkat", "write", "pwrite64", "openat", "close", "mkdirat"} {
+	for _, call := range []string{"renameat", "fsync", "ftruncate", "unlinkat", "write", "pwrite64", "openat",
+		"close", "mkdirat"} {
 		for i := 1; i <= calls; i++ {
 			at := i
 			k.job(t, filepath.Join(dir, fmt.Sprint(call, i)), func() (string, int) { at *= 2; return call, at / 2 })
 		}
 	}
-	t.Logf("%d kills, %d at calls: of what was finished, what had to be done again was at most %v old; %d of %d samples were run again",
+	t.Logf("%d kills, %d at calls: of what was finished, what had to be done again was at most %v old; %d of %d "+
+		"samples were run again",
 		k.kills, k.atCalls, k.oldest, k.again, k.samples)
 }
 
@@ -253,7 +258,8 @@ func (k *killer) job(t *testing.T, dir string, at func() (string, int)) {
 		var before []string
 		call, n := at()
 		if call != "" {
-			before = []string{"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:signal=SIGKILL:when=%d", call, n)}
+			before = []string{"strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e",
+				fmt.Sprintf("inject=%s:signal=SIGKILL:when=%d", call, n)}
 		}
 		c := k.child(before, dir, log)
 		var out bytes.Buffer
@@ -285,7 +291,8 @@ func (k *killer) job(t *testing.T, dir string, at func() (string, int)) {
 	k.read(t, log, read, finished, time.Now(), false)
 	files, counts := result(t, dir)
 	if !maps.Equal(files, k.files) {
-		t.Fatalf("%s: the outputs are not those of a job that was not killed: %v, %v", dir, slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(k.files)))
+		t.Fatalf("%s: the outputs are not those of a job that was not killed: %v, %v", dir,
+			slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(k.files)))
 	}
 	have, _ := json.Marshal(counts)
 	want, _ := json.Marshal(k.counts)
@@ -297,7 +304,8 @@ func (k *killer) job(t *testing.T, dir string, at func() (string, int)) {
 }
 
 // read takes what a run has logged: what it finished that an earlier one had finished.
-func (k *killer) read(t *testing.T, log string, from int, finished map[uint64]time.Duration, ended time.Time, random bool) int {
+func (k *killer) read(t *testing.T, log string, from int, finished map[uint64]time.Duration, ended time.Time,
+	random bool) int {
 	t.Helper()
 	data, err := os.ReadFile(log)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -336,7 +344,8 @@ func TestJournalThatCannotBeRead(t *testing.T) {
 	}
 	out := filepath.Join(dir, "out")
 	open := func() error {
-		f, err := OpenFolder(out, &Manifest{Settings: p.Settings(), Input: in.Files, FromRow: p.From, ToRow: p.To}, FolderOptions{})
+		f, err := OpenFolder(out, &Manifest{Settings: p.Settings(), Input: in.Files, FromRow: p.From, ToRow: p.To},
+			FolderOptions{})
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,9 @@ func lockFolder(dir string, none bool) (*lock, error) {
 	ok, err := l.TryLock()
 	switch {
 	case noLocks(err):
-		return nil, fmt.Errorf("%s: %w: its file system has no locks (%w); see to it that no other run has the folder, and give --no-lock", dir, ErrOutput, err)
+		return nil,
+			fmt.Errorf("%s: %w: its file system has no locks (%w); see to it that no other run has the folder, and "+
+				"give --no-lock", dir, ErrOutput, err)
 	case err != nil:
 		return nil, fmt.Errorf("locking %s: %w: %w", dir, ErrOutput, err)
 	case !ok:
@@ -71,7 +73,8 @@ func checkLinks(dir string) error {
 	for _, name := range append([]string{".", datasets.LockFile}, datasets.JobNames...) {
 		path := filepath.Join(dir, name)
 		if datasets.ForeignLink(path) {
-			return fmt.Errorf("%s: %w: it is a link that this user did not make; remove it, or choose another --out", path, ErrFolder)
+			return fmt.Errorf("%s: %w: it is a link that this user did not make; remove it, or choose another --out",
+				path, ErrFolder)
 		}
 	}
 	return nil

@@ -29,7 +29,8 @@ func (e *improbable) Step() ([]engine.Token, error) {
 // files, in lines made of them, and in rows that are written again.
 func TestImprobable(t *testing.T) {
 	out := t.TempDir()
-	o := Options{Raw: true, TokenIDs: true, Logprobs: true, Limit: 9, Params: Params{Sampling: engine.Sampling{Logprobs: 3}}}
+	o := Options{Raw: true, TokenIDs: true, Logprobs: true, Limit: 9,
+		Params: Params{Sampling: engine.Sampling{Logprobs: 3}}}
 	j := newJob(t, demoInput(t), o, &improbable{stub{vocab: 2000, length: 3}}, out)
 	if err := j.Run(context.Background()); err != nil {
 		t.Fatal(err)
@@ -69,12 +70,14 @@ func TestImprobable(t *testing.T) {
 		t.Errorf("%d least, %d others, %v", least, numbers, rows.err)
 	}
 	var lines, errs strings.Builder
-	if err := WriteBatch(in, BatchInfo{}, &lines, &errs); err != nil || !strings.Contains(lines.String(), `"logprob":-9999`) || strings.Contains(lines.String(), "Inf") {
+	if err := WriteBatch(in, BatchInfo{}, &lines, &errs); err != nil ||
+		!strings.Contains(lines.String(), `"logprob":-9999`) || strings.Contains(lines.String(), "Inf") {
 		t.Errorf("%v: %s", err, lines.String())
 	}
 	// As files of earlier versions have them.
 	var l []writtenLogprob
-	if err := json.Unmarshal([]byte(`[{"id":1,"logprob":"-Inf"},{"id":2,"logprob":"NaN"},{"id":3,"logprob":-2.5}]`), &l); err != nil || l[0].Logprob != leastLogprob || l[1].Logprob != leastLogprob || l[2].Logprob != -2.5 {
+	if err := json.Unmarshal([]byte(`[{"id":1,"logprob":"-Inf"},{"id":2,"logprob":"NaN"},{"id":3,"logprob":-2.5}]`),
+		&l); err != nil || l[0].Logprob != leastLogprob || l[1].Logprob != leastLogprob || l[2].Logprob != -2.5 {
 		t.Errorf("%v, %v", l, err)
 	}
 	if err := json.Unmarshal([]byte(`[{"logprob":"x"}]`), &l); err == nil {

@@ -136,8 +136,10 @@ func (e *ManifestEngine) add(o *ManifestEngine) {
 }
 
 func (c *Counts) snapshot(inputRows int64) ManifestCounts {
-	return ManifestCounts{InputRows: inputRows, Rows: c.Rows.Load(), Samples: c.Samples.Load(), Errors: c.Errors.Load(), Truncated: c.Truncated.Load(),
-		PromptTokens: c.PromptTokens.Load(), CompletionTokens: c.CompletionTokens.Load(), Checked: c.Checked.Load(), Correct: c.Correct.Load(), Codes: c.Codes(), Groups: c.Groups()}
+	return ManifestCounts{InputRows: inputRows, Rows: c.Rows.Load(), Samples: c.Samples.Load(), Errors: c.Errors.Load(),
+		Truncated:    c.Truncated.Load(),
+		PromptTokens: c.PromptTokens.Load(), CompletionTokens: c.CompletionTokens.Load(), Checked: c.Checked.Load(),
+		Correct: c.Correct.Load(), Codes: c.Codes(), Groups: c.Groups()}
 }
 
 // runID hashes what decides the rows: not paths and times, which a copy changes,

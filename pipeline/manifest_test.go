@@ -11,7 +11,8 @@ import (
 // TestDiffers: what makes another job is named, and a model's path does not.
 func TestDiffers(t *testing.T) {
 	first := func() *Manifest {
-		m := &Manifest{Settings: map[string]string{"--seed": "0"}, Input: []datasets.File{{Path: "a", Size: 1, Rows: 1, Footer: "f"}},
+		m := &Manifest{Settings: map[string]string{"--seed": "0"},
+			Input: []datasets.File{{Path: "a", Size: 1, Rows: 1, Footer: "f"}},
 			Model: ModelInfo{Name: "models/x", Hash: "h", Text: "t", Ranks: 8, Device: "cpu"}}
 		m.RunID = runID(m)
 		return m

@@ -40,7 +40,8 @@ func Merge(out string, arguments []string) (*Merged, error) {
 		return nil, err
 	}
 	if len(shards) == 0 {
-		return nil, fmt.Errorf("%s: %w: it has no folder %s with shards: runs with --shard make it", out, ErrFolder, datasets.ShardsDir)
+		return nil, fmt.Errorf("%s: %w: it has no folder %s with shards: runs with --shard make it", out, ErrFolder,
+			datasets.ShardsDir)
 	}
 	if err := checkLinks(out); err != nil {
 		return nil, err
@@ -53,7 +54,8 @@ func Merge(out string, arguments []string) (*Merged, error) {
 	if _, err := os.Stat(filepath.Join(out, datasets.SuccessFile)); err == nil {
 		m, err := readManifest(out)
 		if err != nil || m == nil {
-			return nil, errors.Join(fmt.Errorf("%s: %w: it has %s without a manifest", out, ErrFolder, datasets.SuccessFile), err)
+			return nil, errors.Join(fmt.Errorf("%s: %w: it has %s without a manifest", out, ErrFolder,
+				datasets.SuccessFile), err)
 		}
 		n, err := checkMerged(out, m)
 		if err != nil {
@@ -107,7 +109,8 @@ func checkMerged(out string, m *Manifest) (int, error) {
 		}
 	}
 	if c.row != m.ToRow-1 || c.rows != m.Counts.Samples {
-		return 0, fmt.Errorf("%s: %w: it has %d rows up to input row %d, its manifest %d up to %d", out, ErrFolder, c.rows, c.row, m.Counts.Samples, m.ToRow-1)
+		return 0, fmt.Errorf("%s: %w: it has %d rows up to input row %d, its manifest %d up to %d", out, ErrFolder,
+			c.rows, c.row, m.Counts.Samples, m.ToRow-1)
 	}
 	return len(names), nil
 }
@@ -129,8 +132,10 @@ func onlyShards(out string) error {
 			continue
 		}
 		var s datasets.Shard
-		if _, err := fmt.Sscanf(m.Settings[settingShard], "%d/%d", &s.Index, &s.Of); err != nil || filepath.Join(out, s.Dir()) != dir {
-			return fmt.Errorf("%s: %w: it has shard %s, whose folder is %s: remove what is there twice", dir, ErrFolder, s, filepath.Base(s.Dir()))
+		if _, err := fmt.Sscanf(m.Settings[settingShard], "%d/%d", &s.Index, &s.Of); err != nil ||
+			filepath.Join(out, s.Dir()) != dir {
+			return fmt.Errorf("%s: %w: it has shard %s, whose folder is %s: remove what is there twice", dir, ErrFolder,
+				s, filepath.Base(s.Dir()))
 		}
 	}
 	return nil
@@ -178,7 +183,8 @@ func shardManifests(out string, shards []datasets.Shard) ([]*Manifest, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrFolder, err)
 		}
-		if _, err := os.Stat(filepath.Join(dir, datasets.SuccessFile)); err != nil || m == nil || m.Status != StatusComplete {
+		if _, err := os.Stat(filepath.Join(dir, datasets.SuccessFile)); err != nil || m == nil ||
+			m.Status != StatusComplete {
 			open = append(open, s.String())
 			continue
 		}
@@ -198,7 +204,8 @@ func shardManifests(out string, shards []datasets.Shard) ([]*Manifest, error) {
 			return nil, err
 		}
 		if what := like.differs(all[0]); what != "" {
-			return nil, fmt.Errorf("%s: %w: shard %s is of another job than shard %s: %s", out, ErrFolder, shards[i+1], shards[0], what)
+			return nil, fmt.Errorf("%s: %w: shard %s is of another job than shard %s: %s", out, ErrFolder, shards[i+1],
+				shards[0], what)
 		}
 	}
 	return all, nil
@@ -220,7 +227,8 @@ func sameContext(out string, shards []datasets.Shard, all []*Manifest) error {
 	if all[least].context() == all[most].context() {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: a sequence had room for %d tokens in shard %s and for %d in shard %s, as their machines had not the same memory: run shards with --kv-tokens %d (and --overwrite) until all have that room",
+	return fmt.Errorf("%s: %w: a sequence had room for %d tokens in shard %s and for %d in shard %s, as their "+
+		"machines had not the same memory: run shards with --kv-tokens %d (and --overwrite) until all have that room",
 		out, ErrFolder, all[least].context(), shards[least], all[most].context(), shards[most], all[least].context())
 }
 
@@ -236,8 +244,10 @@ func cover(out string, shards []datasets.Shard, manifests []*Manifest) ([]string
 			return nil, err
 		}
 		if want := next + manifests[i].Counts.InputRows; f.NextRow != want {
-			return nil, fmt.Errorf("%s: %w: its parts end with row %d, its manifest with row %d: %s is missing; bring it back, or run the shard anew with --overwrite",
-				dir, ErrFolder, f.NextRow-1, want-1, datasets.PartName(f.NextPart, datasets.Parquet))
+			return nil,
+				fmt.Errorf("%s: %w: its parts end with row %d, its manifest with row %d: %s is missing; bring it "+
+					"back, or run the shard anew with --overwrite",
+					dir, ErrFolder, f.NextRow-1, want-1, datasets.PartName(f.NextPart, datasets.Parquet))
 		}
 		names, err := parts(filepath.Join(dir, datasets.OutputsDir))
 		if err != nil {

@@ -64,7 +64,8 @@ func TestMerge(t *testing.T) {
 			if err := os.RemoveAll(filepath.Join(out, datasets.ShardsDir)); err != nil {
 				t.Fatal(err)
 			}
-			if err := os.Rename(filepath.Join(before, datasets.ShardsDir), filepath.Join(out, datasets.ShardsDir)); err != nil {
+			if err := os.Rename(filepath.Join(before, datasets.ShardsDir),
+				filepath.Join(out, datasets.ShardsDir)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -91,31 +92,42 @@ func TestMerge(t *testing.T) {
 // TestMergeProof: what does not cover the input exactly once is not merged.
 func TestMergeProof(t *testing.T) {
 	part := func(shard, n int) string {
-		return filepath.Join(datasets.Shard{Index: shard, Of: 3}.Dir(), datasets.OutputsDir, datasets.PartName(n, datasets.Parquet))
+		return filepath.Join(datasets.Shard{Index: shard, Of: 3}.Dir(), datasets.OutputsDir,
+			datasets.PartName(n, datasets.Parquet))
 	}
 	for _, c := range []struct {
 		name, want string
 		change     func(out string) error
 	}{
-		{"a part is lost", "part-00001.parquet is missing, with rows from", func(out string) error { return os.Remove(filepath.Join(out, part(1, 1))) }},
-		{"the last part is lost", "part-00003.parquet is missing", func(out string) error { return os.Remove(filepath.Join(out, part(1, 3))) }},
+		{"a part is lost", "part-00001.parquet is missing, with rows from", func(out string) error {
+			return os.Remove(filepath.Join(out, part(1, 1)))
+		}},
+		{"the last part is lost", "part-00003.parquet is missing", func(out string) error {
+			return os.Remove(filepath.Join(out, part(1, 3)))
+		}},
 		{"a part is there twice", "part-00002.parquet: " + ErrFolder.Error() + ": it has rows", func(out string) error {
 			data, err := os.ReadFile(filepath.Join(out, part(1, 1)))
 			return errors.Join(err, os.WriteFile(filepath.Join(out, part(1, 2)), data, 0o666))
 		}},
 		{"a part has a copy beside it", "part-00001 (1).parquet", func(out string) error {
 			data, err := os.ReadFile(filepath.Join(out, part(1, 1)))
-			return errors.Join(err, os.WriteFile(filepath.Join(out, strings.Replace(part(1, 1), ".", " (1).", 1)), data, 0o666))
+			return errors.Join(err, os.WriteFile(filepath.Join(out, strings.Replace(part(1, 1), ".", " (1).", 1)), data,
+				0o666))
 		}},
-		{"a part is cut", "part-00001.parquet", func(out string) error { return os.Truncate(filepath.Join(out, part(1, 1)), 1000) }},
-		{"a shard is there twice", "00002-of-00003: " + ErrFolder.Error() + ": it has shard 1/3", func(out string) error {
-			dir := filepath.Join(out, datasets.Shard{Index: 2, Of: 3}.Dir())
-			return errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir()))))
+		{"a part is cut", "part-00001.parquet", func(out string) error {
+			return os.Truncate(filepath.Join(out, part(1, 1)), 1000)
 		}},
-		{"a shard has a copy beside it", "00001-of-00003.old: " + ErrFolder.Error() + ": it has shard 1/3", func(out string) error {
-			dir := filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir())
-			return os.CopyFS(dir+".old", os.DirFS(dir))
-		}},
+		{"a shard is there twice", "00002-of-00003: " + ErrFolder.Error() + ": it has shard 1/3",
+			func(out string) error {
+				dir := filepath.Join(out, datasets.Shard{Index: 2, Of: 3}.Dir())
+				return errors.Join(os.RemoveAll(dir),
+					os.CopyFS(dir, os.DirFS(filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir()))))
+			}},
+		{"a shard has a copy beside it", "00001-of-00003.old: " + ErrFolder.Error() + ": it has shard 1/3",
+			func(out string) error {
+				dir := filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir())
+				return os.CopyFS(dir+".old", os.DirFS(dir))
+			}},
 		{"a part is another's", "files before it have up to", func(out string) error {
 			data, err := os.ReadFile(filepath.Join(out, part(0, 1)))
 			return errors.Join(err, os.WriteFile(filepath.Join(out, part(1, 1)), data, 0o666))
@@ -123,18 +135,23 @@ func TestMergeProof(t *testing.T) {
 		{"a shard's success is lost", "1 are not complete: run them with --shard 1/3", func(out string) error {
 			return os.Remove(filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir(), datasets.SuccessFile))
 		}},
-		{"a shard of another context", "room for 4096 tokens in shard 1/3 and for 1073741824 in shard 0/3, as their machines had not the same memory: run shards with --kv-tokens 4096", func(out string) error {
-			path := filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir(), datasets.ManifestFile)
-			text, err := os.ReadFile(path)
-			return errors.Join(err, os.WriteFile(path, []byte(strings.Replace(string(text), `"context": "1073741824"`, `"context": "4096"`, 1)), 0o666))
-		}},
+		{"a shard of another context",
+			"room for 4096 tokens in shard 1/3 and for 1073741824 in shard 0/3, as their machines had not the same " +
+				"memory: run shards with --kv-tokens 4096", func(out string) error {
+				path := filepath.Join(out, datasets.Shard{Index: 1, Of: 3}.Dir(), datasets.ManifestFile)
+				text, err := os.ReadFile(path)
+				return errors.Join(err, os.WriteFile(path,
+					[]byte(strings.Replace(string(text), `"context": "1073741824"`, `"context": "4096"`, 1)), 0o666))
+			}},
 		{"a shard of another number", "shards of 3 and of 4", func(out string) error {
 			return os.Mkdir(filepath.Join(out, datasets.Shard{Index: 3, Of: 4}.Dir()), 0o777)
 		}},
 		{"a shard is lost", "have not begun: run them with --shard 2/3", func(out string) error {
 			return os.RemoveAll(filepath.Join(out, datasets.Shard{Index: 2, Of: 3}.Dir()))
 		}},
-		{"no shards", "has no folder shards", func(out string) error { return os.RemoveAll(filepath.Join(out, datasets.ShardsDir)) }},
+		{"no shards", "has no folder shards", func(out string) error {
+			return os.RemoveAll(filepath.Join(out, datasets.ShardsDir))
+		}},
 	} {
 		out := shardsOf(t, 3)
 		if err := c.change(out); err != nil {

@@ -68,13 +68,14 @@ type badRequest struct {
 }
 
 type completion struct {
-	ID      string                     `json:"id"`
-	Object  string                     `json:"object"`
-	Created int64                      `json:"created"`
-	Model   string                     `json:"model"`
-	Choices []completionChoice         `json:"choices"`
-	Usage   completionUsage            `json:"usage"`
-	Prompt  []map[string]promptLogprob `json:"prompt_logprobs,omitempty"` // as vLLM's server has them: null, then tokens by id
+	ID      string             `json:"id"`
+	Object  string             `json:"object"`
+	Created int64              `json:"created"`
+	Model   string             `json:"model"`
+	Choices []completionChoice `json:"choices"`
+	Usage   completionUsage    `json:"usage"`
+	// as vLLM's server has them: null, then tokens by id
+	Prompt []map[string]promptLogprob `json:"prompt_logprobs,omitempty"`
 }
 
 // promptLogprob is what the prompt's place gave a token.
@@ -176,7 +177,8 @@ func (b *batchWriter) flush() error {
 		return nil
 	}
 	first := b.group[0]
-	line := batchLine{ID: fmt.Sprintf("batch_req_%s_%d", b.info.RunID, first.row), CustomID: fmt.Sprintf("row-%d", first.row)}
+	line := batchLine{ID: fmt.Sprintf("batch_req_%s_%d", b.info.RunID, first.row),
+		CustomID: fmt.Sprintf("row-%d", first.row)}
 	if b.id != nil {
 		if id, ok, err := b.id.Text(first.record); err == nil && ok {
 			line.CustomID = string(id)
@@ -230,7 +232,8 @@ func (b *batchWriter) failed(line *batchLine, r *outputRow, code string) error {
 
 func (b *batchWriter) answered(line *batchLine) error {
 	first := b.group[0]
-	c := completion{ID: fmt.Sprintf("chatcmpl-%s-%d", b.info.RunID, first.row), Object: "chat.completion", Created: b.info.Created, Model: b.info.Model}
+	c := completion{ID: fmt.Sprintf("chatcmpl-%s-%d", b.info.RunID, first.row), Object: "chat.completion",
+		Created: b.info.Created, Model: b.info.Model}
 	if b.body != nil {
 		var body struct {
 			Model string `json:"model"`
@@ -272,7 +275,8 @@ func (b *batchWriter) choice(i int, r *outputRow, s *saved) (c completionChoice,
 	if err := json.Unmarshal([]byte(s.text), &res); err != nil {
 		return c, err
 	}
-	c = completionChoice{Index: i, Message: completionMessage{Role: "assistant", Content: res.Response}, Reason: string(s.reason), Stop: named(s.by)}
+	c = completionChoice{Index: i, Message: completionMessage{Role: "assistant", Content: res.Response},
+		Reason: string(s.reason), Stop: named(s.by)}
 	if res.Reasoning != nil {
 		c.Message.Reasoning = *res.Reasoning
 	}
@@ -314,7 +318,8 @@ func (b *batchWriter) prompt(r *outputRow) (list []map[string]promptLogprob, err
 	}
 	var chosen []given
 	var top [][]given
-	if err := errors.Join(b.more.value(r, "prompt_logprobs", &chosen), b.more.value(r, "prompt_top_logprobs", &top)); err != nil || len(chosen) == 0 {
+	if err := errors.Join(b.more.value(r, "prompt_logprobs", &chosen),
+		b.more.value(r, "prompt_top_logprobs", &top)); err != nil || len(chosen) == 0 {
 		return nil, err
 	}
 	list = append(list, nil)

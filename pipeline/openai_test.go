@@ -85,9 +85,11 @@ func chatBody(say, more string) string {
 func TestBatch(t *testing.T) {
 	const chat = "/v1/chat/completions"
 	input := batchRequest("plain", "POST", chat, chatBody("ask plain", "")) +
-		batchRequest("tool", "POST", chat, chatBody("ask tool", `,"tools":`+tools+`,"tool_choice":"auto","max_completion_tokens":90`)) +
+		batchRequest("tool", "POST", chat,
+			chatBody("ask tool", `,"tools":`+tools+`,"tool_choice":"auto","max_completion_tokens":90`)) +
 		batchRequest("broken", "POST", chat, chatBody("ask broken", `,"tools":`+tools)) +
-		batchRequest("two", "POST", chat, chatBody("ask two", `,"n":2,"logprobs":true,"top_logprobs":2,"temperature":0.5`)) +
+		batchRequest("two", "POST", chat, chatBody("ask two",
+			`,"n":2,"logprobs":true,"top_logprobs":2,"temperature":0.5`)) +
 		batchRequest("get", "GET", chat, chatBody("ask plain", "")) +
 		batchRequest("embedding", "POST", "/v1/embeddings", `{"model":"glm-5","input":"x"}`) +
 		batchRequest("hot", "POST", chat, chatBody("ask plain", `,"temperature":-1`)) +
@@ -164,22 +166,29 @@ func TestBatch(t *testing.T) {
 		t.Fatalf("%v, %d lines", order, len(lines))
 	}
 	plain, tool, broken, two := bodies["plain"], bodies["tool"], bodies["broken"], bodies["two"]
-	if p := plain.Choices[0]; *p.Message.Content != "an answer <&>" || p.Reason != "stop" || plain.Model != "glm-5" || plain.Usage.Total != plain.Usage.Prompt+plain.Usage.Completion || plain.Usage.Completion == 0 {
+	if p := plain.Choices[0]; *p.Message.Content != "an answer <&>" || p.Reason != "stop" || plain.Model != "glm-5" ||
+		plain.Usage.Total != plain.Usage.Prompt+plain.Usage.Completion || plain.Usage.Completion == 0 {
 		t.Errorf("plain: %+v", plain)
 	}
 	if c := tool.Choices[0]; c.Reason != "tool_calls" || *c.Message.Content != "I look." ||
-		string(c.Message.Calls) != `[{"id":"call_1_0_0","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Berlin\",\"days\":3}"}}]` {
+		string(c.Message.Calls) !=
+			`[{"id":"call_1_0_0","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Berlin\",\"days\":3}"}}]` {
 		t.Errorf("tool: %+v, %s", c, c.Message.Calls)
 	}
-	if c := broken.Choices[0]; c.Reason != "stop" || c.Message.Calls != nil || *c.Message.Content != "<tool_call>weather<arg_key>city" {
+	if c := broken.Choices[0]; c.Reason != "stop" || c.Message.Calls != nil ||
+		*c.Message.Content != "<tool_call>weather<arg_key>city" {
 		t.Errorf("broken: %+v", c)
 	}
-	if len(two.Choices) != 2 || two.Choices[1].Index != 1 || two.Choices[0].Logprobs == nil || len(two.Choices[0].Logprobs.Content) < 2 || len(two.Choices[0].Logprobs.Content[0].Top) != 2 {
+	if len(two.Choices) != 2 || two.Choices[1].Index != 1 || two.Choices[0].Logprobs == nil ||
+		len(two.Choices[0].Logprobs.Content) < 2 || len(two.Choices[0].Logprobs.Content[0].Top) != 2 {
 		t.Errorf("two: %+v", two)
 	}
-	for id, want := range map[string][2]string{"get": {BadRequest, "line 5: "}, "embedding": {BadRequest, "invalid_url"}, "hot": {BadParams, "line 7"}, "schema": {BadParams, "response_format"}, "nothing": {BadMessages, "line 9"}} {
+	for id, want := range map[string][2]string{"get": {BadRequest, "line 5: "},
+		"embedding": {BadRequest, "invalid_url"}, "hot": {BadParams, "line 7"},
+		"schema": {BadParams, "response_format"}, "nothing": {BadMessages, "line 9"}} {
 		l := lines[id]
-		if body, _ := l.Response.Body.(string); l.Response.Status != 400 || !strings.Contains(body, want[0]) || !strings.Contains(body, want[1]) {
+		if body, _ := l.Response.Body.(string); l.Response.Status != 400 || !strings.Contains(body, want[0]) ||
+			!strings.Contains(body, want[1]) {
 			t.Errorf("%s: %+v", id, l.Response)
 		}
 	}
@@ -194,7 +203,8 @@ func TestBatch(t *testing.T) {
 
 // TestBatchIDs: an id that is missing or there twice is refused before anything runs.
 func TestBatchIDs(t *testing.T) {
-	for ids, want := range map[string]string{"a b a": "line 3: duplicate_custom_id: ", "a b c": "", "a  c": "line 2: missing_required_parameter"} {
+	for ids, want := range map[string]string{"a b a": "line 3: duplicate_custom_id: ", "a b c": "",
+		"a  c": "line 2: missing_required_parameter"} {
 		var input strings.Builder
 		for _, id := range strings.Split(ids, " ") {
 			input.WriteString(batchRequest(id, "POST", batchURL, chatBody("x", "")))
@@ -229,7 +239,8 @@ func TestBatchInOneStream(t *testing.T) {
 	}
 	defer in.Close()
 	dir, text := t.TempDir(), demoText(t)
-	if err := newJob(t, in, Options{}, &scripted{text: text, answers: map[string]string{"ask": "yes"}}, dir).Run(context.Background()); err != nil {
+	if err := newJob(t, in, Options{}, &scripted{text: text, answers: map[string]string{"ask": "yes"}},
+		dir).Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := datasets.Open([]string{filepath.Join(dir, datasets.OutputsDir, "part-00000.parquet")})
@@ -258,7 +269,8 @@ func TestBatchInOneStream(t *testing.T) {
 // TestToolChoice: with none, the model is not told of tools, and its text is no call.
 func TestToolChoice(t *testing.T) {
 	for choice, given := range map[string]bool{`"none"`: false, `"auto"`: true, `null`: true, ``: true} {
-		fields := map[string]json.RawMessage{"messages": json.RawMessage(`[]`), "tools": json.RawMessage(tools), "tool_choice": json.RawMessage(choice)}
+		fields := map[string]json.RawMessage{"messages": json.RawMessage(`[]`), "tools": json.RawMessage(tools),
+			"tool_choice": json.RawMessage(choice)}
 		var in chat.Input
 		if bad := batchInput(fields, &in); bad != nil || (in.Tools != nil) != given {
 			t.Errorf("tool_choice %s: tools %s, %v", choice, in.Tools, bad)

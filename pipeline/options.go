@@ -27,10 +27,11 @@ type Options struct {
 	OnOverlong      string                     // "": OverlongError
 	Params          Params                     // of rows that do not say otherwise
 	IgnoreRowParams bool                       // columns with parameters are data, not parameters
-	ParamColumns    []string                   // columns of single parameters, as PARAMETER or PARAMETER=COLUMN; nil: those that look like one; NoColumn: none
-	Given           []string                   // parameters that the user gave for all rows
-	Seed            int64                      // of the run
-	EndTokens       []int32
+	// columns of single parameters, as PARAMETER or PARAMETER=COLUMN; nil: those that look like one; NoColumn: none
+	ParamColumns []string
+	Given        []string // parameters that the user gave for all rows
+	Seed         int64    // of the run
+	EndTokens    []int32
 
 	Limit         int64 // rows; 0: all
 	Shard, Shards int   // this is shard Shard (from 0) of Shards; 0 of 0: all
@@ -100,7 +101,8 @@ func (o Options) Validate() error {
 	for _, f := range []struct {
 		name  string
 		value int
-	}{{"InFlight", o.InFlight}, {"Window", o.Window}, {"Workers", o.Workers}, {"PartRows", o.PartRows}, {"Context", o.Context}} {
+	}{{"InFlight", o.InFlight}, {"Window", o.Window}, {"Workers", o.Workers}, {"PartRows", o.PartRows},
+		{"Context", o.Context}} {
 		if f.value < 0 {
 			fault("%s %d is negative", f.name, f.value)
 		}

@@ -32,7 +32,8 @@ func (c *columns) findParams(in *datasets.Input, o *Options) error {
 			continue
 		}
 		if !slices.Contains([]datasets.Shape{datasets.Struct, datasets.Text, datasets.Null}, f.Shape) {
-			return fmt.Errorf("%s: column %q is %s: parameters are a struct or JSON text; --ignore-row-params leaves it as data", in.Paths(), name, f.Type())
+			return fmt.Errorf("%s: column %q is %s: parameters are a struct or JSON text; --ignore-row-params leaves "+
+				"it as data", in.Paths(), name, f.Type())
 		}
 		c.params = &f
 		break
@@ -60,7 +61,8 @@ func (c *columns) namedParams(in *datasets.Input, names []string) error {
 		column = cmp.Or(column, name)
 		p := findParam(name)
 		if p == nil || p.column == nil {
-			return fmt.Errorf("--param-columns %s: a column can have the parameters %s; one of another name is given as PARAMETER=COLUMN", text, paramsOfColumns())
+			return fmt.Errorf("--param-columns %s: a column can have the parameters %s; one of another name is given "+
+				"as PARAMETER=COLUMN", text, paramsOfColumns())
 		}
 		f, ok := in.Lookup(column)
 		switch {
@@ -97,19 +99,24 @@ func (c *columns) guessedParams(in *datasets.Input) ([]paramColumn, error) {
 		if p.column == nil {
 			continue
 		}
-		j := slices.IndexFunc(p.names, func(n string) bool { f, ok := in.Lookup(n); return ok && f.Shape != datasets.Null })
+		j := slices.IndexFunc(p.names, func(n string) bool {
+			f, ok := in.Lookup(n)
+			return ok && f.Shape != datasets.Null
+		})
 		if j < 0 {
 			continue
 		}
 		f, _ := in.Lookup(p.names[j])
 		names = append(names, f.Name)
 		if !slices.Contains(p.column, f.Shape) && misfit == nil {
-			misfit = fmt.Errorf("%s: column %q is %s, which cannot be the sampling parameter: --param-columns %s leaves it as data", in.Paths(), f.Name, f.Type(), NoColumn)
+			misfit = fmt.Errorf("%s: column %q is %s, which cannot be the sampling parameter: --param-columns %s "+
+				"leaves it as data", in.Paths(), f.Name, f.Type(), NoColumn)
 		}
 		found = append(found, paramColumn{f, p})
 	}
 	if why := answered(in); why != "" && len(found) > 0 {
-		c.note("%s %s only data, as the input is a job's output (it has %s); --param-columns takes columns for parameters", strings.Join(names, ", "), isAre(len(names)), why)
+		c.note("%s %s only data, as the input is a job's output (it has %s); --param-columns takes columns for "+
+			"parameters", strings.Join(names, ", "), isAre(len(names)), why)
 		return nil, nil
 	}
 	return found, misfit
@@ -128,7 +135,8 @@ func answered(in *datasets.Input) string {
 		return "the mark " + keyRun
 	}
 	for _, name := range in.Names() {
-		for _, ours := range []string{"response", "finish_reason", "completion_tokens", "error_code", "row_index", "sample_index"} {
+		for _, ours := range []string{"response", "finish_reason", "completion_tokens", "error_code", "row_index",
+			"sample_index"} {
 			if name == ours || ours != "response" && strings.HasSuffix(name, "_"+ours) {
 				return "a column " + name
 			}
@@ -183,7 +191,8 @@ func (c *columns) look(in *datasets.Input, o *Options, guessed []paramColumn) er
 		case !some[i]:
 			continue
 		case odd[i] != "":
-			refused[as] = fmt.Sprintf("column %s is only data, in all rows: %s is no usual %s (%s)", g.field.Name, odd[i], name, g.param.within)
+			refused[as] = fmt.Sprintf("column %s is only data, in all rows: %s is no usual %s (%s)", g.field.Name,
+				odd[i], name, g.param.within)
 			continue
 		case flag == nil && slices.Contains(o.Given, name):
 			flag = &guessed[i]
@@ -192,11 +201,13 @@ func (c *columns) look(in *datasets.Input, o *Options, guessed []paramColumn) er
 		all = append(all, as)
 	}
 	for _, as := range slices.Sorted(maps.Keys(refused)) { // the flag takes only what it names
-		c.note("%s; --param-columns %s takes it, and a row whose value cannot be has an error", refused[as], strings.Join(append(all[:len(all):len(all)], as), ","))
+		c.note("%s; --param-columns %s takes it, and a row whose value cannot be has an error", refused[as],
+			strings.Join(append(all[:len(all):len(all)], as), ","))
 	}
 	if flag != nil {
 		name := flag.param.names[0]
-		return fmt.Errorf("%s: both column %q and --%s say %s: --param-columns %s takes the column, and the flag for rows where it is null; --param-columns %s leaves it as data",
+		return fmt.Errorf("%s: both column %q and --%s say %s: --param-columns %s takes the column, and the flag for "+
+			"rows where it is null; --param-columns %s leaves it as data",
 			in.Paths(), flag.field.Name, strings.ReplaceAll(name, "_", "-"), name, strings.Join(all, ","), NoColumn)
 	}
 	return nil
@@ -225,7 +236,8 @@ func (s paramColumn) set(p *Params, v []byte) error {
 	}
 	if s.field.Shape == datasets.Text && slices.Contains(s.param.column, datasets.List) {
 		var text string
-		if json.Unmarshal(v, &text) == nil && strings.HasPrefix(strings.TrimSpace(text), "[") && json.Valid([]byte(text)) {
+		if json.Unmarshal(v, &text) == nil && strings.HasPrefix(strings.TrimSpace(text), "[") &&
+			json.Valid([]byte(text)) {
 			v = bytes.TrimSpace([]byte(text))
 		}
 	}

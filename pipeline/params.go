@@ -25,7 +25,8 @@ type Params struct {
 	StopText        []string // the response ends before the first of them
 	Seed            *int64   // nil: from the run's seed and the row
 
-	IncludeStop bool     `json:",omitzero"` // the stop text, or the text of a token of StopTokens, is part of the response
+	// the stop text, or the text of a token of StopTokens, is part of the response
+	IncludeStop bool     `json:",omitzero"`
 	BadText     []string `json:",omitzero"` // texts whose tokens become BadWords when the row is prepared
 	ThinkTokens *int     `json:",omitzero"` // the budget of Thinking, likewise; nil: none
 
@@ -66,22 +67,45 @@ var (
 
 // params is the table of all parameters. Values are JSON.
 var params = []param{
-	{[]string{"temperature"}, numbers, number(0, 100, func(p *Params, v float64) { p.Temperature = float32(v) }), func(p *Params) bool { return p.Temperature <= 2 }, "from 0 to 2"},
-	{[]string{"top_p"}, numbers, number(0, 1, func(p *Params, v float64) { p.TopP = float32(max(v, leastTopP)) }), nil, "from 0 to 1"},
+	{[]string{"temperature"}, numbers, number(0, 100, func(p *Params, v float64) {
+		p.Temperature = float32(v)
+	}), func(p *Params) bool { return p.Temperature <= 2 }, "from 0 to 2"},
+	{[]string{"top_p"}, numbers, number(0, 1, func(p *Params, v float64) {
+		p.TopP = float32(max(v, leastTopP))
+	}), nil, "from 0 to 1"},
 	{[]string{"min_p"}, numbers, number(0, 1, func(p *Params, v float64) { p.MinP = float32(v) }), nil, "from 0 to 1"},
-	{[]string{"repetition_penalty"}, numbers, number(0.001, 1000, func(p *Params, v float64) { p.Repetition = float32(v) }), func(p *Params) bool { return p.Repetition >= .5 && p.Repetition <= 2 }, "from 0.5 to 2"},
-	{[]string{"presence_penalty"}, numbers, number(-2, 2, func(p *Params, v float64) { p.Presence = float32(v) }), nil, "from -2 to 2"},
-	{[]string{"frequency_penalty"}, numbers, number(-2, 2, func(p *Params, v float64) { p.Frequency = float32(v) }), nil, "from -2 to 2"},
-	{[]string{"top_k"}, numbers, integer(-1, math.MaxInt32, func(p *Params, v int64) { p.TopK = int(max(v, 0)) }), func(p *Params) bool { return p.TopK <= 1000 }, "from -1 to 1000"}, // -1 is vLLM's "off"
-	{[]string{"max_tokens", "max_new_tokens", "max_completion_tokens"}, numbers, integer(0, math.MaxInt32, func(p *Params, v int64) { p.MaxTokens, p.PromptOnly = int(v), v == 0 }), nil, "from 0"},
-	{[]string{"min_tokens", "min_new_tokens"}, numbers, integer(0, math.MaxInt32, func(p *Params, v int64) { p.MinTokens = int(v) }), nil, "from 0"},
-	{[]string{"n"}, numbers, integer(1, maxSamples, func(p *Params, v int64) { p.N = int(v) }), func(p *Params) bool { return p.N <= 16 }, "from 1 to 16"},
-	{[]string{"seed"}, numbers, integer(math.MinInt64, math.MaxInt64, func(p *Params, v int64) { p.Seed = &v }), nil, "a whole number"},
+	{[]string{"repetition_penalty"}, numbers, number(0.001, 1000, func(p *Params, v float64) {
+		p.Repetition = float32(v)
+	}), func(p *Params) bool { return p.Repetition >= .5 && p.Repetition <= 2 }, "from 0.5 to 2"},
+	{[]string{"presence_penalty"}, numbers, number(-2, 2, func(p *Params, v float64) {
+		p.Presence = float32(v)
+	}), nil, "from -2 to 2"},
+	{[]string{"frequency_penalty"}, numbers, number(-2, 2, func(p *Params, v float64) {
+		p.Frequency = float32(v)
+	}), nil, "from -2 to 2"},
+	// -1 is vLLM's "off"
+	{[]string{"top_k"}, numbers, integer(-1, math.MaxInt32, func(p *Params, v int64) {
+		p.TopK = int(max(v, 0))
+	}), func(p *Params) bool { return p.TopK <= 1000 }, "from -1 to 1000"},
+	{[]string{"max_tokens", "max_new_tokens", "max_completion_tokens"}, numbers,
+		integer(0, math.MaxInt32, func(p *Params, v int64) {
+			p.MaxTokens, p.PromptOnly = int(v), v == 0
+		}), nil, "from 0"},
+	{[]string{"min_tokens", "min_new_tokens"}, numbers, integer(0, math.MaxInt32, func(p *Params, v int64) {
+		p.MinTokens = int(v)
+	}), nil, "from 0"},
+	{[]string{"n"}, numbers, integer(1, maxSamples, func(p *Params, v int64) {
+		p.N = int(v)
+	}), func(p *Params) bool { return p.N <= 16 }, "from 1 to 16"},
+	{[]string{"seed"}, numbers, integer(math.MinInt64, math.MaxInt64, func(p *Params, v int64) {
+		p.Seed = &v
+	}), nil, "a whole number"},
 	{[]string{"stop"}, texts, setStop, nil, "text or a list of it"},
 	{[]string{"stop_token_ids"}, lists, setStopTokens, nil, "a list of token ids"},
 	{[]string{"ignore_eos"}, flags, setIgnoreEOS, nil, "true or false"},
 	{[]string{"response_format"}, objects, guideBy("response_format", responseFormat), nil, "whatever they are"},
-	{[]string{"structured_outputs", "guided_decoding"}, objects, guideBy("structured_outputs", structuredOutputs), nil, "whatever they are"},
+	{[]string{"structured_outputs", "guided_decoding"}, objects, guideBy("structured_outputs", structuredOutputs), nil,
+		"whatever they are"},
 	{[]string{"guided_json"}, objects, guideBy("guided_json", guidedJSON), nil, "whatever they are"},
 	{[]string{"guided_regex"}, words, guideBy("guided_regex", guidedRegex), nil, "whatever they are"},
 	{[]string{"guided_choice"}, texts, guideBy("guided_choice", guidedChoice), nil, "whatever they are"},
@@ -151,7 +175,8 @@ func unknown(name string, v json.RawMessage) error {
 	f := findField(name)
 	switch {
 	case f == nil:
-		return fmt.Errorf("parameter %s is not known: docs/parameters.md has the list", short(strconv.AppendQuote(nil, name)))
+		return fmt.Errorf("parameter %s is not known: docs/parameters.md has the list",
+			short(strconv.AppendQuote(nil, name)))
 	case f.takes(v):
 		return nil
 	}

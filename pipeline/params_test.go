@@ -19,17 +19,27 @@ func TestParamsJSON(t *testing.T) {
 	}{
 		{`{}`, Params{}},
 		{`{"temperature":null,"stop":null}`, Params{}},
-		{`{"temperature":0.5,"top_p":0.9,"min_p":0.1,"repetition_penalty":1.5}`, Params{Sampling: engine.Sampling{Temperature: 0.5, TopP: 0.9, MinP: 0.1, Repetition: 1.5}}},
-		{`{"top_k":-1,"max_new_tokens":64.0,"n":2,"seed":7}`, Params{Sampling: engine.Sampling{MaxTokens: 64}, N: 2, Seed: &seven}},
+		{`{"temperature":0.5,"top_p":0.9,"min_p":0.1,"repetition_penalty":1.5}`,
+			Params{Sampling: engine.Sampling{Temperature: 0.5, TopP: 0.9, MinP: 0.1, Repetition: 1.5}}},
+		{`{"top_k":-1,"max_new_tokens":64.0,"n":2,"seed":7}`,
+			Params{Sampling: engine.Sampling{MaxTokens: 64}, N: 2, Seed: &seven}},
 		{`{"top_p":0}`, Params{Sampling: engine.Sampling{TopP: leastTopP}}}, // not off, which the engine's 0 is
 		{`{"stop":"x"}`, Params{StopText: []string{"x"}}},
-		{`{"stop":["x","","yz"],"stop_token_ids":[1,2],"ignore_eos":true}`, Params{Sampling: engine.Sampling{StopTokens: []int32{1, 2}, IgnoreEOS: true}, StopText: []string{"x", "yz"}}},
+		{`{"stop":["x","","yz"],"stop_token_ids":[1,2],"ignore_eos":true}`,
+			Params{Sampling: engine.Sampling{StopTokens: []int32{1, 2}, IgnoreEOS: true},
+				StopText: []string{"x", "yz"}}},
 		{`{"frequency_penalty":0,"presence_penalty":0.0}`, Params{}},
-		{`{"frequency_penalty":0.5,"presence_penalty":-2,"min_tokens":3}`, Params{Sampling: engine.Sampling{Frequency: .5, Presence: -2, MinTokens: 3}}},
-		{`{"logit_bias":{"7":200,"5":-1.5,"6":null},"allowed_token_ids":[9,5,9]}`, Params{Sampling: engine.Sampling{Bias: []engine.Bias{{Token: 5, Gain: -1.5}, {Token: 7, Gain: 100}}, Allowed: []int32{5, 9}}}},
-		{`{"bad_words":"x","include_stop_str_in_output":true,"thinking_token_budget":0}`, Params{BadText: []string{"x"}, IncludeStop: true, ThinkTokens: new(int)}},
-		{`{"logprob_token_ids":[3,1],"prompt_logprobs":0,"max_tokens":0}`, Params{Sampling: engine.Sampling{Labels: []int32{3, 1}, PromptLogprobs: 1, PromptOnly: true}}},
-		{`{"max_tokens":5,"max_completion_tokens":5,"thinking_token_budget":-1}`, Params{Sampling: engine.Sampling{MaxTokens: 5}}},
+		{`{"frequency_penalty":0.5,"presence_penalty":-2,"min_tokens":3}`,
+			Params{Sampling: engine.Sampling{Frequency: .5, Presence: -2, MinTokens: 3}}},
+		{`{"logit_bias":{"7":200,"5":-1.5,"6":null},"allowed_token_ids":[9,5,9]}`,
+			Params{Sampling: engine.Sampling{Bias: []engine.Bias{{Token: 5, Gain: -1.5}, {Token: 7, Gain: 100}},
+				Allowed: []int32{5, 9}}}},
+		{`{"bad_words":"x","include_stop_str_in_output":true,"thinking_token_budget":0}`,
+			Params{BadText: []string{"x"}, IncludeStop: true, ThinkTokens: new(int)}},
+		{`{"logprob_token_ids":[3,1],"prompt_logprobs":0,"max_tokens":0}`,
+			Params{Sampling: engine.Sampling{Labels: []int32{3, 1}, PromptLogprobs: 1, PromptOnly: true}}},
+		{`{"max_tokens":5,"max_completion_tokens":5,"thinking_token_budget":-1}`,
+			Params{Sampling: engine.Sampling{MaxTokens: 5}}},
 	} {
 		var p Params
 		if err := p.SetJSON([]byte(c.text)); err != nil {
@@ -42,11 +52,26 @@ func TestParamsJSON(t *testing.T) {
 
 // hostileParams are refused, each with an error that names the fault.
 var hostileParams = []string{
-	``, `null x`, `[]`, `1`, `"x"`, `{`, `{"temperature":}`, `{"temperature":"hot"}`, `{"temperature":-1}`, `{"temperature":1e999}`, `{"temperature":NaN}`, `{"temperature":[0.5]}`,
-	`{"top_p":1.1}`, `{"top_p":-0.1}`, `{"top_k":-2}`, `{"top_k":1.5}`, `{"min_p":2}`, `{"repetition_penalty":0}`, `{"max_tokens":-5}`,
-	`{"max_tokens":99999999999}`, `{"n":0}`, `{"n":1000000}`, `{"seed":"x"}`, `{"seed":1e30}`, `{"stop":5}`, `{"stop":[1]}`, `{"stop":{"a":1}}`,
-	`{"stop_token_ids":"x"}`, `{"stop_token_ids":[1.5]}`, `{"stop_token_ids":[99999999999]}`, `{"stop_token_ids":[-1]}`, `{"stop_token_ids":[5,null]}`, `{"repetition_penalty":1e-38}`, `{"ignore_eos":1}`, `{"logprobs":21}`, `{"frequency_penalty":2.5}`, `{"presence_penalty":"x"}`, `{"max_tokens":4,"max_new_tokens":5}`, `{"min_tokens":-1}`, `{"logit_bias":[1]}`, `{"logit_bias":{"x":1}}`, `{"logit_bias":{"-1":1}}`, `{"logit_bias":{"01":1}}`, `{"logit_bias":{"+1":1}}`, `{"logit_bias":{"-0":1}}`, `{"logit_bias":{" 1":1}}`, `{"logit_bias":{"1":1,"2":0,"1":1}}`, `{"logit_bias":"{\"1\":1,\"1\":null}"}`, `{"logit_bias":{"1":"a"}}`, `{"allowed_token_ids":[]}`, `{"allowed_token_ids":[1.5]}`, `{"bad_words":[1]}`, `{"include_stop_str_in_output":1}`, `{"thinking_token_budget":-2}`, `{"logprob_token_ids":[1,-1]}`, `{"prompt_logprobs":21}`, `{"prompt_logprobs":-1}`, `{"guided_json":{"not":{}}}`, `{"guided_json":{},"guided_regex":"a"}`, `{"response_format":{"type":"xml"}}`, `{"response_format":{"type":"json_schema"}}`, `{"structured_outputs":{"jason":{}}}`, `{"structured_outputs":{"json":{},"choice":["a"]}}`, `{"structured_outputs":{"structural_tag":"x"}}`, `{"guided_choice":"a"}`, `{"guided_regex":["a"]}`,
-	`{"stop":["` + strings.Repeat("x", maxStopBytes+1) + `"]}`, `{"stop":[` + strings.Repeat(`"x",`, maxStopText) + `"x"]}`, strings.Repeat(`{"a":`, 20000), strings.Repeat(`[`, 20000),
+	``, `null x`, `[]`, `1`, `"x"`, `{`, `{"temperature":}`, `{"temperature":"hot"}`, `{"temperature":-1}`,
+	`{"temperature":1e999}`, `{"temperature":NaN}`, `{"temperature":[0.5]}`,
+	`{"top_p":1.1}`, `{"top_p":-0.1}`, `{"top_k":-2}`, `{"top_k":1.5}`, `{"min_p":2}`, `{"repetition_penalty":0}`,
+	`{"max_tokens":-5}`,
+	`{"max_tokens":99999999999}`, `{"n":0}`, `{"n":1000000}`, `{"seed":"x"}`, `{"seed":1e30}`, `{"stop":5}`,
+	`{"stop":[1]}`, `{"stop":{"a":1}}`,
+	`{"stop_token_ids":"x"}`, `{"stop_token_ids":[1.5]}`, `{"stop_token_ids":[99999999999]}`, `{"stop_token_ids":[-1]}`,
+	`{"stop_token_ids":[5,null]}`, `{"repetition_penalty":1e-38}`, `{"ignore_eos":1}`, `{"logprobs":21}`,
+	`{"frequency_penalty":2.5}`, `{"presence_penalty":"x"}`, `{"max_tokens":4,"max_new_tokens":5}`, `{"min_tokens":-1}`,
+	`{"logit_bias":[1]}`, `{"logit_bias":{"x":1}}`, `{"logit_bias":{"-1":1}}`, `{"logit_bias":{"01":1}}`,
+	`{"logit_bias":{"+1":1}}`, `{"logit_bias":{"-0":1}}`, `{"logit_bias":{" 1":1}}`,
+	`{"logit_bias":{"1":1,"2":0,"1":1}}`, `{"logit_bias":"{\"1\":1,\"1\":null}"}`, `{"logit_bias":{"1":"a"}}`,
+	`{"allowed_token_ids":[]}`, `{"allowed_token_ids":[1.5]}`, `{"bad_words":[1]}`, `{"include_stop_str_in_output":1}`,
+	`{"thinking_token_budget":-2}`, `{"logprob_token_ids":[1,-1]}`, `{"prompt_logprobs":21}`, `{"prompt_logprobs":-1}`,
+	`{"guided_json":{"not":{}}}`, `{"guided_json":{},"guided_regex":"a"}`, `{"response_format":{"type":"xml"}}`,
+	`{"response_format":{"type":"json_schema"}}`, `{"structured_outputs":{"jason":{}}}`,
+	`{"structured_outputs":{"json":{},"choice":["a"]}}`, `{"structured_outputs":{"structural_tag":"x"}}`,
+	`{"guided_choice":"a"}`, `{"guided_regex":["a"]}`,
+	`{"stop":["` + strings.Repeat("x", maxStopBytes+1) + `"]}`, `{"stop":[` + strings.Repeat(`"x",`, maxStopText) +
+		`"x"]}`, strings.Repeat(`{"a":`, 20000), strings.Repeat(`[`, 20000),
 }
 
 func TestHostileParams(t *testing.T) {
@@ -111,7 +136,8 @@ func TestParseGeneration(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.text, g, err)
 		}
 	}
-	for _, text := range []string{`[]`, `{"do_sample":1}`, `{"temperature":-1}`, `{"max_new_tokens":"x"}`, `{"eos_token_id":"x"}`, `{`} {
+	for _, text := range []string{`[]`, `{"do_sample":1}`, `{"temperature":-1}`, `{"max_new_tokens":"x"}`,
+		`{"eos_token_id":"x"}`, `{`} {
 		if _, err := ParseGeneration([]byte(text)); err == nil {
 			t.Errorf("%s: no error", text)
 		}
@@ -129,9 +155,12 @@ func TestApart(t *testing.T) {
 	}{
 		{bias: 512, words: 512},
 		{bias: 512, words: 512, stops: 64},
-		{bias: 512, words: 512, labels: 1, want: "logprob_token_ids 1 and, with min_tokens, stop_token_ids 0: together 1025, more than 1024"},
+		{bias: 512, words: 512, labels: 1,
+			want: "logprob_token_ids 1 and, with min_tokens, stop_token_ids 0: together 1025, more than 1024"},
 		{bias: 512, words: 432, stops: 62, least: 1},
-		{bias: 512, words: 432, stops: 63, least: 1, want: "logit_bias has 512 tokens, bad_words 432 sequences of them, logprob_token_ids 0 and, with min_tokens, stop_token_ids 63: together 1007, more than 1006"},
+		{bias: 512, words: 432, stops: 63, least: 1,
+			want: "logit_bias has 512 tokens, bad_words 432 sequences of them, logprob_token_ids 0 and, with " +
+				"min_tokens, stop_token_ids 63: together 1007, more than 1006"},
 		{bias: 512, words: 512, labels: 20, stops: 64, least: 1, want: "together 1108, more than 1006"},
 	} {
 		p := Params{Sampling: engine.Sampling{Labels: some(c.labels), StopTokens: some(c.stops), MinTokens: c.least,

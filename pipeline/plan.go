@@ -49,7 +49,8 @@ func NewPlan(in *datasets.Input, o Options) (*Plan, error) {
 		if o.Names.Response != "" { // as it was asked for
 			all = "all of these but " + o.Names.Response + " begin with " + p.schema.Prefix
 		}
-		p.Notes = append(p.Notes, "the input has a column called like one of results, so "+all+"; --prefix and --response-column choose other names")
+		p.Notes = append(p.Notes, "the input has a column called like one of results, so "+all+
+			"; --prefix and --response-column choose other names")
 	}
 	p.From, p.To = o.rows(in.Rows)
 	return p, nil
@@ -59,7 +60,8 @@ func NewPlan(in *datasets.Input, o Options) (*Plan, error) {
 func (p *Plan) Files() []datasets.File { return p.in.Files }
 
 // ErrNoTemplate: the checkpoint has no chat template and prompts are not raw.
-var ErrNoTemplate = errors.New("the checkpoint has no chat template: give --raw to send prompts to the model as they are")
+var ErrNoTemplate = errors.New("the checkpoint has no chat template: give --raw to send prompts to the model as they " +
+	"are")
 
 // Check reports what keeps the plan from running with a model's text side.
 func (p *Plan) Check(t Text) error {
@@ -95,7 +97,8 @@ func (p *Plan) Settings() map[string]string {
 		"results":       strings.Join(p.schema.Names, ", "),
 		"context":       strconv.Itoa(o.Context),
 	}
-	for flag, f := range map[string]*datasets.Field{"system column": p.cols.system, "tools column": p.cols.tools, "parameters column": p.cols.params} {
+	for flag, f := range map[string]*datasets.Field{"system column": p.cols.system, "tools column": p.cols.tools,
+		"parameters column": p.cols.params} {
 		if f != nil {
 			s[flag] = f.Name
 		}
@@ -107,7 +110,8 @@ func (p *Plan) Settings() map[string]string {
 		s["--continue-final-message"] = "true"
 	}
 	if o.Params.GuidedBy != "" {
-		s[o.Params.GuidedBy] = fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(o.Params.Guide.Kind, o.Params.Guide.Text))))
+		s[o.Params.GuidedBy] = fmt.Sprintf("%x",
+			sha256.Sum256([]byte(fmt.Sprint(o.Params.Guide.Kind, o.Params.Guide.Text))))
 	}
 	if p.cols.args != nil {
 		s["template arguments column"] = p.cols.args.Name
@@ -120,9 +124,12 @@ func (p *Plan) Settings() map[string]string {
 		s["--chat-template-kwargs"] = string(text)
 	}
 	for name, v := range map[string]any{
-		"--temperature": o.Params.Temperature, "--top-p": o.Params.TopP, "--top-k": o.Params.TopK, "--min-p": o.Params.MinP,
-		"--repetition-penalty": o.Params.Repetition, "--max-tokens": o.Params.MaxTokens, "--n": o.Params.N, "--stop": o.Params.StopText,
-		"--stop-token-ids": o.Params.StopTokens, "--ignore-eos": o.Params.IgnoreEOS, "--logprobs": o.Params.Logprobs - 1, "end tokens": o.EndTokens,
+		"--temperature": o.Params.Temperature, "--top-p": o.Params.TopP, "--top-k": o.Params.TopK,
+		"--min-p":              o.Params.MinP,
+		"--repetition-penalty": o.Params.Repetition, "--max-tokens": o.Params.MaxTokens, "--n": o.Params.N,
+		"--stop":           o.Params.StopText,
+		"--stop-token-ids": o.Params.StopTokens, "--ignore-eos": o.Params.IgnoreEOS,
+		"--logprobs": o.Params.Logprobs - 1, "end tokens": o.EndTokens,
 	} {
 		text, err := json.Marshal(v)
 		if err != nil {
@@ -146,9 +153,11 @@ func (p *Params) settings() map[string]string {
 		value any
 	}{
 		{"--presence-penalty", p.Presence != 0, p.Presence}, {"--frequency-penalty", p.Frequency != 0, p.Frequency},
-		{"--min-tokens", p.MinTokens > 0, p.MinTokens}, {"--logit-bias", len(p.Bias) > 0, p.Bias}, {"--allowed-token-ids", p.Allowed != nil, p.Allowed},
+		{"--min-tokens", p.MinTokens > 0, p.MinTokens}, {"--logit-bias", len(p.Bias) > 0, p.Bias},
+		{"--allowed-token-ids", p.Allowed != nil, p.Allowed},
 		{"--bad-words", len(p.BadText) > 0, p.BadText}, {"--include-stop-str-in-output", p.IncludeStop, p.IncludeStop},
-		{"--thinking-token-budget", p.ThinkTokens != nil, p.ThinkTokens}, {"--logprob-token-ids", len(p.Labels) > 0, p.Labels},
+		{"--thinking-token-budget", p.ThinkTokens != nil, p.ThinkTokens},
+		{"--logprob-token-ids", len(p.Labels) > 0, p.Labels},
 		{"--prompt-logprobs", p.PromptLogprobs > 0, p.PromptLogprobs - 1}, {"prompt only", p.PromptOnly, true},
 	} {
 		if f.asked {

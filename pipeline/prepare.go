@@ -79,7 +79,8 @@ func (p *preparer) encode(r *row, prompt chat.Prompt) *rowError {
 func (p *preparer) fit(ctx context.Context, r *row) *rowError {
 	room := p.o.Context - 1 // for one token at least
 	if len(r.prompt) > room && !p.o.truncates() {
-		return badRow(TooLong, "the prompt has %d tokens, the context has room for %d and one of output", len(r.prompt), room)
+		return badRow(TooLong, "the prompt has %d tokens, the context has room for %d and one of output",
+			len(r.prompt), room)
 	}
 	if len(r.prompt) > room {
 		keep := p.o.Context - max(1, min(r.params.MaxTokens, p.o.Context/2))
@@ -142,7 +143,8 @@ func (p *preparer) render(ctx context.Context, r *row) (prompt chat.Prompt, bad 
 			return prompt, err
 		}
 		if ok {
-			in.Tools, in.SparseTools = tools, p.cols.tools.Shape == datasets.List && p.cols.tools.Element() == datasets.Struct
+			in.Tools, in.SparseTools = tools, p.cols.tools.Shape == datasets.List &&
+				p.cols.tools.Element() == datasets.Struct
 		}
 	}
 	if p.cols.batch == nil {
@@ -266,10 +268,14 @@ func (p *preparer) rowParams(r *row) *rowError {
 		}
 	}
 	if r.params.wantsLogprobs() && !p.o.Logprobs {
-		return badRow(BadParams, "no row among the first %d asks for logprobs, so the output has no columns for them: give --logprobs", lookRows)
+		return badRow(BadParams,
+			"no row among the first %d asks for logprobs, so the output has no columns for them: give --logprobs",
+			lookRows)
 	}
 	if r.params.PromptLogprobs > 0 && !p.o.PromptLogprobs {
-		return badRow(BadParams, "no row among the first %d asks for prompt_logprobs, so the output has no columns for them: give --prompt-logprobs", lookRows)
+		return badRow(BadParams,
+			"no row among the first %d asks for prompt_logprobs, so the output has no columns for them: give "+
+				"--prompt-logprobs", lookRows)
 	}
 	if err := p.text.resolve(&r.params, p.o.EndTokens); err != nil {
 		return badRow(BadParams, "%v", err)

@@ -79,7 +79,8 @@ func TestRowErrors(t *testing.T) {
 	bad := 0
 	for i, c := range cases {
 		if got[i].Code != c.code || (c.code != "") != (got[i].Reason == "error") {
-			t.Errorf("row %d (%.40q): code %q, finish_reason %q, want code %q", i, *cmpOr(c.row.Messages, p("")), got[i].Code, got[i].Reason, c.code)
+			t.Errorf("row %d (%.40q): code %q, finish_reason %q, want code %q", i, *cmpOr(c.row.Messages, p("")),
+				got[i].Code, got[i].Reason, c.code)
 		}
 		if c.code != "" {
 			bad++
@@ -130,7 +131,8 @@ func TestEmptyInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "id, prompt, score, response, reasoning, finish_reason, stop_reason, prompt_tokens, completion_tokens, error_code, error, row_index, sample_index, seed, run_id"
+	want := "id, prompt, score, response, reasoning, finish_reason, stop_reason, prompt_tokens, completion_tokens, " +
+		"error_code, error, row_index, sample_index, seed, run_id"
 	if back.Rows != 0 || back.ColumnNames() != want {
 		t.Errorf("%d rows of %s", back.Rows, back.ColumnNames())
 	}
@@ -161,7 +163,8 @@ func TestStopStrings(t *testing.T) {
 			want, reason = full[:at], "stop"
 			stopped++
 		}
-		if d := cmp.Diff([]string{strings.TrimPrefix(want, "</think>"), reason}, []string{cut[i].Response, cut[i].Reason}); d != "" {
+		if d := cmp.Diff([]string{strings.TrimPrefix(want, "</think>"), reason},
+			[]string{cut[i].Response, cut[i].Reason}); d != "" {
 			t.Errorf("row %d: %s", i, d)
 		}
 	}
@@ -183,8 +186,10 @@ func TestColumns(t *testing.T) {
 	if d := cmp.Diff([]string{"prompt from text"}, p.Taken); d != "" {
 		t.Error(d)
 	}
-	for _, o := range []Options{{PromptColumn: "x"}, {SystemColumn: "x"}, {MessagesColumn: "x"}, {Check: "x"}, {ToolsColumn: "x"}} {
-		if _, err := NewPlan(in, o); err == nil || !strings.Contains(err.Error(), `no column "x"; the columns are text, n`) {
+	for _, o := range []Options{{PromptColumn: "x"}, {SystemColumn: "x"}, {MessagesColumn: "x"}, {Check: "x"},
+		{ToolsColumn: "x"}} {
+		if _, err := NewPlan(in, o); err == nil ||
+			!strings.Contains(err.Error(), `no column "x"; the columns are text, n`) {
 			t.Errorf("%+v: error %v", o, err)
 		}
 	}

@@ -18,7 +18,8 @@ import (
 // that goes on from the first row; they are those of the job's files.
 func TestPrint(t *testing.T) {
 	in := demoInput(t)
-	o := Options{InFlight: 4, Window: 50, PartRows: 40, Limit: 90, SyncInterval: time.Millisecond, Seed: 3, TokenIDs: true}
+	o := Options{InFlight: 4, Window: 50, PartRows: 40, Limit: 90, SyncInterval: time.Millisecond, Seed: 3,
+		TokenIDs: true}
 	dir := t.TempDir()
 	r, w := io.Pipe()
 	first := make(chan struct{})
@@ -63,7 +64,8 @@ func TestPrint(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.HasPrefix(all.Bytes(), before) || len(before) == all.Len() {
-		t.Errorf("what was printed before (%d bytes) does not begin what is printed then (%d bytes)", len(before), all.Len())
+		t.Errorf("what was printed before (%d bytes) does not begin what is printed then (%d bytes)",
+			len(before), all.Len())
 	}
 	paths, err := datasets.Expand([]string{filepath.Join(dir, datasets.OutputsDir)})
 	if err != nil {
@@ -98,7 +100,8 @@ func TestPrintFails(t *testing.T) {
 
 // TestPrintNested: lists and objects of JSON lines are lists and objects again.
 func TestPrintNested(t *testing.T) {
-	job := newJob(t, linesOf(t, `{"prompt":"a","meta":{"tags": ["x", null], "n": 1}}`), Options{}, &stub{vocab: 2000, length: 6}, t.TempDir())
+	job := newJob(t, linesOf(t, `{"prompt":"a","meta":{"tags": ["x", null], "n": 1}}`), Options{},
+		&stub{vocab: 2000, length: 6}, t.TempDir())
 	var out bytes.Buffer
 	var err error
 	if job.Print, err = job.Plan.Printer(&out, datasets.Lines); err != nil {

@@ -90,8 +90,10 @@ func NewRecorder(o RecorderOptions) *Recorder {
 	if o.Format == "" {
 		o.Format = datasets.Parquet
 	}
-	r := &Recorder{policy: o.Policy, gpu: o.GPU, now: o.Now, energy: o.Energy, sampled: o.Sampled, origin: o.Origin, base: o.FirstStep, queue: make(chan *recordedStep, queuedTraces), free: make(chan *recordedStep, queuedTraces),
-		steps: &datasets.Parts[datasets.Step]{Dir: filepath.Join(o.Dir, datasets.StepsDir), Format: o.Format, MaxRows: stepRows, Next: o.StepsPart}}
+	r := &Recorder{policy: o.Policy, gpu: o.GPU, now: o.Now, energy: o.Energy, sampled: o.Sampled, origin: o.Origin,
+		base: o.FirstStep, queue: make(chan *recordedStep, queuedTraces), free: make(chan *recordedStep, queuedTraces),
+		steps: &datasets.Parts[datasets.Step]{Dir: filepath.Join(o.Dir, datasets.StepsDir), Format: o.Format,
+			MaxRows: stepRows, Next: o.StepsPart}}
 	r.counted.Store(o.FirstStep)
 	r.preempted.Store(o.Preempted)
 	r.shared.Store(o.Shared)
@@ -101,7 +103,8 @@ func NewRecorder(o RecorderOptions) *Recorder {
 		if o.Format == datasets.Arrow {
 			rows = spanArrow
 		}
-		r.timeline = &datasets.Parts[datasets.Span]{Dir: filepath.Join(o.Dir, datasets.TimelineDir), Format: o.Format, MaxRows: rows, Next: o.TimelinePart}
+		r.timeline = &datasets.Parts[datasets.Span]{Dir: filepath.Join(o.Dir, datasets.TimelineDir), Format: o.Format,
+			MaxRows: rows, Next: o.TimelinePart}
 	}
 	if r.timeline != nil { // a step that has spans is in the table of steps: what is after it has other numbers
 		r.timeline.Before = r.steps.Flush
@@ -272,9 +275,11 @@ func (r *Recorder) work() {
 func (r *Recorder) write(rows []datasets.Span, s *recordedStep) ([]datasets.Span, error) {
 	i, t := &s.info, &s.info.Times
 	row := datasets.Step{
-		Step: i.Step, Kind: i.Kind, Sequences: int32(i.Sequences), Tokens: int32(i.Tokens), Sampled: int32(i.Sampled), Waiting: int32(i.Waiting),
-		Pages: int32(i.Pages), Preempted: int32(i.Preempted), StartNS: t.Wall.Start - r.origin, WallNS: t.Wall.NS(),
-		ScheduleNS: t.Schedule.NS(), UploadNS: t.Upload.NS(), LaunchNS: t.Launch.NS(), DeviceNS: t.Device.NS(), SampleNS: t.Sample.NS(), Recorded: s.timed,
+		Step: i.Step, Kind: i.Kind, Sequences: int32(i.Sequences), Tokens: int32(i.Tokens), Sampled: int32(i.Sampled),
+		Waiting: int32(i.Waiting),
+		Pages:   int32(i.Pages), Preempted: int32(i.Preempted), StartNS: t.Wall.Start - r.origin, WallNS: t.Wall.NS(),
+		ScheduleNS: t.Schedule.NS(), UploadNS: t.Upload.NS(), LaunchNS: t.Launch.NS(), DeviceNS: t.Device.NS(),
+		SampleNS: t.Sample.NS(), Recorded: s.timed,
 	}
 	if s.gpu != nil && !r.metered {
 		r.meter, r.metered = s.gpu.Joules, true

@@ -34,7 +34,8 @@ type partialRow struct {
 func recoverJournal(dir, runID string, from int64) (*recovery, error) {
 	r := newRecovery()
 	var err error
-	r.journal, r.found, err = journal.Open(filepath.Join(dir, datasets.JournalDir), runID, journal.Options{}, r.take(from))
+	r.journal, r.found, err = journal.Open(filepath.Join(dir, datasets.JournalDir), runID,
+		journal.Options{}, r.take(from))
 	for _, at := range r.twice {
 		if err == nil {
 			err = r.forget(at, &r.tally)
@@ -66,7 +67,8 @@ func lookJournal(dir, runID string, from int64) (*recovery, error) {
 }
 
 func newRecovery() *recovery {
-	return &recovery{partial: map[int64]*partialRow{}, samples: map[int64][]*saved{}, attempts: map[int64]*attempts{}, failed: map[int64]*saved{}}
+	return &recovery{partial: map[int64]*partialRow{}, samples: map[int64][]*saved{}, attempts: map[int64]*attempts{},
+		failed: map[int64]*saved{}}
 }
 
 // take returns what takes the journal's records.

@@ -84,7 +84,10 @@ func (t *tally) passing() (n int64) {
 
 // unwrite appends the rows of files to the journal, and waits until the disk has them.
 func (f *Folder) unwrite(dir string, names []string) error {
-	j, _, err := journal.Open(filepath.Join(f.Dir, datasets.JournalDir), f.manifest.RunID, journal.Options{}, func(journal.Record) error { return nil })
+	j, _, err := journal.Open(filepath.Join(f.Dir, datasets.JournalDir), f.manifest.RunID, journal.Options{},
+		func(journal.Record) error {
+			return nil
+		})
 	if err != nil {
 		return err
 	}
@@ -159,7 +162,9 @@ func newWrittenFields(in *datasets.Input) *writtenFields {
 	// did not write them.
 	names := in.Names()
 	names = names[max(0, slices.Index(names, in.ResultName("response"))):]
-	for _, name := range []string{"error", "prompt_tokens", "completion_tokens", "seed", "truncated_tokens", "token_ids", "logprobs", "top_logprobs", "prompt_logprobs", "prompt_top_logprobs", "stop_reason", "tool_calls", "tool_calls_note"} {
+	for _, name := range []string{"error", "prompt_tokens", "completion_tokens", "seed", "truncated_tokens",
+		"token_ids", "logprobs", "top_logprobs", "prompt_logprobs", "prompt_top_logprobs", "stop_reason", "tool_calls",
+		"tool_calls_note"} {
 		if f, ok := in.Lookup(in.ResultName(name)); ok && slices.Contains(names, f.Name) {
 			w.fields[name] = f
 		}
@@ -195,7 +200,9 @@ func (w *writtenFields) saved(r *outputRow) (*saved, error) {
 		}
 	}
 	var err error
-	for name, to := range map[string]any{"error": &out.Error, "tool_calls": &out.Calls, "tool_calls_note": &out.Note, "prompt_tokens": &s.given, "completion_tokens": &s.made, "seed": &out.Seed, "stop_reason": &s.by, "truncated_tokens": &s.cut, "token_ids": &s.tokens} {
+	for name, to := range map[string]any{"error": &out.Error, "tool_calls": &out.Calls, "tool_calls_note": &out.Note,
+		"prompt_tokens": &s.given, "completion_tokens": &s.made, "seed": &out.Seed, "stop_reason": &s.by,
+		"truncated_tokens": &s.cut, "token_ids": &s.tokens} {
 		err = errors.Join(err, w.value(r, name, to))
 	}
 	var bad [2]error
@@ -210,7 +217,8 @@ func (w *writtenFields) saved(r *outputRow) (*saved, error) {
 }
 
 // logprobs reads the two columns whose names begin so.
-func (w *writtenFields) logprobs(r *outputRow, prefix string) ([]datasets.TokenLogprob, [][]datasets.TokenLogprob, error) {
+func (w *writtenFields) logprobs(r *outputRow, prefix string) ([]datasets.TokenLogprob,
+	[][]datasets.TokenLogprob, error) {
 	var chosen []writtenLogprob
 	var lists [][]writtenLogprob
 	err := errors.Join(w.value(r, prefix+"logprobs", &chosen), w.value(r, prefix+"top_logprobs", &lists))

@@ -31,7 +31,8 @@ func TestRetryEarly(t *testing.T) {
 		}
 	}
 	// Some of the rows that were beside it or row 333 have run.
-	if _, err := runBlamedWith(t, o, path, out, "", 25, FolderOptions{}); !errors.Is(err, ErrInterrupted) || !early(t, out) {
+	if _, err := runBlamedWith(t, o, path, out, "", 25, FolderOptions{}); !errors.Is(err, ErrInterrupted) ||
+		!early(t, out) {
 		t.Fatal(err, early(t, out))
 	}
 	m, err := readManifest(out)
@@ -51,7 +52,8 @@ func TestRetryEarly(t *testing.T) {
 			t.Fatal(stops, err, merr)
 		}
 		n := m.Counts
-		if n.Rows < done-int64(len(guilty)) || n.Rows > 400 || n.Rows != j.Counts.Rows.Load() || n.Samples > counts.Samples || n.Errors > counts.Errors || n.Codes[StepFailed] != 0 {
+		if n.Rows < done-int64(len(guilty)) || n.Rows > 400 || n.Rows != j.Counts.Rows.Load() ||
+			n.Samples > counts.Samples || n.Errors > counts.Errors || n.Codes[StepFailed] != 0 {
 			t.Errorf("%d stops: %d rows were done, now %+v", stops, done, n)
 		}
 		done = n.Rows

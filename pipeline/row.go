@@ -45,9 +45,14 @@ var errorCodes = []errorCode{
 	{TooLong, "the context has no room for the prompt and one token", false},
 	{BadRequest, "the engine refused the row", false},
 	{ModelError, "the model gave nothing to choose a token from: damaged weights", false},
-	{GuideError, "what the response has to follow is too large, or allows no token that the row's other parameters do", false},
-	{Crashed, "the program crashed twice in a step with this row, the second time with this row alone, or in making its prompt", true},
-	{StepFailed, "a step with this row failed or took longer than --step-timeout, twice, the second time with this row alone", true},
+	{GuideError, "what the response has to follow is too large, or allows no token that the row's other parameters do",
+		false},
+	{Crashed,
+		"the program crashed twice in a step with this row, the second time with this row alone, or in making its " +
+			"prompt", true},
+	{StepFailed,
+		"a step with this row failed or took longer than --step-timeout, twice, the second time with this row alone",
+		true},
 }
 
 // mayPass reports whether a row with an error may do better when it is run again.
@@ -170,12 +175,16 @@ func (s *sample) failed(err error) *rowError {
 	case err != nil:
 		return badRow(GuideError, "%s: after %d tokens: %s", r.params.GuidedBy, len(s.tokens), oneLine(err))
 	case r.guides != nil:
-		return badRow(GuideError, "%s: after %d tokens the row's other parameters allow none that may come next, or no logit is a number, as of damaged weights: see glmbatch model verify", r.params.GuidedBy, len(s.tokens))
+		return badRow(GuideError,
+			"%s: after %d tokens the row's other parameters allow none that may come next, or no logit is a number, "+
+				"as of damaged weights: see glmbatch model verify", r.params.GuidedBy, len(s.tokens))
 	}
 	if p := &s.row.params; p.restricts() {
 		return badRow(BadParams, "after %d tokens the row's parameters leave no token to choose", len(s.tokens))
 	}
-	return badRow(ModelError, "after %d tokens no logit is a number: the checkpoint's weights are damaged; see glmbatch model verify", len(s.tokens))
+	return badRow(ModelError,
+		"after %d tokens no logit is a number: the checkpoint's weights are damaged; see glmbatch model verify",
+		len(s.tokens))
 }
 
 // restricts reports whether the parameters keep tokens from being chosen.

@@ -117,7 +117,8 @@ func appendText(b []byte, s string) []byte {
 // parseSaved is the reverse of append. What it returns shares nothing with b.
 func parseSaved(b []byte) (*saved, error) {
 	p := parser{b: b}
-	s := &saved{kind: p.byte(), identity: p.uint64(), before: int64(p.uvarint()), given: int(p.uvarint()), cut: int(p.uvarint())}
+	s := &saved{kind: p.byte(), identity: p.uint64(), before: int64(p.uvarint()), given: int(p.uvarint()),
+		cut: int(p.uvarint())}
 	switch s.kind {
 	case savedError, savedBad, savedAttempt, savedRetry:
 		s.code, s.text = p.text(), p.text()
@@ -231,7 +232,8 @@ func (p *parser) text() string { return string(p.take(p.count(1))) }
 
 // sample makes a row's finished sample of the record.
 func (s *saved) sample(r *row, text Text, seed int64) *sample {
-	sm := &sample{row: r, index: s.index, seed: seed, tokens: s.tokens, chosen: s.chosen, top: s.top, prompt: s.prompt, by: s.by, reason: s.reason, saved: true}
+	sm := &sample{row: r, index: s.index, seed: seed, tokens: s.tokens, chosen: s.chosen, top: s.top, prompt: s.prompt,
+		by: s.by, reason: s.reason, saved: true}
 	if len(r.params.StopText) > 0 {
 		sm.text = newStopText(text.Tokenizer.NewDecoder(true), &r.params)
 		for _, t := range s.tokens {

@@ -84,8 +84,10 @@ func scoredRows(t *testing.T, dir string) []scoredRow {
 // those that end before they are known, and whenever the job was stopped in between.
 func TestPromptIsScoredOnce(t *testing.T) {
 	var lines []string
-	for i, params := range []string{`"n":3,"prompt_logprobs":2`, `"n":3`, `"n":1,"prompt_logprobs":0`, `"n":4,"prompt_logprobs":1,"max_tokens":0`, `"n":2,"prompt_logprobs":0,"stop":"x"`} {
-		lines = append(lines, fmt.Sprintf(`{"prompt":"a prompt of some more words %d","sampling_params":{%s}}`, i, params))
+	for i, params := range []string{`"n":3,"prompt_logprobs":2`, `"n":3`, `"n":1,"prompt_logprobs":0`,
+		`"n":4,"prompt_logprobs":1,"max_tokens":0`, `"n":2,"prompt_logprobs":0,"stop":"x"`} {
+		lines = append(lines, fmt.Sprintf(`{"prompt":"a prompt of some more words %d","sampling_params":{%s}}`, i,
+			params))
 	}
 	const asking, requests, samples = 4, 3 + 3 + 1 + 1 + 2, 3 + 3 + 1 + 4 + 2
 	path := linesFile(t, lines)
@@ -126,7 +128,8 @@ func TestPromptIsScoredOnce(t *testing.T) {
 			if len(r.Chosen)+len(r.Top) != 0 {
 				t.Errorf("row %d, sample %d has what nobody asked for", r.Row, r.Sample)
 			}
-		case len(r.Chosen) != n || len(r.Top) != n || len(r.Top[n-1]) != tops || r.Chosen[n-1].Logprob != -float32(n) || r.Chosen[n-1].Token == "":
+		case len(r.Chosen) != n || len(r.Top) != n || len(r.Top[n-1]) != tops || r.Chosen[n-1].Logprob != -float32(n) ||
+			r.Chosen[n-1].Token == "":
 			t.Errorf("row %d, sample %d of a prompt of %d tokens: %v, %v", r.Row, r.Sample, r.Given, r.Chosen, r.Top)
 		}
 		if only := r.Row == 3; only != (len(r.Tokens) == 0) || only && r.Reason != string(engine.Length) {
@@ -164,7 +167,8 @@ func TestScoresAreCounted(t *testing.T) {
 		t.Errorf("%d bytes of 1000 places with 21 tokens each", got)
 	}
 	e := &scorer{stub: stub{vocab: 2000, length: 9}, scored: map[int64]int{}}
-	f := &flow{o: &Options{InFlight: 8}, engine: e, aboard: &Aboard{}, live: map[int64]*sample{}, ended: true, text: demoText(t)}
+	f := &flow{o: &Options{InFlight: 8}, engine: e, aboard: &Aboard{}, live: map[int64]*sample{}, ended: true,
+		text: demoText(t)}
 	f.pending = []*row{{prompt: make([]int32, 9), params: Params{N: 2, Sampling: engine.Sampling{PromptLogprobs: 3}}}}
 	most := f.pending[0].bytes()
 	if err := f.admit(t.Context()); err != nil || f.bytes != most || most < 8*3*32 {
@@ -184,7 +188,8 @@ func TestScoresAreCounted(t *testing.T) {
 	if f.bytes != 0 || len(f.done.rows) != 1 || len(f.done.samples) != 2 {
 		t.Errorf("%d bytes are left of %d rows, %d samples", f.bytes, len(f.done.rows), len(f.done.samples))
 	}
-	if a, b := f.done.samples[0].prompt, f.done.samples[1].prompt; len(a.chosen) != 8 || &a.chosen[0] != &b.chosen[0] || &a.top[0] != &b.top[0] {
+	if a, b := f.done.samples[0].prompt, f.done.samples[1].prompt; len(a.chosen) != 8 || &a.chosen[0] != &b.chosen[0] ||
+		&a.top[0] != &b.top[0] {
 		t.Error("the samples have lists of their own")
 	}
 }

@@ -158,9 +158,11 @@ func (s *sink) row(r *row) error {
 	}
 	if r.err != nil {
 		code, text := r.err.code, r.err.text
-		s.res = datasets.Result{FinishReason: reasonError, ErrorCode: &code, Error: &text, PromptTokens: int32(r.given()),
-			Seed: SampleSeed(s.o.Seed, r.record.Index, 0, r.params.Seed)}
-		s.ids, s.logs, s.given, s.calls = datasets.TokenIDs{}, datasets.Logprobs{}, datasets.PromptLogprobs{}, datasets.ToolCalls{}
+		s.res = datasets.Result{FinishReason: reasonError, ErrorCode: &code, Error: &text,
+			PromptTokens: int32(r.given()),
+			Seed:         SampleSeed(s.o.Seed, r.record.Index, 0, r.params.Seed)}
+		s.ids, s.logs = datasets.TokenIDs{}, datasets.Logprobs{}
+		s.given, s.calls = datasets.PromptLogprobs{}, datasets.ToolCalls{}
 		return s.put(r)
 	}
 	for _, sm := range r.samples {
@@ -178,7 +180,8 @@ func (s *sink) again(r *row, w *saved) error {
 	if err := json.Unmarshal([]byte(w.text), &out); err != nil {
 		return fmt.Errorf("row %d: %w", r.record.Index, errSaved)
 	}
-	s.res = datasets.Result{Response: out.Response, Reasoning: out.Reasoning, FinishReason: string(w.reason), PromptTokens: int32(w.given),
+	s.res = datasets.Result{Response: out.Response, Reasoning: out.Reasoning, FinishReason: string(w.reason),
+		PromptTokens:     int32(w.given),
 		CompletionTokens: int32(w.made), Error: out.Error, SampleIndex: int32(w.index), Seed: out.Seed}
 	if w.code != "" {
 		s.res.ErrorCode = &w.code

@@ -22,7 +22,8 @@ type work struct {
 // any, is there when it is closed; no rows come behind those that it is about. Rows that
 // are done are left out. Room is for few batches, so that memory does not grow with the
 // input.
-func reading(ctx context.Context, in *datasets.Input, from, to int64, p *preparer, done func(*row) bool, clock *hostClock) (<-chan []*row, func() error) {
+func reading(ctx context.Context, in *datasets.Input, from, to int64, p *preparer, done func(*row) bool,
+	clock *hostClock) (<-chan []*row, func() error) {
 	n := p.o.Workers
 	ctx, stop := context.WithCancel(ctx)
 	todo, order, out := make(chan *work, n), make(chan *work, n), make(chan []*row)

@@ -151,7 +151,8 @@ func shardStatus(out string, shards []datasets.Shard, now time.Time) (*Status, e
 
 // worst is the state of two shards together: what needs somebody comes first.
 func worst(a, b string) string {
-	order := []string{StatusFailed, StatusKilled, StatusSilent, StatusInterrupted, StatusRunning, StatusMissing, StatusComplete}
+	order := []string{StatusFailed, StatusKilled, StatusSilent, StatusInterrupted, StatusRunning, StatusMissing,
+		StatusComplete}
 	return order[min(slices.Index(order, a), slices.Index(order, b))]
 }
 

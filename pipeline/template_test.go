@@ -10,7 +10,8 @@ import (
 )
 
 const argsTemplate = "{{ effort|default('none') }}|{{ enable_thinking|default('unset') }}|{{ tools|tojson }}|" +
-	"{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+	"{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<assistant>{% " +
+	"endif %}"
 
 // promptOf is what the model would be given for the first row.
 func promptOf[T any](t *testing.T, row T, o Options, to TextOptions) (string, error) {
@@ -56,17 +57,21 @@ func TestTemplateArgs(t *testing.T) {
 		{argsRow{Prompt: "hi"}, Options{}, "none|unset|[]|<user>hi<assistant>"},
 		{argsRow{Prompt: "hi"}, job, "low|unset|[]|<user>hi<assistant>"},
 		{argsRow{Prompt: "hi", Args: args(`{"effort": "high"}`)}, job, "high|unset|[]|<user>hi<assistant>"},
-		{argsRow{Prompt: "hi", Args: args(`{"effort": "high"}`)}, Options{IgnoreRowParams: true}, "none|unset|[]|<user>hi<assistant>"},
-		{argsRow{Prompt: "hi", Args: args(`{"enable_thinking": false}`)}, Options{Thinking: &on}, "none|False|[]|<user>hi<assistant>"},
+		{argsRow{Prompt: "hi", Args: args(`{"effort": "high"}`)}, Options{IgnoreRowParams: true},
+			"none|unset|[]|<user>hi<assistant>"},
+		{argsRow{Prompt: "hi", Args: args(`{"enable_thinking": false}`)}, Options{Thinking: &on},
+			"none|False|[]|<user>hi<assistant>"},
 		{argsRow{Prompt: "hi"}, Options{Thinking: &on}, "none|True|[]|<user>hi<assistant>"},
-		{argsRow{Prompt: "hi", Tools: []string{`{"a": null}`}}, Options{}, `none|unset|[{"a": null}]|<user>hi<assistant>`},
+		{argsRow{Prompt: "hi", Tools: []string{`{"a": null}`}}, Options{},
+			`none|unset|[{"a": null}]|<user>hi<assistant>`},
 	} {
 		got, err := promptOf(t, c.row, c.o, TextOptions{})
 		if err != nil || got != c.want {
 			t.Errorf("%+v: %q, %v, want %q", c.row, got, err, c.want)
 		}
 	}
-	if got, err := promptOf(t, structArgsRow{Prompt: "hi"}, job, TextOptions{}); err != nil || got != "low|unset|null|<user>hi<assistant>" {
+	if got, err := promptOf(t, structArgsRow{Prompt: "hi"}, job, TextOptions{}); err != nil ||
+		got != "low|unset|null|<user>hi<assistant>" {
 		t.Errorf("nulls in a struct: %q, %v", got, err)
 	}
 	for _, bad := range []string{"[1]", "{", `{"messages": []}`} {

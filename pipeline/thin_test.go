@@ -47,7 +47,9 @@ func recordJob(t *testing.T, dir string, seed uint64, steps int64) {
 			i.Times.Wall = kernels.Interval{Start: now, End: now + wall}
 			if i.Recorded = choose(i.Step, i.Kind); i.Recorded {
 				span := kernels.Span{Start: now + 1000, End: now + wall - 1000}
-				r.OnTrace(kernels.Trace{Step: i.Step, Kind: i.Kind, Times: i.Times, Calls: []kernels.Call{{Kernel: "embed_f32", Dims: kernels.Dims{M: 1, N: 8}}}, Spans: [][]kernels.Span{{span}}})
+				r.OnTrace(kernels.Trace{Step: i.Step, Kind: i.Kind, Times: i.Times,
+					Calls: []kernels.Call{{Kernel: "embed_f32", Dims: kernels.Dims{M: 1, N: 8}}},
+					Spans: [][]kernels.Span{{span}}})
 			}
 			r.OnStep(i)
 			now += wall
@@ -93,7 +95,8 @@ func TestReportAgreesWithSteps(t *testing.T) {
 			if k.Steps < k.Of {
 				some++
 			}
-			if !k.Agrees() || k.Of < k.Steps || k.Steps > timeline.SampleSteps || k.Steps < min(k.Of, timeline.SampleSteps/4) {
+			if !k.Agrees() || k.Of < k.Steps || k.Steps > timeline.SampleSteps ||
+				k.Steps < min(k.Of, timeline.SampleSteps/4) {
 				t.Errorf("job %d of %d steps: %+v", seed, steps, k)
 			}
 			if k.WorstNS < int64(k.AllNS) {

@@ -199,7 +199,8 @@ func (t Text) resolve(p *Params, ends []int32) (err error) {
 		}
 	}
 	if p.ThinkTokens != nil {
-		p.Thinking = &engine.Thinking{Budget: *p.ThinkTokens, Open: t.Tokenizer.Encode(nil, thinkOpen), Close: t.Tokenizer.Encode(nil, thinkClose)}
+		p.Thinking = &engine.Thinking{Budget: *p.ThinkTokens, Open: t.Tokenizer.Encode(nil, thinkOpen),
+			Close: t.Tokenizer.Encode(nil, thinkClose)}
 	}
 	if p.PromptOnly && p.PromptLogprobs == 0 {
 		return fmt.Errorf("max_tokens 0 generates nothing: it is for prompt_logprobs")
@@ -208,7 +209,8 @@ func (t Text) resolve(p *Params, ends []int32) (err error) {
 		return fmt.Errorf("min_tokens %d is more than max_tokens %d", p.MinTokens, p.MaxTokens)
 	}
 	if n := max(0, p.Logprobs-1) + len(p.Labels); n > kernels.MaxLogprobs {
-		return fmt.Errorf("%d alternatives and %d of logprob_token_ids are more than %d", p.Logprobs-1, len(p.Labels), kernels.MaxLogprobs)
+		return fmt.Errorf("%d alternatives and %d of logprob_token_ids are more than %d", p.Logprobs-1, len(p.Labels),
+			kernels.MaxLogprobs)
 	}
 	return p.fewApart(ends)
 }
@@ -226,6 +228,8 @@ func (p *Params) fewApart(ends []int32) error {
 		stops = len(s.StopTokens)
 	}
 	sum := len(s.Bias) + len(s.BadWords) + len(s.Labels) + stops
-	return fmt.Errorf("logit_bias has %d tokens, bad_words %d sequences of them, logprob_token_ids %d and, with min_tokens, "+
-		"stop_token_ids %d: together %d, more than %d", len(s.Bias), len(s.BadWords), len(s.Labels), stops, sum, sum-over)
+	return fmt.Errorf("logit_bias has %d tokens, bad_words %d sequences of them, logprob_token_ids %d and, with "+
+		"min_tokens, "+
+		"stop_token_ids %d: together %d, more than %d", len(s.Bias), len(s.BadWords), len(s.Labels),
+		stops, sum, sum-over)
 }

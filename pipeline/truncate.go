@@ -69,7 +69,9 @@ func (p *preparer) shorten(ctx context.Context, r *row, keep int) *rowError {
 			return nil
 		}
 	}
-	return badRow(TooLong, "the prompt has %d tokens, of which content that may be cut are %d; the context has room for %d and one of output", whole, c.all, p.o.Context-1)
+	return badRow(TooLong,
+		"the prompt has %d tokens, of which content that may be cut are %d; the context has room for %d and one of "+
+			"output", whole, c.all, p.o.Context-1)
 }
 
 // contents are the texts of a conversation that may be cut.

@@ -47,12 +47,16 @@ func TestTruncateContent(t *testing.T) {
 	type message map[string]any
 	parts := []message{{"type": "text", "text": long}, {"type": "text", "text": "and then?"}}
 	for name, in := range map[string]*datasets.Input{
-		"prompt":   line(message{"prompt": long, "system": "Be brief, and kind."}),
-		"messages": line(message{"messages": []message{{"role": "system", "content": "Be brief, and kind."}, {"role": "user", "content": long}, {"role": "assistant", "content": "yes"}, {"role": "user", "content": long}}}),
-		"parts":    line(message{"messages": []message{{"role": "system", "content": "Be brief, and kind."}, {"role": "user", "content": parts}}}),
+		"prompt": line(message{"prompt": long, "system": "Be brief, and kind."}),
+		"messages": line(message{"messages": []message{{"role": "system", "content": "Be brief, and kind."},
+			{"role": "user", "content": long}, {"role": "assistant", "content": "yes"},
+			{"role": "user", "content": long}}}),
+		"parts": line(message{"messages": []message{{"role": "system", "content": "Be brief, and kind."},
+			{"role": "user", "content": parts}}}),
 	} {
 		_, whole := prepared(t, in, text, Options{})
-		for side, want := range map[string][2]bool{OverlongHead: {false, true}, OverlongMiddle: {true, true}, OverlongTail: {true, false}} {
+		for side, want := range map[string][2]bool{OverlongHead: {false, true}, OverlongMiddle: {true, true},
+			OverlongTail: {true, false}} {
 			o := Options{Context: 256, OnOverlong: side}
 			o.Params.MaxTokens = 56
 			r, got := prepared(t, in, text, o)
@@ -70,13 +74,15 @@ func TestTruncateContent(t *testing.T) {
 			if !slices.Equal(marks(got), marks(whole)) || !strings.Contains(got, "Be brief, and kind.") {
 				t.Errorf("%s, %s: the prompt is %q", name, side, got)
 			}
-			if name != "parts" && (strings.Contains(got, "w0 ") != want[0] || strings.Contains(got, "w299") != want[1]) {
+			if name != "parts" && (strings.Contains(got, "w0 ") != want[0] ||
+				strings.Contains(got, "w299") != want[1]) {
 				t.Errorf("%s, %s: the content left is wrong: %q", name, side, got)
 			}
 		}
 	}
 	in := line(message{"prompt": "short", "system": long})
-	if r, _ := prepared(t, in, text, Options{Context: 256, OnOverlong: OverlongTail}); r.err == nil || r.err.code != TooLong || r.cut != 0 {
+	if r, _ := prepared(t, in, text, Options{Context: 256, OnOverlong: OverlongTail}); r.err == nil ||
+		r.err.code != TooLong || r.cut != 0 {
 		t.Errorf("a long system message: %+v", r.err)
 	}
 }
@@ -89,7 +95,8 @@ func TestTruncateProperties(t *testing.T) {
 		var messages []map[string]string
 		for range rapid.IntRange(1, 4).Draw(t, "messages") {
 			content := strings.Join(rapid.SliceOfN(word, 0, 120).Draw(t, "words"), "")
-			messages = append(messages, map[string]string{"role": rapid.SampledFrom([]string{"user", "assistant"}).Draw(t, "role"), "content": content})
+			messages = append(messages, map[string]string{"role": rapid.SampledFrom([]string{"user", "assistant"}).Draw(
+				t, "role"), "content": content})
 		}
 		b, err := json.Marshal(map[string]any{"messages": messages})
 		if err != nil {
@@ -100,7 +107,8 @@ func TestTruncateProperties(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer in.Close()
-		o := Options{Context: rapid.IntRange(40, 90).Draw(t, "context"), OnOverlong: rapid.SampledFrom(overlongs[1:]).Draw(t, "side")}
+		o := Options{Context: rapid.IntRange(40, 90).Draw(t, "context"),
+			OnOverlong: rapid.SampledFrom(overlongs[1:]).Draw(t, "side")}
 		r, got := prepared(t, in, text, o)
 		if r.err == nil && (len(r.prompt) >= o.Context || r.params.MaxTokens < 1 || strings.Contains(got, "\uFFFD")) {
 			t.Fatalf("%d tokens in a context of %d: %q", len(r.prompt), o.Context, got)

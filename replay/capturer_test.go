@@ -13,7 +13,8 @@ import (
 func TestAttachForgets(t *testing.T) {
 	const steps, each = 200_000, 1 // bytes a step: an entry of a map takes more
 	seen := 0
-	for name, onTrace := range map[string]func(kernels.Trace){"nobody": nil, "somebody": func(kernels.Trace) { seen++ }} {
+	count := func(kernels.Trace) { seen++ }
+	for name, onTrace := range map[string]func(kernels.Trace){"nobody": nil, "somebody": count} {
 		for _, selector := range []string{"step=7", "slowest=1"} {
 			c := capturerOf(t, selector)
 			o := engine.Options{Trace: func(int64, string) bool { return true }, OnTrace: onTrace}

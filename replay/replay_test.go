@@ -120,7 +120,8 @@ func (odd) Mask(words []uint64) (bool, error) {
 	return true, nil
 }
 
-func jobOf(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOptions, rs []engine.Request) (map[int64][]int32, replay.Counts) {
+func jobOf(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOptions,
+	rs []engine.Request) (map[int64][]int32, replay.Counts) {
 	t.Helper()
 	m, err := l.load(o, tp)
 	if err != nil {
@@ -223,7 +224,8 @@ func TestReplayIsExact(t *testing.T) {
 					if err != nil {
 						t.Fatalf("%s step: %v", x.Kind, err)
 					}
-					if !r.Verdict.Equal || r.Verdict.Compared < 2 || c.detail != replay.DetailNone && r.Verdict.Compared < len(x.Calls) {
+					if !r.Verdict.Equal || r.Verdict.Compared < 2 || c.detail != replay.DetailNone &&
+						r.Verdict.Compared < len(x.Calls) {
 						t.Errorf("%s step: %+v of %d calls", x.Kind, r.Verdict, len(x.Calls))
 					}
 					kinds[x.Kind]++
@@ -250,7 +252,8 @@ func TestCaptureLeavesTheJobAlone(t *testing.T) {
 	l := newLoader(t)
 	want, _ := job(t, l, 1, small, replay.CaptureOptions{})
 	for _, kv := range []string{replay.KVExact, replay.KVSeeded} {
-		got, n := job(t, l, 1, small, replay.CaptureOptions{Dir: t.TempDir(), Selectors: selectors(t, "every=1"), KV: kv, Detail: replay.DetailHash})
+		got, n := job(t, l, 1, small, replay.CaptureOptions{Dir: t.TempDir(), Selectors: selectors(t, "every=1"),
+			KV: kv, Detail: replay.DetailHash})
 		if n.Written+n.Skipped < 8 || n.Written < 2 || n.Failed > 0 {
 			t.Errorf("%s: %+v", kv, n)
 		}
@@ -314,7 +317,8 @@ func changedFile(t testing.TB, file string, change func([]datasets.Capture) []da
 }
 
 // each changes the rows of one part and name.
-func each(part datasets.CapturePart, name string, f func(*datasets.Capture)) func([]datasets.Capture) []datasets.Capture {
+func each(part datasets.CapturePart, name string,
+	f func(*datasets.Capture)) func([]datasets.Capture) []datasets.Capture {
 	return func(rows []datasets.Capture) []datasets.Capture {
 		for i := range rows {
 			if rows[i].Part == part && (name == "" || rows[i].Name == name) {
@@ -335,7 +339,9 @@ func TestReplayNamesWhatDiffers(t *testing.T) {
 		is     error
 		says   string
 	}{
-		{"a token", each(datasets.CaptureInput, "tokens", func(r *datasets.Capture) { r.Data[0] ^= 1 }), replay.ErrMismatch, "y of call 0, embed"},
+		{"a token", each(datasets.CaptureInput, "tokens", func(r *datasets.Capture) {
+			r.Data[0] ^= 1
+		}), replay.ErrMismatch, "y of call 0, embed"},
 		{"cache entries", each(datasets.CapturePage, glm5.RegionLatent, func(r *datasets.Capture) {
 			if r.Layer == 2 {
 				for i := range r.Data {
@@ -358,10 +364,13 @@ func TestReplayNamesWhatDiffers(t *testing.T) {
 			return rows
 		}, replay.ErrRefused, `device "cpu", captured was "cuda" (--allow device)`},
 		{"the version", func(rows []datasets.Capture) []datasets.Capture {
-			rows[0].Data = []byte(strings.Replace(string(rows[0].Data), `"versions":null`, `"versions":{"vcs.revision":"abc"}`, 1))
+			rows[0].Data = []byte(strings.Replace(string(rows[0].Data), `"versions":null`,
+				`"versions":{"vcs.revision":"abc"}`, 1))
 			return rows
 		}, replay.ErrRefused, `version "", captured was "abc" (--allow version)`},
-		{"a call", each(datasets.CaptureCall, "silu_mul", func(r *datasets.Capture) { r.N++ }), replay.ErrRefused, "silu_mul"},
+		{"a call", each(datasets.CaptureCall, "silu_mul", func(r *datasets.Capture) {
+			r.N++
+		}), replay.ErrRefused, "silu_mul"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x, err := replay.Load(changedFile(t, file, c.change))
@@ -374,7 +383,8 @@ func TestReplayNamesWhatDiffers(t *testing.T) {
 			if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("error is %v, want %v with %q", err, c.is, c.says)
 			}
-			if c.is == replay.ErrMismatch && c.name != "an output" && !strings.Contains(err.Error(), "values differ, at most by ") {
+			if c.is == replay.ErrMismatch && c.name != "an output" &&
+				!strings.Contains(err.Error(), "values differ, at most by ") {
 				t.Errorf("%v does not say by how much", err)
 			}
 		})

@@ -27,11 +27,14 @@ func repeats(n int, gemm int64) []datasets.Span {
 	}
 	for i := range int64(n) {
 		at := i * 1_000_000
-		spans := [][]kernels.Span{{{Start: at + 10_000, End: at + 10_000 + gemm + i}, {Start: at + 11_000 + gemm, End: at + 60_000 + gemm}}}
+		spans := [][]kernels.Span{{{Start: at + 10_000, End: at + 10_000 + gemm + i},
+			{Start: at + 11_000 + gemm, End: at + 60_000 + gemm}}}
 		end := at + 80_000 + gemm
-		times := kernels.Times{Wall: kernels.Interval{Start: at, End: end}, Upload: kernels.Interval{Start: at, End: at + 9_000},
+		times := kernels.Times{Wall: kernels.Interval{Start: at, End: end},
+			Upload: kernels.Interval{Start: at, End: at + 9_000},
 			Sample: kernels.Interval{Start: at + 61_000 + gemm, End: end}}
-		rows = timeline.Rows(rows, &kernels.Trace{Step: i, Kind: kernels.Decode, Times: times, Calls: calls, Spans: spans}, 0)
+		rows = timeline.Rows(rows, &kernels.Trace{Step: i, Kind: kernels.Decode, Times: times, Calls: calls,
+			Spans: spans}, 0)
 	}
 	return rows
 }
@@ -51,10 +54,13 @@ func figures(name string, rows []datasets.Span, opt report.Options) replay.Figur
 func exampleResult(t *testing.T) *replay.Result {
 	t.Helper()
 	r := &replay.Result{
-		Capture: &replay.Capture{File: "captures/step-00000042.arrow", Header: replay.Header{Step: 42, Kind: "decode", Ranks: 1, Model: "demo",
-			Device: kernels.Info{Kind: "cpu"}, KV: replay.KVExact, Times: kernels.Times{Wall: kernels.Interval{End: 140_000}}}},
-		Device:  kernels.Info{Kind: "cpu", Name: "a CPU", Detail: "avx2"},
-		Verdict: replay.Verdict{Mode: replay.VerifyOutputs, Equal: true, Compared: 5, Text: "outputs equal the recorded ones bit for bit: 2 tokens, 5 outputs of calls compared"},
+		Capture: &replay.Capture{File: "captures/step-00000042.arrow",
+			Header: replay.Header{Step: 42, Kind: "decode", Ranks: 1, Model: "demo",
+				Device: kernels.Info{Kind: "cpu"}, KV: replay.KVExact,
+				Times: kernels.Times{Wall: kernels.Interval{End: 140_000}}}},
+		Device: kernels.Info{Kind: "cpu", Name: "a CPU", Detail: "avx2"},
+		Verdict: replay.Verdict{Mode: replay.VerifyOutputs, Equal: true, Compared: 5,
+			Text: "outputs equal the recorded ones bit for bit: 2 tokens, 5 outputs of calls compared"},
 		Figures: figures("as captured", repeats(5, 40_000), report.Options{}),
 	}
 	r.Coverage = &replay.Coverage{Warm: 0.75, Cold: 0.9}
@@ -62,10 +68,13 @@ func exampleResult(t *testing.T) *replay.Result {
 	r.Report.Again = report.AgainOf(&recorded.Report.Sections[0], &r.Report.Sections[0])
 	r.Report.Again.Cause, r.Report.Again.Text = replay.CauseStall, "recorded 0.160 ms, again 0.120 ms: a stall"
 	r.Report.Isolated = []report.Isolation{{Kind: "decode", Wall: r.Wall.Median, Rows: []report.IsolatedRow{
-		{Label: "attn", Calls: 1, InPlace: 49_000, Warm: 45_000, Cold: 50_000, Marginal: 48_000, MarginalLo: 47_000, MarginalHi: 49_500, Bound: 4_000},
-		{Label: "gemm.bf16", Calls: 1, InPlace: 40_002, Warm: 45_000, Cold: 58_000, Marginal: 39_000, MarginalLo: -1_000, MarginalHi: 41_000},
+		{Label: "attn", Calls: 1, InPlace: 49_000, Warm: 45_000, Cold: 50_000, Marginal: 48_000, MarginalLo: 47_000,
+			MarginalHi: 49_500, Bound: 4_000},
+		{Label: "gemm.bf16", Calls: 1, InPlace: 40_002, Warm: 45_000, Cold: 58_000, Marginal: 39_000,
+			MarginalLo: -1_000, MarginalHi: 41_000},
 	}}}
-	ch := replay.Change{Figures: figures("scale=gemm.bf16:0.5", repeats(5, 20_000), report.Options{}), Note: "nothing was run", SameTokens: 2, Tokens: 2}
+	ch := replay.Change{Figures: figures("scale=gemm.bf16:0.5", repeats(5, 20_000), report.Options{}),
+		Note: "nothing was run", SameTokens: 2, Tokens: 2}
 	ch.Coverage = &replay.Coverage{Warm: 0.9, Cold: 1.1}
 	var err error
 	a, b := figures("as captured", r.Rows, report.DiffOptions("")), figures(ch.Name, ch.Rows, report.DiffOptions(""))
@@ -108,7 +117,8 @@ func TestWhatIf(t *testing.T) {
 		t.Fatal(err)
 	}
 	opt := replay.Options{Repeat: 3, Warmup: 1, Hash: l.hash(), By: attribute.ByLayer, PoolTokens: 4096}
-	for _, s := range []string{"kv=cast-pool", "kv=cast-active", "kv=in-place", "kv-cache=f32", "drop=moe.route", "scale=attn:2", "tp=2"} {
+	for _, s := range []string{"kv=cast-pool", "kv=cast-active", "kv=in-place", "kv-cache=f32", "drop=moe.route",
+		"scale=attn:2", "tp=2"} {
 		w, err := replay.ParseWhatIf(s)
 		if err != nil {
 			t.Fatal(err)
@@ -123,7 +133,8 @@ func TestWhatIf(t *testing.T) {
 		t.Fatalf("%d changes, coverage %v, %d tables", len(r.WhatIf), r.Coverage, len(r.Report.Isolated))
 	}
 	for _, row := range r.Report.Isolated[0].Rows {
-		if row.Calls < 1 || row.InPlace <= 0 || row.Warm <= 0 || row.MarginalLo > row.Marginal || row.Marginal > row.MarginalHi {
+		if row.Calls < 1 || row.InPlace <= 0 || row.Warm <= 0 || row.MarginalLo > row.Marginal ||
+			row.Marginal > row.MarginalHi {
 			t.Errorf("%+v", row)
 		}
 	}
@@ -135,7 +146,8 @@ func TestWhatIf(t *testing.T) {
 		}
 		return ""
 	}
-	if s := first(0); !strings.HasPrefix(s, "kv.cast is ") || !strings.Contains(s, "the whole pool, 4,096 slots, of which the batch uses ") {
+	if s := first(0); !strings.HasPrefix(s, "kv.cast is ") ||
+		!strings.Contains(s, "the whole pool, 4,096 slots, of which the batch uses ") {
 		t.Errorf("with the fault the first line is %q", s)
 	}
 	if s := first(1); !strings.HasPrefix(s, "kv.cast is ") || !strings.Contains(s, "the batch's pages, ") {
@@ -188,7 +200,8 @@ func TestWhatIf(t *testing.T) {
 	if _, err := replay.Run(x, l.load, opt); err == nil || !strings.Contains(err.Error(), "do not fit 1 pages") {
 		t.Errorf("a pool of a page: %v", err)
 	}
-	if err := (&replay.Options{Repeat: -1, Verify: "x", By: "y", Allow: []string{"z"}, PoolTokens: -1}).Validate(); err == nil || strings.Count(fmt.Sprint(err), "\n") != 4 {
+	if err := (&replay.Options{Repeat: -1, Verify: "x", By: "y", Allow: []string{"z"},
+		PoolTokens: -1}).Validate(); err == nil || strings.Count(fmt.Sprint(err), "\n") != 4 {
 		t.Errorf("faults: %v", err)
 	}
 }

@@ -69,7 +69,8 @@ func take(m *glm5.Model, s *Step, o *CaptureOptions) (*Capture, error) {
 // begun is what is known of a step before it runs, without its page tables.
 func begun(m *glm5.Model, s *Step, o *CaptureOptions) *Capture {
 	c := &Capture{Header: Header{
-		Step: s.Step, Kind: s.Kind, Sequences: s.Sequences, Model: o.Model, Hash: o.Hash, Device: m.Group().Info(), Ranks: m.Group().Ranks(),
+		Step: s.Step, Kind: s.Kind, Sequences: s.Sequences, Model: o.Model, Hash: o.Hash, Device: m.Group().Info(),
+		Ranks:    m.Group().Ranks(),
 		Versions: o.Versions, Options: m.Options(), Long: s.Batch.Long, KV: o.KV, Detail: o.Detail,
 		Times: s.Times,
 	}}

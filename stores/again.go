@@ -59,7 +59,8 @@ func permanent(err error) bool {
 		return true
 	}
 	switch gcerrors.Code(err) {
-	case gcerrors.PermissionDenied, gcerrors.InvalidArgument, gcerrors.Unimplemented, gcerrors.FailedPrecondition, gcerrors.AlreadyExists:
+	case gcerrors.PermissionDenied, gcerrors.InvalidArgument, gcerrors.Unimplemented, gcerrors.FailedPrecondition,
+		gcerrors.AlreadyExists:
 		return true
 	}
 	return false

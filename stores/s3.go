@@ -31,7 +31,8 @@ func withLog(ctx context.Context, b *blob.Bucket, u *url.URL) (*blob.Bucket, err
 	options.Logger = logged
 	q := u.Query()
 	again, err := s3blob.OpenBucket(ctx, s3.New(options), u.Host, &s3blob.Options{
-		EncryptionType: types.ServerSideEncryption(q.Get("ssetype")), KMSEncryptionID: q.Get("kmskeyid"), RequestChecksumCalculation: options.RequestChecksumCalculation})
+		EncryptionType: types.ServerSideEncryption(q.Get("ssetype")), KMSEncryptionID: q.Get("kmskeyid"),
+		RequestChecksumCalculation: options.RequestChecksumCalculation})
 	if err != nil {
 		return nil, err
 	}

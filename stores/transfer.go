@@ -37,7 +37,8 @@ func Upload(ctx context.Context, path, to string) error {
 		defer stop()
 		body := io.LimitReader(f, info.Size())
 		err = p.bucket.Upload(ctx, p.key, moving{body, moved}, &blob.WriterOptions{
-			BufferSize: partBytes, MaxConcurrency: partsAhead, ContentType: "application/octet-stream", DisableContentTypeDetection: true})
+			BufferSize: partBytes, MaxConcurrency: partsAhead, ContentType: "application/octet-stream",
+			DisableContentTypeDetection: true})
 		if err != nil {
 			if cause := context.Cause(ctx); cause != nil {
 				err = fmt.Errorf("%w: %w", cause, err)

@@ -24,9 +24,11 @@ func TestGroupRoom(t *testing.T) {
 	root := t.TempDir()
 	for path, text := range map[string]string{
 		"job/memory.max": "max\n", "job/memory.current": "700\n",
-		"job/step/memory.max": "1000\n", "job/step/memory.current": "600\n", "job/step/memory.stat": "anon 5\ninactive_file 150\nactive_file 7\n",
-		"other/memory.max": "100\n", "other/memory.current": "170\n",
-		"memory/old/memory.limit_in_bytes": "5000\n", "memory/old/memory.usage_in_bytes": "4000\n", "memory/old/memory.stat": "total_inactive_file 1000\n",
+		"job/step/memory.max": "1000\n", "job/step/memory.current": "600\n",
+		"job/step/memory.stat": "anon 5\ninactive_file 150\nactive_file 7\n",
+		"other/memory.max":     "100\n", "other/memory.current": "170\n",
+		"memory/old/memory.limit_in_bytes": "5000\n", "memory/old/memory.usage_in_bytes": "4000\n",
+		"memory/old/memory.stat":            "total_inactive_file 1000\n",
 		"memory/free/memory.limit_in_bytes": "9223372036854771712\n", "memory/free/memory.usage_in_bytes": "4000\n",
 	} {
 		path = filepath.Join(root, path)

@@ -94,35 +94,47 @@ once. --machine takes another: this, or
 		},
 	}
 	s := c.Flags()
-	s.StringVar(&f.config.Config, "config", "", "random weights for glm-5, glm-5.2, tiny, or a config.json or its folder")
+	s.StringVar(&f.config.Config, "config", "",
+		"random weights for glm-5, glm-5.2, tiny, or a config.json or its folder")
 	s.StringVar(&f.model, "model", "", "weights of this checkpoint instead")
 	s.BoolVar(&f.synthetic, "synthetic", false, "say that weights are random, as they are with --config")
 	s.IntVar(&f.config.Layers, "layers", 0, "with --config: number of layers, 0: the config's")
-	s.StringArrayVar(&f.config.Set, "set", nil, "with --config: key=value for any field of config.json; may be repeated")
+	s.StringArrayVar(&f.config.Set, "set", nil,
+		"with --config: key=value for any field of config.json; may be repeated")
 	s.Uint64Var(&f.Seed, "seed", 0, "of weights, caches, tokens and pages")
-	s.BoolVar(&f.collective, "collectives", false, "time the sums over --ranks ranks instead, by size and way, beside NCCL's")
+	s.BoolVar(&f.collective, "collectives", false,
+		"time the sums over --ranks ranks instead, by size and way, beside NCCL's")
 	j := &f.job
 	s.StringVar(&j.text, "job", "", "run a whole job instead, of prompts and answers of so many tokens: `INPUT/OUTPUT`")
 	s.IntVar(&j.requests, "requests", 1000, "with --job: how many")
-	s.BoolVar(&j.guided, "guided", false, "with --job: run it twice, the second time with answers that follow a JSON schema, in a made-up vocabulary")
+	s.BoolVar(&j.guided, "guided", false,
+		"with --job: run it twice, the second time with answers that follow a JSON schema, in a made-up vocabulary")
 	s.IntVar(&j.seqs, "seqs", 64, "with --job: sequences that run at once")
 	s.IntVar(&j.prefix, "prefix", 0, "with --job: tokens of the prompt that the requests of a group share")
 	s.IntVar(&j.groups, "groups", 1, "with --job: groups of requests, which take turns")
 	s.StringVar(&j.sharing, "prefix-sharing", "on", "with --job: on, or off: each request computes its whole prompt")
-	s.Float64Var(&j.rate, "link-rate", linkRate, "with --job and fewer ranks than --tp: bytes a second that a rank sends and gets")
-	s.DurationVar(&j.latency, "link-latency", linkLatency, "with --job and fewer ranks than --tp: what a sum over ranks takes beside its bytes")
+	s.Float64Var(&j.rate, "link-rate", linkRate,
+		"with --job and fewer ranks than --tp: bytes a second that a rank sends and gets")
+	s.DurationVar(&j.latency, "link-latency", linkLatency,
+		"with --job and fewer ranks than --tp: what a sum over ranks takes beside its bytes")
 	s.IntVar(&f.TP, "tp", 8, "ranks that the model is cut for: 1, 2, 4 or 8")
 	s.IntVar(&f.Ranks, "ranks", 1, "how many of them run")
 	s.IntSliceVar(&f.Batches, "batch", []int{1}, "sequences of a decode step, some with commas between; 0: no decode")
-	s.IntSliceVar(&f.Contexts, "context", nil, "positions of each sequence, some with commas between (default: 8192, or the model's)")
+	s.IntSliceVar(&f.Contexts, "context", nil,
+		"positions of each sequence, some with commas between (default: 8192, or the model's)")
 	s.IntVar(&f.Prefill, "prefill", 0, "also time the prefill of a prompt of so many tokens")
 	s.IntVar(&f.Chunk, "chunk", 8192, "tokens of a prefill step; with --job, of any step")
 	s.StringVar((*string)(&f.KVCache), "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
 	s.IntVar(&f.KVSlots, "kv-slots", 0, "tokens that the caches hold, 0: what the largest batch that fits needs")
-	s.StringVar(&f.whatIf, "what-if", "", "kv=cast-pool: also time decode with a copy of each layer's whole FP8 cache to BF16")
+	s.StringVar(&f.whatIf, "what-if", "",
+		"kv=cast-pool: also time decode with a copy of each layer's whole FP8 cache to BF16")
 	s.StringVar((*string)(&f.Act), "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
-	s.StringVar((*string)(&f.Dense), "dense-weights", "bf16", "bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at load")
-	s.IntVar(&f.Drafts, "drafts", 0, "also time decode with so many drafts of each sequence to verify, without and with the prediction layer that makes as many")
+	s.StringVar((*string)(&f.Dense), "dense-weights", "bf16",
+		"bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at "+
+			"load")
+	s.IntVar(&f.Drafts, "drafts", 0,
+		"also time decode with so many drafts of each sequence to verify, without and with the prediction layer that "+
+			"makes as many")
 	s.IntVar(&f.Steps, "steps", 50, "timed steps of each batch and context")
 	s.IntVar(&f.Warmup, "warmup", 5, "steps before them")
 	s.BoolVar(&f.Lockstep, "lockstep", false, "on a GPU too, wait for each step before the next is launched")
@@ -131,16 +143,21 @@ once. --machine takes another: this, or
 	s.StringVar((*string)(&f.By), "by", string(attribute.ByClass), "also group the ledger by "+attribute.Groupings())
 	s.StringVar(&f.format, "format", "text", "text or json")
 	s.StringVar(&f.Timeline, "timeline", "", "write the recorded steps' spans to this file, .parquet or .arrow")
-	s.BoolVar(&f.stamps, "check-stamps", false, "on a GPU: run more steps with NVIDIA's CUPTI on and compare its times of each kernel with ours")
+	s.BoolVar(&f.stamps, "check-stamps", false,
+		"on a GPU: run more steps with NVIDIA's CUPTI on and compare its times of each kernel with ours")
 	s.StringVar(&f.cupti, "cupti", "", "CUPTI's `library` (default: libcupti.so of the system or the CUDA toolkit)")
-	s.StringVar(&f.Plan, "plan", "", "run nothing: print the kernels that a `GPU` would launch ("+strings.Join(plan.GPUs(), ", ")+"), which need not be here")
-	s.StringVar(&f.Capture, "capture", "", "write a decode step of each batch and context to this folder, for glmbatch replay")
+	s.StringVar(&f.Plan, "plan", "", "run nothing: print the kernels that a `GPU` would launch ("+
+		strings.Join(plan.GPUs(), ", ")+"), which need not be here")
+	s.StringVar(&f.Capture, "capture", "",
+		"write a decode step of each batch and context to this folder, for glmbatch replay")
 	return c
 }
 
 func (f *benchFlags) validate() error {
-	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", string(f.KVCache), "bf16", "fp8", "f32"),
-		oneOf("act", string(f.Act), "w4a16", "w4a4", "int8"), oneOf("dense-weights", string(f.Dense), "bf16", "fp8"), checkTP(f.TP), f.device.validate()}
+	errs := []error{oneOf("format", f.format, "text", "json"),
+		oneOf("kv-cache", string(f.KVCache), "bf16", "fp8", "f32"),
+		oneOf("act", string(f.Act), "w4a16", "w4a4", "int8"), oneOf("dense-weights", string(f.Dense), "bf16", "fp8"),
+		checkTP(f.TP), f.device.validate()}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -150,7 +167,8 @@ func (f *benchFlags) validate() error {
 	fault(f.model == "" && f.config.Config == "", "give --config for random weights, or --model")
 	fault(f.model != "" && f.config.Config != "", "--config and --model exclude each other")
 	fault(f.model != "" && f.synthetic, "--synthetic and --model exclude each other")
-	fault(f.model != "" && (f.config.Layers != 0 || len(f.config.Set) > 0), "--layers and --set change a --config, not a --model")
+	fault(f.model != "" && (f.config.Layers != 0 || len(f.config.Set) > 0),
+		"--layers and --set change a --config, not a --model")
 	fault(f.whatIf != "" && f.whatIf != bench.CastPool, "--what-if %q: it must be %s", f.whatIf, bench.CastPool)
 	fault(f.Plan != "" && f.stamps, "--plan runs nothing: leave out --check-stamps")
 	fault(f.stamps && f.Ranks != 1, "--check-stamps compares one rank: leave out --ranks %d", f.Ranks)

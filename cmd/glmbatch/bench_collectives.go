@@ -53,7 +53,8 @@ func callsOf(bytes int64) int {
 }
 
 func (f *benchFlags) validateCollectives() error {
-	return withCode(exitInput, errors.Join(oneOf("format", f.format, "text", "json"), inRange("ranks", f.Ranks, 1, 8), f.device.validate()))
+	return withCode(exitInput, errors.Join(oneOf("format", f.format, "text", "json"), inRange("ranks", f.Ranks, 1, 8),
+		f.device.validate()))
 }
 
 // runCollectives times every way at sizes from a row to 64 MB.
@@ -134,8 +135,10 @@ func (t *collectiveTimes) take(ctx context.Context, d *deviceFlags, way cuda.Col
 			return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
 		}
 		l := &t.Lines[i]
-		call := kernels.Call{Kernel: "all_reduce_norm", Dims: kernels.Dims{M: l.Rows, N: collectiveColumns, Ranks: int32(t.Ranks)}, Args: args, Scalars: [4]float32{1e-5}}
-		if l.NS[string(way)], err = timeCollective(g, slices.Repeat([]kernels.Call{call}, callsOf(l.Bytes))); err != nil {
+		call := kernels.Call{Kernel: "all_reduce_norm", Dims: kernels.Dims{M: l.Rows, N: collectiveColumns,
+			Ranks: int32(t.Ranks)}, Args: args, Scalars: [4]float32{1e-5}}
+		if l.NS[string(way)], err = timeCollective(g,
+			slices.Repeat([]kernels.Call{call}, callsOf(l.Bytes))); err != nil {
 			return withCode(exitDevice, fmt.Errorf("%s, %s: %w", way, units.Bytes(l.Bytes), err))
 		}
 	}
@@ -166,7 +169,9 @@ func timeCollective(g *ranks.Group, list []kernels.Call) (int64, error) {
 
 func (t *collectiveTimes) print(w io.Writer) error {
 	var s strings.Builder
-	report.Wrap(&s, fmt.Sprintf("sum over %d ranks, with residual and norm, on %s (%s): us a call, one after the other in a graph", t.Ranks, t.Device.Name, t.Device.Detail), report.DefaultWidth)
+	report.Wrap(&s,
+		fmt.Sprintf("sum over %d ranks, with residual and norm, on %s (%s): us a call, one after the other in a graph",
+			t.Ranks, t.Device.Name, t.Device.Detail), report.DefaultWidth)
 	s.WriteByte('\n')
 	var ways []string
 	for way := range t.Lines[0].NS {
@@ -196,7 +201,8 @@ func (t *collectiveTimes) print(w io.Writer) error {
 	}
 	if t.NCCL != "" {
 		s.WriteByte('\n')
-		report.Wrap(&s, "NCCL's own sum: ncclAllReduce of version "+t.NCCL+", without residual and norm; it adds in an order of its own, so ranks do not use it", report.DefaultWidth)
+		report.Wrap(&s, "NCCL's own sum: ncclAllReduce of version "+t.NCCL+
+			", without residual and norm; it adds in an order of its own, so ranks do not use it", report.DefaultWidth)
 	}
 	for _, n := range t.Notes {
 		report.Wrap(&s, n, report.DefaultWidth)

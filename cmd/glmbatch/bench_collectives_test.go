@@ -24,11 +24,13 @@ func TestBenchCollectives(t *testing.T) {
 		}
 	}
 	code, out, _ = glmbatch("bench", "--collectives", "--ranks", "2", "--device", "cpu")
-	if code != 0 || !strings.Contains(out, "sum over 2 ranks, with residual and norm") || !strings.Contains(out, "24.6 kB") {
+	if code != 0 || !strings.Contains(out, "sum over 2 ranks, with residual and norm") ||
+		!strings.Contains(out, "24.6 kB") {
 		t.Errorf("exit code %d:\n%s", code, out)
 	}
 	narrow(t, out)
-	if code, _, errs := glmbatch("bench", "--collectives", "--ranks", "9", "--device", "cpu", "--format", "xml"); code != exitInput || !strings.Contains(errs, "ranks") || !strings.Contains(errs, "format") {
+	if code, _, errs := glmbatch("bench", "--collectives", "--ranks", "9", "--device", "cpu", "--format",
+		"xml"); code != exitInput || !strings.Contains(errs, "ranks") || !strings.Contains(errs, "format") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

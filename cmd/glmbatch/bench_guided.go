@@ -22,7 +22,8 @@ func (b *jobBench) guides(ctx context.Context) (g jobGuides, err error) {
 		return g, nil
 	}
 	v := newMadeUp(b.model.Config.Vocab, b.flags.Seed)
-	if g.guides, err = guide.New(ctx, v, guide.Options{Ends: []int32{int32(len(v) - 1)}, Cache: guideCache()}); err != nil {
+	if g.guides, err = guide.New(ctx, v, guide.Options{Ends: []int32{int32(len(v) - 1)}, Cache: guideCache()}); err !=
+		nil {
 		return g, err
 	}
 	if g.spec, err = guide.NewSchema([]byte(benchSchema), guide.Whitespace{}); err == nil {

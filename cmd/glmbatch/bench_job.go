@@ -57,13 +57,16 @@ func (j *benchJob) validate(f *benchFlags) error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fault(!ok || err1 != nil || err2 != nil || j.input < 1 || j.output < 1, "--job %q: it is INPUT/OUTPUT, tokens of a prompt and of an answer, as 8192/1024", j.text)
-	fault(j.requests < 1 || int64(j.requests)*int64(j.input+j.output) > mostJobTokens, "--requests %d: from 1, and of %s tokens in all", j.requests, units.Digits(mostJobTokens))
+	fault(!ok || err1 != nil || err2 != nil || j.input < 1 || j.output < 1,
+		"--job %q: it is INPUT/OUTPUT, tokens of a prompt and of an answer, as 8192/1024", j.text)
+	fault(j.requests < 1 || int64(j.requests)*int64(j.input+j.output) > mostJobTokens,
+		"--requests %d: from 1, and of %s tokens in all", j.requests, units.Digits(mostJobTokens))
 	fault(j.seqs < 1 || j.seqs > 1<<16, "--seqs %d: it must be from 1 to %d", j.seqs, 1<<16)
 	fault(j.prefix < 0 || j.prefix > j.input, "--prefix %d: it must be from 0 to the prompt's %d", j.prefix, j.input)
 	fault(j.groups < 1, "--groups %d: it must be at least 1", j.groups)
 	fault(!(j.rate > 0) || j.latency < 0, "--link-rate and --link-latency must be above 0")
-	fault(f.Prefill > 0 || f.whatIf != "" || f.Capture != "" || f.Timeline != "" || f.stamps, "--job excludes --prefill, --what-if, --capture, --timeline and --check-stamps")
+	fault(f.Prefill > 0 || f.whatIf != "" || f.Capture != "" || f.Timeline != "" || f.stamps,
+		"--job excludes --prefill, --what-if, --capture, --timeline and --check-stamps")
 	return withCode(exitInput, errors.Join(errs...))
 }
 
@@ -137,7 +140,8 @@ func (b *jobBench) loadJob(ctx context.Context, log io.Writer) (seats, pages int
 		return 0, 0, err
 	}
 	seats = min(j.seqs, j.requests)
-	o := glm5.Options{KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Shards: f.TP, MaxRows: max(f.Chunk, seats), MaxSeqs: seats, Context: j.input + j.output}
+	o := glm5.Options{KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Shards: f.TP, MaxRows: max(f.Chunk, seats),
+		MaxSeqs: seats, Context: j.input + j.output}
 	fits := fit.New(m.Name, &c, m.Rank, nil, o, fit.Found(b.group.Info(), f.Ranks, telemetry.AvailableMemory()))
 	pages = f.KVSlots / kernels.PageTokens
 	if pages == 0 {
@@ -145,10 +149,12 @@ func (b *jobBench) loadJob(ctx context.Context, log io.Writer) (seats, pages int
 			return 0, 0, withCode(exitDevice, fmt.Errorf("%s does not fit: %s: %s", b.name, fits.Fault, fits.Remedy()))
 		}
 		each := int64((j.input+j.output)/kernels.PageTokens + 1)
-		pages = int(min(int64(seats)*(each+1)+int64(j.groups), fits.Tokens/kernels.PageTokens)) // and pages kept for those to come
+		// and pages kept for those to come
+		pages = int(min(int64(seats)*(each+1)+int64(j.groups), fits.Tokens/kernels.PageTokens))
 	}
 	o.Pages = max(1, pages)
-	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", c.Layers, units.Bytes(m.Rank.Weights), units.Bytes(int64(o.Pages)*kernels.PageTokens*fits.Token))
+	fmt.Fprintf(log, "loading %d layers, %s of weights on each rank, %s of caches\n", c.Layers,
+		units.Bytes(m.Rank.Weights), units.Bytes(int64(o.Pages)*kernels.PageTokens*fits.Token))
 	b.model, err = glm5.Load(ctx, m.Weights, b.group, o)
 	switch {
 	case context.Cause(ctx) != nil:
@@ -183,7 +189,8 @@ type jobResult struct {
 // playJob runs the requests, of which the engine knows as many as in run.
 func (b *jobBench) playJob(ctx context.Context, seats, pages int, g *jobGuides) (*jobResult, error) {
 	f, j := b.flags, &b.flags.job
-	r := &jobResult{Schema: "glmbatch.bench.job/1", Model: b.name, Device: b.group.Info().Name, TP: f.TP, Ranks: f.Ranks, Job: j.text, Requests: j.requests, Seqs: seats,
+	r := &jobResult{Schema: "glmbatch.bench.job/1", Model: b.name, Device: b.group.Info().Name, TP: f.TP,
+		Ranks: f.Ranks, Job: j.text, Requests: j.requests, Seqs: seats,
 		KVTokens: pages * kernels.PageTokens, rate: j.rate, latency: j.latency}
 	var w work
 	links := 0.0
@@ -199,7 +206,8 @@ func (b *jobBench) playJob(ctx context.Context, seats, pages int, g *jobGuides) 
 	begin := time.Now()
 	for next, live := 0, 0; next < j.requests || live > 0; {
 		for ; next < j.requests && live < knownRows; next, live = next+1, live+1 {
-			err := e.Add(engine.Request{ID: int64(next), Prompt: prompts.of(next), Sampling: engine.Sampling{MaxTokens: j.output, IgnoreEOS: true}, Guide: g.next()})
+			err := e.Add(engine.Request{ID: int64(next), Prompt: prompts.of(next),
+				Sampling: engine.Sampling{MaxTokens: j.output, IgnoreEOS: true}, Guide: g.next()})
 			if err != nil {
 				return nil, withCode(exitInput, err)
 			}
@@ -274,7 +282,9 @@ func (p jobPrompts) of(i int) []int32 {
 func (r *jobResult) print(w io.Writer) error {
 	var s strings.Builder
 	line := func(format string, args ...any) { report.Wrap(&s, fmt.Sprintf(format, args...), report.DefaultWidth) }
-	line("%s, --job %s, %s requests, %s at once, caches of %s tokens, %d of %d ranks on %s", r.Model, r.Job, units.Digits(int64(r.Requests)), units.Digits(int64(r.Seqs)), units.Digits(int64(r.KVTokens)), r.Ranks, r.TP, r.Device)
+	line("%s, --job %s, %s requests, %s at once, caches of %s tokens, %d of %d ranks on %s", r.Model, r.Job,
+		units.Digits(int64(r.Requests)), units.Digits(int64(r.Seqs)), units.Digits(int64(r.KVTokens)), r.Ranks,
+		r.TP, r.Device)
 	s.WriteByte('\n')
 	line("%.1f s", r.Seconds)
 	if r.Free > 0 {
@@ -287,9 +297,11 @@ func (r *jobResult) print(w io.Writer) error {
 		all := *r
 		all.Seconds += r.Links
 		s.WriteByte('\n')
-		line("%d of %d ranks are here: sums over the others are not in these figures. At %s a sum and %s/s each way (--link-latency, --link-rate; the defaults are from one and two H200s over NVLink) they add %.1f s:",
+		line("%d of %d ranks are here: sums over the others are not in these figures. At %s a sum and %s/s each way "+
+			"(--link-latency, --link-rate; the defaults are from one and two H200s over NVLink) they add %.1f s:",
 			r.Ranks, r.TP, r.latency, units.Bytes(int64(r.rate)), r.Links)
-		line("%.1f s, together %s tokens/s, prompts %s/s, completions %s/s", all.Seconds, all.a(r.Input+r.Output), all.a(r.Input), all.a(r.Output))
+		line("%.1f s, together %s tokens/s, prompts %s/s, completions %s/s", all.Seconds, all.a(r.Input+r.Output),
+			all.a(r.Input), all.a(r.Output))
 	}
 	_, err := io.WriteString(w, s.String())
 	return err

@@ -13,7 +13,9 @@ func TestBenchJob(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a model")
 	}
-	args := []string{"bench", "--config", "tiny", "--set", "num_hidden_layers=2", "--tp", "2", "--ranks", "1", "--device", "cpu", "--job", "80/4", "--requests", "6", "--prefix", "70", "--groups", "2", "--seqs", "3", "--chunk", "100"}
+	args := []string{"bench", "--config", "tiny", "--set", "num_hidden_layers=2", "--tp", "2", "--ranks", "1",
+		"--device", "cpu", "--job", "80/4", "--requests", "6", "--prefix", "70", "--groups", "2", "--seqs", "3",
+		"--chunk", "100"}
 	for _, sharing := range []string{"on", "off"} {
 		code, text, errs := glmbatch(append(args, "--format", "json", "--prefix-sharing", sharing)...)
 		if code != exitOK {
@@ -23,7 +25,8 @@ func TestBenchJob(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &r); err != nil {
 			t.Fatal(err)
 		}
-		if r.Input != 480 || r.Output != 24 || r.Steps < 4 || r.Seconds <= 0 || r.Links <= 0 || r.Preempted != 0 || math.Abs(r.Prefill+r.Mixed+r.Decode-1) > 1e-9 {
+		if r.Input != 480 || r.Output != 24 || r.Steps < 4 || r.Seconds <= 0 || r.Links <= 0 || r.Preempted != 0 ||
+			math.Abs(r.Prefill+r.Mixed+r.Decode-1) > 1e-9 {
 			t.Errorf("%+v", r)
 		}
 		if want := map[string]int64{"on": 4 * 70, "off": 0}[sharing]; r.Shared != want {
@@ -35,7 +38,8 @@ func TestBenchJob(t *testing.T) {
 	}
 	code, text, errs := glmbatch(append(args, "--guided", "--format", "json")...)
 	var guided jobResult
-	if err := json.Unmarshal([]byte(text), &guided); err != nil || code != exitOK || guided.Output != 24 || guided.Free <= 0 {
+	if err := json.Unmarshal([]byte(text), &guided); err != nil || code != exitOK || guided.Output != 24 ||
+		guided.Free <= 0 {
 		t.Errorf("--guided: exit code %d: %v: %s%s", code, err, text, errs)
 	}
 	code, text, errs = glmbatch(args...)
@@ -43,7 +47,8 @@ func TestBenchJob(t *testing.T) {
 		t.Errorf("exit code %d: %s%s", code, text, errs)
 	}
 	narrow(t, text)
-	for flag, want := range map[string]string{"--job=8192": "INPUT/OUTPUT", "--job=0/5": "INPUT/OUTPUT", "--prefix=81": "--prefix 81", "--requests=0": "--requests 0", "--prefill=5": "excludes"} {
+	for flag, want := range map[string]string{"--job=8192": "INPUT/OUTPUT", "--job=0/5": "INPUT/OUTPUT",
+		"--prefix=81": "--prefix 81", "--requests=0": "--requests 0", "--prefill=5": "excludes"} {
 		if code, _, errs := glmbatch(append(args, flag)...); code != exitInput || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d, %s", flag, code, errs)
 		}

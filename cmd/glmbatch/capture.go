@@ -30,8 +30,11 @@ type captureFlags struct {
 }
 
 func (c *captureFlags) add(f *pflag.FlagSet) {
-	f.StringVar(&c.steps, "capture", "", "steps to capture for glmbatch replay: every=N, step=N, first=K or slowest=K, each also as decode:every=N, prefill: or mixed:; several with commas. With slowest, a GPU's steps are not launched ahead")
-	f.StringVar(&c.kv, "capture-kv", replay.KVExact, "cache entries of a capture: exact, or seeded (a seed instead of them)")
+	f.StringVar(&c.steps, "capture", "",
+		"steps to capture for glmbatch replay: every=N, step=N, first=K or slowest=K, each also as decode:every=N, "+
+			"prefill: or mixed:; several with commas. With slowest, a GPU's steps are not launched ahead")
+	f.StringVar(&c.kv, "capture-kv", replay.KVExact,
+		"cache entries of a capture: exact, or seeded (a seed instead of them)")
 	f.StringVar(&c.calls, "capture-calls", replay.DetailNone, "outputs of each call in a capture: none, hash, or data")
 	f.StringVar(&c.maxBytes, "capture-max-bytes", "1GiB", "largest capture; a larger one is refused")
 }
@@ -60,7 +63,8 @@ func (c *captureFlags) attach(f *pipeline.Folder, p *pipeline.Manifest, o *engin
 	if err != nil {
 		return err
 	}
-	opt.Dir, opt.FirstStep, opt.Model, opt.Hash, opt.Versions = filepath.Join(f.Dir, datasets.CapturesDir), f.Recorder.FirstStep, p.Model.Name, p.Model.Hash, p.Program
+	opt.Dir, opt.FirstStep, opt.Model, opt.Hash, opt.Versions = filepath.Join(f.Dir,
+		datasets.CapturesDir), f.Recorder.FirstStep, p.Model.Name, p.Model.Hash, p.Program
 	opt.Since = c.since
 	if opt.Model != demoName {
 		if opt.Model, err = filepath.Abs(opt.Model); err != nil {
@@ -90,7 +94,8 @@ func captureSuspects(aboard *pipeline.Aboard, opt replay.CaptureOptions, o *engi
 			return nil
 		}
 		path := filepath.Join(opt.Dir, datasets.RowCapture(row))
-		if err := replay.WriteBegun(path, m, &replay.Step{Trace: d.Trace, Sequences: d.Info.Sequences, Batch: d.Batch}, []int64{row}, opt); err != nil {
+		if err := replay.WriteBegun(path, m, &replay.Step{Trace: d.Trace, Sequences: d.Info.Sequences, Batch: d.Batch},
+			[]int64{row}, opt); err != nil {
 			return fmt.Errorf("the capture of row %d: %w: %w", row, pipeline.ErrOutput, err)
 		}
 		return nil
@@ -108,7 +113,8 @@ func (c *captureFlags) close(say *speaker) {
 	if n.Written == 1 {
 		noun = "capture"
 	}
-	say.line("%s %s, %s; the longest kept the job for %.1f ms", units.Digits(int64(n.Written)), noun, units.Bytes(n.Bytes), float64(n.Stall)/1e6)
+	say.line("%s %s, %s; the longest kept the job for %.1f ms", units.Digits(int64(n.Written)), noun,
+		units.Bytes(n.Bytes), float64(n.Stall)/1e6)
 	if n.Skipped > 0 {
 		say.note("%s steps were not captured: those before them were not written yet", units.Digits(int64(n.Skipped)))
 	}

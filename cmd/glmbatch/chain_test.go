@@ -19,14 +19,18 @@ func TestChain(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
-	lines := []string{`{"prompt":"Capital of Kenya?","ticket":"T-1"}`, `{"prompt":null,"ticket":"T-2"}`, `{"prompt":"Write in upper case: stone","ticket":"T-3"}`}
+	lines := []string{`{"prompt":"Capital of Kenya?","ticket":"T-1"}`, `{"prompt":null,"ticket":"T-2"}`,
+		`{"prompt":"Write in upper case: stone","ticket":"T-3"}`}
 	if err := os.WriteFile(path("tickets.jsonl"), []byte(strings.Join(lines, "\n")), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"run", path("tickets.jsonl"), "--out", path("answers"), "--n", "8", "--temperature", "2", "--seed", "5", "--max-tokens", "6", "--max-errors", "1"},
-		{"run", path("answers"), "--out", path("judged"), "--prompt-column", "response", "--system", "Is this answer right?", "--max-tokens", "3", "--max-errors", "1"},
-		{"run", path("judged"), "--out", path("selected"), "--prompt-column", "glm_response", "--temperature", "0", "--max-tokens", "2", "--max-errors", "1"},
+		{"run", path("tickets.jsonl"), "--out", path("answers"), "--n", "8", "--temperature", "2", "--seed", "5",
+			"--max-tokens", "6", "--max-errors", "1"},
+		{"run", path("answers"), "--out", path("judged"), "--prompt-column", "response", "--system",
+			"Is this answer right?", "--max-tokens", "3", "--max-errors", "1"},
+		{"run", path("judged"), "--out", path("selected"), "--prompt-column", "glm_response", "--temperature", "0",
+			"--max-tokens", "2", "--max-errors", "1"},
 	} {
 		if code, _, errs := glmbatch(append(args, "--tp", "1", "--timeline", "off")...); code != 0 {
 			t.Fatalf("%v: exit code %d, %s", args, code, errs)
@@ -51,7 +55,8 @@ func TestChain(t *testing.T) {
 		case i > 8:
 			ticket, sample = "T-3", int32(i-9)
 		}
-		if r.Ticket != ticket || r.Sample != sample || r.JudgeSample != 0 || r.LastSample != 0 || r.JudgeRow != int64(i) || r.LastRow != int64(i) {
+		if r.Ticket != ticket || r.Sample != sample || r.JudgeSample != 0 || r.LastSample != 0 ||
+			r.JudgeRow != int64(i) || r.LastRow != int64(i) {
 			t.Errorf("row %d is %+v", i, r)
 		}
 		if i == 8 {
@@ -60,7 +65,8 @@ func TestChain(t *testing.T) {
 			}
 			continue
 		}
-		if r.Code+r.JudgeCode+r.LastCode != "" || r.Tokens > 6 || r.JudgeTokens > 3 || r.LastTokens > 2 || r.Seed == r.JudgeSeed {
+		if r.Code+r.JudgeCode+r.LastCode != "" || r.Tokens > 6 || r.JudgeTokens > 3 || r.LastTokens > 2 ||
+			r.Seed == r.JudgeSeed {
 			t.Errorf("row %d is %+v", i, r)
 		}
 		answers[fmt.Sprint(r.Ticket, r.Response)] = true

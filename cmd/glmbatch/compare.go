@@ -60,7 +60,8 @@ func runCompare(w, stderr io.Writer, args []string, o pipeline.CompareOptions, f
 	}
 	other := pipeline.OtherInput(args[0], args[1])
 	if other != "" {
-		newSpeaker(stderr).line("note: the jobs had other inputs, so rows of one number may be of other prompts: %s", oneLine(other))
+		newSpeaker(stderr).line("note: the jobs had other inputs, so rows of one number may be of other prompts: %s",
+			oneLine(other))
 	}
 	if f, ok := sides[0].Lookup("task"); ok && o.By == "" && f.Shape == datasets.Text {
 		o.By = "task"
@@ -78,7 +79,8 @@ func runCompare(w, stderr io.Writer, args []string, o pipeline.CompareOptions, f
 		err = printComparison(w, c, o)
 	}
 	if err == nil && equal && !c.Equal() {
-		err = withCode(exitCheck, fmt.Errorf("%s and %s differ: %s of %s rows are equal", args[0], args[1], units.Digits(c.All.Equal), units.Digits(c.All.Rows+c.OnlyA+c.OnlyB)))
+		err = withCode(exitCheck, fmt.Errorf("%s and %s differ: %s of %s rows are equal", args[0], args[1],
+			units.Digits(c.All.Equal), units.Digits(c.All.Rows+c.OnlyA+c.OnlyB)))
 	}
 	return err
 }
@@ -110,7 +112,8 @@ func isFolder(path string) bool {
 func printComparison(w io.Writer, c *pipeline.Comparison, o pipeline.CompareOptions) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name string, n pipeline.Compared) {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s", oneLine(name), units.Digits(n.Rows), units.Digits(n.Equal), share(n.Equal, n.Rows))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s", oneLine(name), units.Digits(n.Rows), units.Digits(n.Equal),
+			share(n.Equal, n.Rows))
 		if o.Check != "" {
 			fmt.Fprintf(t, "\t%s\t%s", share(n.RightA, n.Check), share(n.RightB, n.Check))
 		}
@@ -137,13 +140,15 @@ func printComparison(w io.Writer, c *pipeline.Comparison, o pipeline.CompareOpti
 		fmt.Fprintf(w, "%s rows are only in A, %s only in B\n", units.Digits(c.OnlyA), units.Digits(c.OnlyB))
 	}
 	if d := c.First; d != nil {
-		fmt.Fprintf(w, "the first difference is in row %d, sample %d, in %s from byte %d on:\n  A  %q\n  B  %q\n", d.Row, d.Sample, d.Column, d.At, d.A, d.B)
+		fmt.Fprintf(w, "the first difference is in row %d, sample %d, in %s from byte %d on:\n  A  %q\n  B  %q\n",
+			d.Row, d.Sample, d.Column, d.At, d.A, d.B)
 	}
 	verdict := "the jobs are equal"
 	if !c.Equal() {
 		verdict = "the jobs differ"
 	}
-	_, err := fmt.Fprintf(w, "%s: %s of %s rows are equal\n", verdict, units.Digits(c.All.Equal), units.Digits(c.All.Rows+c.OnlyA+c.OnlyB))
+	_, err := fmt.Fprintf(w, "%s: %s of %s rows are equal\n", verdict, units.Digits(c.All.Equal),
+		units.Digits(c.All.Rows+c.OnlyA+c.OnlyB))
 	return err
 }
 

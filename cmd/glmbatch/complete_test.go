@@ -28,12 +28,14 @@ print -r -- "$out"
 // TestShells: the scripts of completion do what they are for, in the shells that are here.
 func TestShells(t *testing.T) {
 	dir := t.TempDir()
-	program := fmt.Sprintf("#!/bin/sh\nexec env %s=%s '%s' -test.run='^TestProgram$' -- \"$@\"\n", asProgram, ownArguments, os.Args[0])
+	program := fmt.Sprintf("#!/bin/sh\nexec env %s=%s '%s' -test.run='^TestProgram$' -- \"$@\"\n", asProgram,
+		ownArguments, os.Args[0])
 	if err := os.WriteFile(filepath.Join(dir, "glmbatch"), []byte(program), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for shell, file := range map[string]string{"zsh": "_glmbatch", "fish": "glmbatch.fish"} {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(ends(t, exitOK, "completion", shell)), 0o666); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(ends(t, exitOK, "completion", shell)),
+			0o666); err != nil {
 			t.Fatal(err)
 		}
 	}

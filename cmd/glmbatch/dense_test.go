@@ -16,7 +16,8 @@ func TestDenseWeights(t *testing.T) {
 	ids := map[string]bool{}
 	for _, dense := range []string{"bf16", "fp8"} {
 		dir := filepath.Join(t.TempDir(), "out")
-		code, _, stderr := glmbatch("run", "--demo", "--limit", "3", "--tp", "2", "--max-tokens", "4", "--device", "cpu", "--out", dir, "--dense-weights", dense)
+		code, _, stderr := glmbatch("run", "--demo", "--limit", "3", "--tp", "2", "--max-tokens", "4", "--device",
+			"cpu", "--out", dir, "--dense-weights", dense)
 		if code != 0 {
 			t.Fatalf("%s: exit code %d: %s", dense, code, stderr)
 		}
@@ -30,14 +31,16 @@ func TestDenseWeights(t *testing.T) {
 		}
 		ids[m.RunID] = true
 		said := strings.Contains(stderr, "shared experts 2.")
-		if rounded := dense == "fp8"; said != rounded || (len(m.Rounding) == 4) != rounded || (m.Settings["--dense-weights"] == "fp8") != rounded {
+		if rounded := dense == "fp8"; said != rounded || (len(m.Rounding) == 4) != rounded ||
+			(m.Settings["--dense-weights"] == "fp8") != rounded {
 			t.Errorf("%s: said %v, manifest %v, settings %v", dense, said, m.Rounding, m.Settings)
 		}
 	}
 	if len(ids) != 2 {
 		t.Errorf("run IDs %v", ids)
 	}
-	code, stdout, stderr := glmbatch("bench", "--config", "tiny", "--tp", "2", "--device", "cpu", "--machine", "h200", "--context", "100", "--steps", "1", "--warmup", "1", "--dense-weights", "fp8")
+	code, stdout, stderr := glmbatch("bench", "--config", "tiny", "--tp", "2", "--device", "cpu", "--machine", "h200",
+		"--context", "100", "--steps", "1", "--warmup", "1", "--dense-weights", "fp8")
 	if code != 0 || !strings.Contains(stdout, "rounded to FP8: relative errors attention 2.") {
 		t.Errorf("bench: exit code %d: %s%s", code, stdout, stderr)
 	}

@@ -18,7 +18,8 @@ func TestDeployFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, name := range []string{"cron/glmbatch", "systemd/glmbatch.service", "kubernetes/job.yaml", "kubernetes/cronjob.yaml", "slurm/job.sbatch"} {
+	for _, name := range []string{"cron/glmbatch", "systemd/glmbatch.service", "kubernetes/job.yaml",
+		"kubernetes/cronjob.yaml", "slurm/job.sbatch"} {
 		data, err := os.ReadFile(filepath.Join("..", "..", "deploy", name))
 		if err != nil {
 			t.Fatal(err)

@@ -32,17 +32,24 @@ func (d *deviceFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&d.kind, "device", "auto", "auto (cuda where there is a GPU, else cpu), cpu or cuda")
 	f.IntVar(&d.threads, "threads", 0, "CPU threads, 0: all")
 	f.IntVar(&d.ranksPerGPU, "ranks-per-gpu", 0, "ranks that share a GPU, 0: as few as place all of them")
-	f.DurationVar(&d.stepTimeout, "step-timeout", time.Minute, "longest that a step may take on a GPU before it counts as failed")
+	f.DurationVar(&d.stepTimeout, "step-timeout", time.Minute,
+		"longest that a step may take on a GPU before it counts as failed")
 	f.StringVar(&d.nccl, "nccl", "", "NCCL's library, where the loader does not find libnccl.so.2")
-	f.StringVar(&d.collective, "collective", "", "how ranks exchange: one-shot, two-shot, nccl, or host for GPUs that do not reach each other (default: the fastest for each size)")
-	f.StringVar(&d.fault, "inject-fault", "", "KIND:RANK:LIST, to try what happens: hang or address of a GPU, error or panic of the CPU, after so many lists of calls")
+	f.StringVar(&d.collective, "collective", "",
+		"how ranks exchange: one-shot, two-shot, nccl, or host for GPUs that do not reach each other (default: the "+
+			"fastest for each size)")
+	f.StringVar(&d.fault, "inject-fault", "",
+		"KIND:RANK:LIST, to try what happens: hang or address of a GPU, error or panic of the CPU, after so many "+
+			"lists of calls")
 	f.Int64Var(&d.memory, "inject-memory", 0, "bytes that the machine has free, to try what happens")
 	_ = errors.Join(f.MarkHidden("inject-fault"), f.MarkHidden("inject-memory"))
 }
 
 func (d *deviceFlags) validate() error {
 	return errors.Join(oneOf("device", d.kind, "auto", "cpu", "cuda"), inRange("threads", d.threads, 0, 1024),
-		inRange("ranks-per-gpu", d.ranksPerGPU, 0, 8), inRange("step-timeout", d.stepTimeout, 0, 24*time.Hour), cuda.Options{Fault: d.options().Fault, Collective: cuda.Collective(d.collective)}.Validate(), d.onCPU().Validate())
+		inRange("ranks-per-gpu", d.ranksPerGPU, 0, 8), inRange("step-timeout", d.stepTimeout, 0, 24*time.Hour),
+		cuda.Options{Fault: d.options().Fault, Collective: cuda.Collective(d.collective)}.Validate(),
+		d.onCPU().Validate())
 }
 
 // options are those of the GPUs.

@@ -26,7 +26,8 @@ func TestFaultsAreResumed(t *testing.T) {
 	dir := t.TempDir()
 	run := func(out string, more ...string) (code int, text string) {
 		t.Helper()
-		args := []string{"run", "--demo", "--limit", "40", "--tp", "2", "--device", "cuda", "--step-timeout", limit.String(), "--out", filepath.Join(dir, out)}
+		args := []string{"run", "--demo", "--limit", "40", "--tp", "2", "--device", "cuda", "--step-timeout",
+			limit.String(), "--out", filepath.Join(dir, out)}
 		c := child(t, append(args, more...)...)
 		said, err := c.CombinedOutput()
 		if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
@@ -38,7 +39,8 @@ func TestFaultsAreResumed(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	want := responses(t, filepath.Join(dir, "clean"))
-	for fault, says := range map[string][]string{"hang:1:30": {"step ", "rank 1", limit.String()}, "address:0:30": {"step ", "rank 0", "GPU 0", "ILLEGAL_ADDRESS"}} {
+	for fault, says := range map[string][]string{"hang:1:30": {"step ", "rank 1", limit.String()},
+		"address:0:30": {"step ", "rank 0", "GPU 0", "ILLEGAL_ADDRESS"}} {
 		t.Run(fault, func(t *testing.T) {
 			out := strings.ReplaceAll(fault, ":", "-")
 			start := time.Now()

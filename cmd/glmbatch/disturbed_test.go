@@ -101,7 +101,8 @@ func TestTerms(t *testing.T) {
 	dir := t.TempDir()
 	path := disturbedInput(t, dir, 150)
 	args := func(out string, shard int) []string {
-		return []string{"run", path, "--tp", "1", "--max-tokens", "24", "--ignore-eos", "--check", "expected", "--check-by", "kind", "--quiet", "--grace", "0s", "--max-seqs", "8",
+		return []string{"run", path, "--tp", "1", "--max-tokens", "24", "--ignore-eos", "--check", "expected",
+			"--check-by", "kind", "--quiet", "--grace", "0s", "--max-seqs", "8",
 			"--out", out, "--shard", fmt.Sprintf("%d/3", shard)}
 	}
 	shardOf := func(out string, i int) string { return filepath.Join(out, datasets.Shard{Index: i, Of: 3}.Dir()) }
@@ -171,12 +172,14 @@ func TestFaults(t *testing.T) {
 	n := 1
 	calls := []string{"fsync", "renameat"}
 	if k, err := strconv.Atoi(os.Getenv(moreFaults)); err == nil {
-		n, calls = k, []string{"fsync", "renameat", "write", "pwrite64", "openat", "ftruncate", "unlinkat", "mkdirat", "close", "read", "pread64"}
+		n, calls = k, []string{"fsync", "renameat", "write", "pwrite64", "openat", "ftruncate", "unlinkat", "mkdirat",
+			"close", "read", "pread64"}
 	}
 	dir := t.TempDir()
 	path := disturbedInput(t, dir, 40)
 	args := func(out string) []string {
-		return []string{"run", path, "--tp", "1", "--max-tokens", "8", "--quiet", "--max-errors", "99", "--check", "expected", "--out", out}
+		return []string{"run", path, "--tp", "1", "--max-tokens", "8", "--quiet", "--max-errors", "99", "--check",
+			"expected", "--out", out}
 	}
 	whole := filepath.Join(dir, "whole")
 	if code, _, errs := glmbatch(args(whole)...); code != 0 {
@@ -189,21 +192,25 @@ func TestFaults(t *testing.T) {
 		for i := range n {
 			out := filepath.Join(dir, fmt.Sprint(call, i))
 			c := child(t, args(out)...)
-			c.Args = append([]string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e", fmt.Sprintf("inject=%s:error=EIO:when=%d", call, 1+i*i), c.Path}, c.Args[1:]...)
+			c.Args = append([]string{strace, "-f", "-qq", "-o", "/dev/null", "-e", "trace=" + call, "-e",
+				fmt.Sprintf("inject=%s:error=EIO:when=%d", call, 1+i*i), c.Path}, c.Args[1:]...)
 			c.Path = strace
 			var text bytes.Buffer
 			c.Stderr = &text
 			_ = c.Run() // the code says
 			code := c.ProcessState.ExitCode()
 			codes[call][code]++
-			lines := slices.DeleteFunc(strings.Split(text.String(), "\n"), func(l string) bool { return !strings.Contains(l, "glmbatch: ") })
+			lines := slices.DeleteFunc(strings.Split(text.String(), "\n"), func(l string) bool {
+				return !strings.Contains(l, "glmbatch: ")
+			})
 			if strings.Contains(text.String(), "error while loading shared libraries") { // it did not begin
 				continue
 			}
 			if code == 2 || code < 0 || code > 0 && len(lines) != 1 {
 				t.Errorf("%s, call %d: exit code %d: %s", call, 1+i*i, code, text.String())
 			}
-			if (call == "fsync" || call == "renameat") && code != exitOutput && (i == 0 || code != 0) { // there may be fewer calls
+			// there may be fewer calls
+			if (call == "fsync" || call == "renameat") && code != exitOutput && (i == 0 || code != 0) {
 				t.Errorf("%s, call %d: exit code %d: %s", call, 1+i*i, code, text.String())
 			}
 			if code, _, errs := glmbatch(args(out)...); code != 0 {

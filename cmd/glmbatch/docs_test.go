@@ -185,7 +185,8 @@ func TestParameterFlags(t *testing.T) {
 			t.Errorf("run has no --%s", name)
 		}
 	}
-	for _, name := range append([]string{"seed", "json-schema", "json-object", "regex", "choice", "grammar"}, paramFlags...) {
+	for _, name := range append([]string{"seed", "json-schema", "json-object", "regex", "choice", "grammar"},
+		paramFlags...) {
 		if name = strings.ReplaceAll(name, "_", "-"); !said[name] {
 			t.Errorf("docs/parameters.md lacks --%s", name)
 		}

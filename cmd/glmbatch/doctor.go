@@ -108,7 +108,8 @@ func (d *diagnosis) problem(code, text, remedy string) {
 }
 
 func runDoctor(f *doctorFlags, stdout io.Writer) error {
-	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", f.kvCache, "bf16", "fp8", "f32"), checkTP(f.tp), f.device.validate()}
+	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", f.kvCache, "bf16", "fp8", "f32"),
+		checkTP(f.tp), f.device.validate()}
 	if f.model != "" && f.config != "" {
 		errs = append(errs, errors.New("--config and --model exclude each other"))
 	}
@@ -134,7 +135,8 @@ func runDoctor(f *doctorFlags, stdout io.Writer) error {
 
 // diagnose looks at everything and then judges.
 func diagnose(f *doctorFlags) (*diagnosis, error) {
-	d := &diagnosis{Schema: "glmbatch.doctor/1", Program: versions(), CUDA: cuda.Built, OS: runtime.GOOS, Arch: runtime.GOARCH, Problems: []problem{}}
+	d := &diagnosis{Schema: "glmbatch.doctor/1", Program: versions(), CUDA: cuda.Built, OS: runtime.GOOS,
+		Arch: runtime.GOARCH, Problems: []problem{}}
 	if err := d.lookAtCPU(f); err != nil {
 		return nil, err
 	}
@@ -164,7 +166,8 @@ func (d *diagnosis) lookAtCPU(f *doctorFlags) error {
 	if err := ds[0].Close(); err != nil {
 		return err
 	}
-	d.CPU = cpuFacts{Name: info.Name, Threads: info.Threads, SIMD: info.Detail, Memory: info.Memory, Available: telemetry.AvailableMemory()}
+	d.CPU = cpuFacts{Name: info.Name, Threads: info.Threads, SIMD: info.Detail, Memory: info.Memory,
+		Available: telemetry.AvailableMemory()}
 	var m roofline.Machine
 	if path, err := machineFile(); err == nil {
 		m = roofline.Renewed(path, 0)
@@ -173,7 +176,8 @@ func (d *diagnosis) lookAtCPU(f *doctorFlags) error {
 	}
 	d.CPU.Read, d.CPU.FLOPs = m.Read, m.FLOPs[kernels.OnVector]
 	if info.Detail == "go" {
-		d.problem("simd", "the CPU device has no SIMD loops for this processor and is many times slower than with them", "use a processor with AVX2 or AVX-512")
+		d.problem("simd", "the CPU device has no SIMD loops for this processor and is many times slower than with them",
+			"use a processor with AVX2 or AVX-512")
 	}
 	return nil
 }
@@ -188,7 +192,8 @@ func (d *diagnosis) lookAtDisk() {
 	}
 	d.Disk.Free = free
 	if free < littleDisk {
-		d.problem("disk", fmt.Sprintf("the disk of the working folder has %s left", units.Bytes(free)), "run where there is space for outputs and timelines, or free some")
+		d.problem("disk", fmt.Sprintf("the disk of the working folder has %s left", units.Bytes(free)),
+			"run where there is space for outputs and timelines, or free some")
 	}
 }
 
@@ -206,19 +211,23 @@ func (d *diagnosis) lookAtGPUs(wanted bool) string {
 	if err := cuda.Available(); err != nil {
 		remedy := "install NVIDIA's driver, 525 or newer; in a container, start it with the GPUs (--gpus all)"
 		if d.GPU.Driver != "" {
-			remedy = "the driver " + d.GPU.Driver + " is loaded: install the libcuda.so.1 of that version, or give the container its compute capability"
+			remedy = "the driver " + d.GPU.Driver +
+				" is loaded: install the libcuda.so.1 of that version, or give the container its compute capability"
 		}
 		d.problem("cuda.driver", err.Error(), remedy)
 		return err.Error()
 	}
 	if d.GPU.Fault != "" {
-		d.problem("nvml", d.GPU.Fault, "GPUs can be used all the same; install libnvidia-ml.so.1 of the driver's version to see their state")
+		d.problem("nvml", d.GPU.Fault,
+			"GPUs can be used all the same; install libnvidia-ml.so.1 of the driver's version to see their state")
 	}
 	d.lookAtLinks()
 	d.lookAtEach()
 	info, err := tryGPU()
 	if err != nil {
-		d.problem("cuda.open", err.Error(), "a GPU must be free to open and of compute capability 9.0 or newer; see which processes use it with nvidia-smi")
+		d.problem("cuda.open", err.Error(),
+			"a GPU must be free to open and of compute capability 9.0 or newer; see which processes use it with "+
+				"nvidia-smi")
 		return err.Error()
 	}
 	d.Opened = &info
@@ -268,14 +277,17 @@ func (d *diagnosis) lookAtEach() {
 	var apart []string
 	for i, g := range d.GPU.GPUs {
 		if len(g.Processes) > 0 {
-			d.problem("gpu.busy", fmt.Sprintf("GPU %d is used by %s: %s of %s are free", i, processes(g.Processes), units.Bytes(g.Free), units.Bytes(g.Memory)),
+			d.problem("gpu.busy", fmt.Sprintf("GPU %d is used by %s: %s of %s are free", i, processes(g.Processes),
+				units.Bytes(g.Free), units.Bytes(g.Memory)),
 				"end them, or leave that GPU out with CUDA_VISIBLE_DEVICES")
 		}
 		if g.MIG {
-			d.problem("gpu.mig", fmt.Sprintf("GPU %d is cut into instances (MIG)", i), "give the program one instance with CUDA_VISIBLE_DEVICES, or turn MIG off")
+			d.problem("gpu.mig", fmt.Sprintf("GPU %d is cut into instances (MIG)", i),
+				"give the program one instance with CUDA_VISIBLE_DEVICES, or turn MIG off")
 		}
 		if g.NVLinks.Down > 0 {
-			d.problem("gpu.nvlink", fmt.Sprintf("%d of %d NVLinks of GPU %d are down", g.NVLinks.Down, g.NVLinks.Up+g.NVLinks.Down, i),
+			d.problem("gpu.nvlink", fmt.Sprintf("%d of %d NVLinks of GPU %d are down", g.NVLinks.Down,
+				g.NVLinks.Up+g.NVLinks.Down, i),
 				"see nvidia-smi nvlink -s and -e; a GPU with fewer links slows all ranks down")
 		}
 		for j, l := range g.Links {
@@ -285,7 +297,8 @@ func (d *diagnosis) lookAtEach() {
 		}
 	}
 	if len(apart) > 0 {
-		d.problem("gpu.peers", "GPUs cannot reach each other's memory: "+strings.Join(apart, ", "), "ranks need peer access: use GPUs of one switch, or --ranks-per-gpu to put the ranks on one")
+		d.problem("gpu.peers", "GPUs cannot reach each other's memory: "+strings.Join(apart, ", "),
+			"ranks need peer access: use GPUs of one switch, or --ranks-per-gpu to put the ranks on one")
 	}
 }
 

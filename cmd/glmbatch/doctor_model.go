@@ -25,7 +25,8 @@ func fitOf(f *doctorFlags, d *diagnosis) (*fit.Fit, error) {
 	if len(at.GPUs) == 0 && d.Opened != nil {
 		at.GPUs = []int64{d.Opened.Memory}
 	}
-	o := glm5.Options{KVCache: kernels.Format(f.kvCache), MaxRows: fit.Rows(d.Device), MaxSeqs: defaultSeqs, Shards: f.tp}
+	o := glm5.Options{KVCache: kernels.Format(f.kvCache), MaxRows: fit.Rows(d.Device),
+		MaxSeqs: defaultSeqs, Shards: f.tp}
 	return fit.New(f.model+f.config, &c, need, wrong, o, at), nil
 }
 

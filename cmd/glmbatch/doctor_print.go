@@ -56,7 +56,8 @@ func (d *diagnosis) machine(s *strings.Builder) {
 	}
 	labelled(s, "program", "glmbatch %s, %s %s/%s, built %s", version, d.Program["go"], d.OS, d.Arch, build)
 	c := &d.CPU
-	labelled(s, "cpu", "%s, %d threads, %s; reads %s/s, %sFLOP/s", c.Name, c.Threads, c.SIMD, units.Bytes(c.Read), strings.TrimSuffix(units.Bytes(c.FLOPs), "B"))
+	labelled(s, "cpu", "%s, %d threads, %s; reads %s/s, %sFLOP/s", c.Name, c.Threads, c.SIMD, units.Bytes(c.Read),
+		strings.TrimSuffix(units.Bytes(c.FLOPs), "B"))
 	memory := "unknown"
 	if c.Memory > 0 {
 		memory = units.Bytes(c.Memory)
@@ -120,7 +121,8 @@ func gpuLine(g *gpus.GPU) string {
 
 // linkLines says how GPUs reach each other: one line if all do alike.
 func linkLines(all []gpus.GPU) []string {
-	names := map[gpus.Link]string{gpus.NVLink: "NVLink", gpus.PCIe: "PCIe", gpus.NoPeer: "no peer access", gpus.Unknown: "unknown"}
+	names := map[gpus.Link]string{gpus.NVLink: "NVLink", gpus.PCIe: "PCIe", gpus.NoPeer: "no peer access",
+		gpus.Unknown: "unknown"}
 	kinds := map[gpus.Link]bool{}
 	var lines []string
 	for i := range all {
@@ -192,7 +194,8 @@ func printFit(m *fit.Fit, s *strings.Builder) {
 		labelled(s, "model", "%s: %s parameters", m.Name, units.Count(m.Parameters))
 		return
 	}
-	labelled(s, "model", "%s: %s parameters; each of %d ranks has %s of weights and %s B a cached token (%s)", m.Name, units.Count(m.Parameters), m.TP,
+	labelled(s, "model", "%s: %s parameters; each of %d ranks has %s of weights and %s B a cached token (%s)", m.Name,
+		units.Count(m.Parameters), m.TP,
 		units.Bytes(m.Weights), units.Digits(m.Token), m.KVCache)
 	ranks := "1 rank"
 	if m.Ranks != 1 {

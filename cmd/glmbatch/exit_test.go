@@ -118,7 +118,8 @@ func TestAgain(t *testing.T) {
 		{nil, exitRowErrors, "nothing to do: " + out + " has all of this job already: 3 rows, 1 of them with errors"},
 		{[]string{"--max-errors", "1"}, exitOK, "nothing to do"},
 		{[]string{"--seed", "3"}, exitInput, `--seed was "0" and is "3"`},
-		{[]string{"--overwrite", "--kv-tokens", "2000000000"}, exitDevice, "try a smaller --kv-tokens"}, // the old output stays
+		// the old output stays
+		{[]string{"--overwrite", "--kv-tokens", "2000000000"}, exitDevice, "try a smaller --kv-tokens"},
 	} {
 		code, _, errs := glmbatch(append(base, c.more...)...)
 		if code != c.code || !strings.Contains(errs, c.says) {
@@ -129,7 +130,8 @@ func TestAgain(t *testing.T) {
 		}
 	}
 	chained := filepath.Join(dir, "chained") // the folder of a job stands for its output rows
-	if code, _, errs := glmbatch("run", out, "--out", chained, "--timeline", "off", "--prompt-column", "prompt", "--max-errors", "1"); code != exitOK {
+	if code, _, errs := glmbatch("run", out, "--out", chained, "--timeline", "off", "--prompt-column", "prompt",
+		"--max-errors", "1"); code != exitOK {
 		t.Errorf("a job's folder as input: exit code %d, %s", code, errs)
 	}
 	part := filepath.Join(out, "outputs", datasets.PartName(0, datasets.Parquet))
@@ -193,7 +195,8 @@ func TestDeadline(t *testing.T) {
 	}
 	out := t.TempDir()
 	base := []string{"run", "--demo", "--limit", "500", "--timeline", "off", "--quiet", "--out", out}
-	if code, _, errs := glmbatch(append(base, "--deadline", "1ns", "--grace", "1ns")...); code != exitInterrupted || !strings.Contains(errs, "run the same command again to go on") {
+	if code, _, errs := glmbatch(append(base, "--deadline", "1ns", "--grace", "1ns")...); code != exitInterrupted ||
+		!strings.Contains(errs, "run the same command again to go on") {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 	if err := os.WriteFile(filepath.Join(out, "_manifest.json"), demo.Prompts(), 0o666); err != nil {

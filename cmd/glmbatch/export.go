@@ -36,7 +36,9 @@ lane. Spans of one lane that cross each other (programmatic launch) go to furthe
   glmbatch export chrome out --out steps.json.gz`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 2 || !slices.Contains(names, args[0]) {
-				return withCode(exitInput, fmt.Errorf("%s needs %s and then an output folder or a timeline file (see '%s --help')", c.CommandPath(), strings.Join(names, " or "), c.CommandPath()))
+				return withCode(exitInput,
+					fmt.Errorf("%s needs %s and then an output folder or a timeline file (see '%s --help')",
+						c.CommandPath(), strings.Join(names, " or "), c.CommandPath()))
 			}
 			if out == "" {
 				return withCode(exitInput, fmt.Errorf("%s needs --out FILE", c.CommandPath()))
@@ -72,11 +74,14 @@ func runExport(path, out, viewer, steps string, stdout io.Writer) error {
 		return err
 	}
 	if left > 0 {
-		if _, err := fmt.Fprintf(stdout, "%s spans left out: they end before they start, or lie decades from the others\n", units.Digits(int64(left))); err != nil {
+		if _, err := fmt.Fprintf(stdout,
+			"%s spans left out: they end before they start, or lie decades from the others\n",
+			units.Digits(int64(left))); err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(stdout, "%s spans written to %s: open it at ui.perfetto.dev\n", units.Digits(int64(n)), oneLine(out))
+	_, err = fmt.Fprintf(stdout, "%s spans written to %s: open it at ui.perfetto.dev\n",
+		units.Digits(int64(n)), oneLine(out))
 	return err
 }
 

@@ -26,8 +26,10 @@ func TestGivenEmpty(t *testing.T) {
 		{[]string{"run", prompts, "--out", filepath.Join(dir, "o"), "--check="}, "--check is empty"},
 		{[]string{"run", "", "--out", filepath.Join(dir, "o")}, "an argument is empty"},
 		{[]string{"report", dir, "--html", ""}, "--html is empty"},
-		{[]string{"run", prompts, "--out", "hdfs://name/job"}, "--out hdfs://name/job: hdfs:// is not one of s3, gs, azblob, file"},
-		{[]string{"run", prompts, "--out", filepath.Join(dir, "o"), "--model", "hf://zai/GLM-5"}, "--model hf://zai/GLM-5"},
+		{[]string{"run", prompts, "--out", "hdfs://name/job"},
+			"--out hdfs://name/job: hdfs:// is not one of s3, gs, azblob, file"},
+		{[]string{"run", prompts, "--out", filepath.Join(dir, "o"), "--model", "hf://zai/GLM-5"},
+			"--model hf://zai/GLM-5"},
 		{[]string{"run", "ftp://host/x.parquet", "--out", filepath.Join(dir, "o")}, "ftp://host/x.parquet"},
 	} {
 		code, _, errs := glmbatch(c.args...)
@@ -51,8 +53,10 @@ func TestGivenEmpty(t *testing.T) {
 // TestFlagSuggestions: a flag with a slip gets the one that was meant.
 func TestFlagSuggestions(t *testing.T) {
 	for given, want := range map[string]string{
-		"--modle": "did you mean --model?", "--max-token": "did you mean --max-tokens?", "--temprature": "did you mean --temperature?",
-		"--zzzzzz": "unknown flag: --zzzzzz (see", "--overwite": "did you mean --overwrite?", "-Z": "unknown shorthand flag",
+		"--modle": "did you mean --model?", "--max-token": "did you mean --max-tokens?",
+		"--temprature": "did you mean --temperature?",
+		"--zzzzzz":     "unknown flag: --zzzzzz (see", "--overwite": "did you mean --overwrite?",
+		"-Z": "unknown shorthand flag",
 	} {
 		code, _, errs := glmbatch("run", given, "x")
 		if code != exitInput || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
@@ -64,7 +68,8 @@ func TestFlagSuggestions(t *testing.T) {
 // TestVersion: what it is built from and by.
 func TestVersion(t *testing.T) {
 	code, out, _ := glmbatch("--version")
-	if code != 0 || !strings.HasPrefix(out, "glmbatch ") || !strings.Contains(out, "go1.") || strings.Count(out, "\n") != 1 {
+	if code != 0 || !strings.HasPrefix(out, "glmbatch ") || !strings.Contains(out, "go1.") ||
+		strings.Count(out, "\n") != 1 {
 		t.Errorf("exit code %d, %q", code, out)
 	}
 }

@@ -19,7 +19,8 @@ func fp8Args() []string {
 	if os.Getenv("GLMBATCH_TEST_FULL") == "" {
 		return []string{"--config", "tiny", "--layers", "3"}
 	}
-	return []string{"--config", "glm-5", "--layers", "3", "--set", "first_k_dense_replace=1", "--experts", "16", "--vocab", "2048"}
+	return []string{"--config", "glm-5", "--layers", "3", "--set", "first_k_dense_replace=1", "--experts", "16",
+		"--vocab", "2048"}
 }
 
 // An FP8 checkpoint gives a job's rows the bits that the same values give as BF16, on
@@ -34,10 +35,12 @@ func TestFP8Checkpoint(t *testing.T) {
 		}
 	}
 	fp8, plain := filepath.Join(t.TempDir(), "fp8"), filepath.Join(t.TempDir(), "bf16")
-	command(t, exitOK, append([]string{"model", "synth", "--weights", "fp8", "--mtp=false", "--tokenizer", tokenizer, "--out", fp8}, fp8Args()...)...)
+	command(t, exitOK, append([]string{"model", "synth", "--weights", "fp8", "--mtp=false", "--tokenizer", tokenizer,
+		"--out", fp8}, fp8Args()...)...)
 	widen(t, fp8, plain)
 	prompts, tokens, devices := filepath.Join(t.TempDir(), "prompts.jsonl"), "6", []string{"cpu"}
-	lines := "{\"prompt\": \"7 + 8 =\"}\n{\"prompt\": \"sort: " + strings.Repeat("9 4 1 ", 30) + "\"}\n{\"prompt\": \"reverse: stone\"}\n"
+	lines := "{\"prompt\": \"7 + 8 =\"}\n{\"prompt\": \"sort: " + strings.Repeat("9 4 1 ", 30) +
+		"\"}\n{\"prompt\": \"reverse: stone\"}\n"
 	if cuda.Available() == nil {
 		devices = append(devices, "cuda")
 		if os.Getenv("GLMBATCH_TEST_FULL") != "" { // beyond the indexer's top-k
@@ -55,7 +58,8 @@ func TestFP8Checkpoint(t *testing.T) {
 		out := t.TempDir()
 		for _, dir := range []string{fp8, plain} {
 			for _, tp := range []string{"1", "8"} {
-				command(t, exitOK, "run", prompts, "--model", dir, "--raw", "--tp", tp, "--device", device, "--max-tokens", tokens, "--ignore-eos", "--logprobs", "3",
+				command(t, exitOK, "run", prompts, "--model", dir, "--raw", "--tp", tp, "--device", device,
+					"--max-tokens", tokens, "--ignore-eos", "--logprobs", "3",
 					"--out", filepath.Join(out, filepath.Base(dir)+tp))
 			}
 		}

@@ -50,7 +50,8 @@ func TestHelp(t *testing.T) {
 
 	_, out, _ := glmbatch("run", "--help")
 	last := -1
-	for _, want := range []string{"\nJob:\n", "\nRows and prompts:\n", "\nSampling", "\nEngine:\n", "\nTimeline and captures:\n"} {
+	for _, want := range []string{"\nJob:\n", "\nRows and prompts:\n", "\nSampling", "\nEngine:\n",
+		"\nTimeline and captures:\n"} {
 		at := strings.Index(out, want)
 		if at <= last {
 			t.Errorf("heading %q is at %d, after %d", want, at, last)
@@ -73,7 +74,8 @@ func TestMistyped(t *testing.T) {
 	}{
 		{[]string{"reprot"}, "did you mean report?"},
 		{[]string{"model", "inspct"}, "did you mean inspect?"},
-		{[]string{"run", "--tp", "x"}, `invalid argument "x" for "--tp" flag: it is not a whole number (see 'glmbatch run --help')`},
+		{[]string{"run", "--tp", "x"},
+			`invalid argument "x" for "--tp" flag: it is not a whole number (see 'glmbatch run --help')`},
 		{[]string{"run", "--tp", "99999999999999999999"}, "--tp\" flag: it is too large (see"},
 		{[]string{"run", "--temperature", "warm"}, "--temperature\" flag: it is not a number (see"},
 		{[]string{"run", "--quiet=maybe"}, "--quiet\" flag: it is not true or false (see"},

@@ -36,13 +36,15 @@ func newImportCommand() *cobra.Command {
 		RunE:  showHelp,
 	}
 	c.AddCommand(
-		newImportFormat(importer.Torch, "torch FILE...", "Import torch.profiler traces (.json, .json.gz), one file a rank",
+		newImportFormat(importer.Torch, "torch FILE...",
+			"Import torch.profiler traces (.json, .json.gz), one file a rank",
 			`torch reads traces of torch.profiler and writes one timeline. The rank of a file is that
 of its distributedInfo, or of its name (rank3, TP-3), or counts from --rank. Several ranks are
 aligned on the ends of their collectives and refused if they do not fit.`,
 			`  glmbatch import torch trace.json.gz --out timeline.parquet
   glmbatch import torch trace-rank*.json --out timeline.parquet`),
-		newImportFormat(importer.Nsys, "nsys FILE|FOLDER...", "Import Nsight Systems exports (SQLite, parquetdir, arrowdir)",
+		newImportFormat(importer.Nsys, "nsys FILE|FOLDER...",
+			"Import Nsight Systems exports (SQLite, parquetdir, arrowdir)",
 			`nsys reads what "nsys export --type sqlite", "parquetdir" or "arrowdir" wrote; nsys itself is
 not needed. Record with --cuda-graph-trace=node, or the kernels of CUDA graphs are missing.`,
 			`  nsys export --type sqlite --output profile.sqlite profile.nsys-rep
@@ -81,14 +83,19 @@ the pool is not found by itself. What has no class: --unclassified prints rules 
 		},
 	}
 	c.Flags().StringVarP(&f.out, "out", "o", "", "`FILE` to write the timeline to, a .parquet file")
-	c.Flags().BoolVar(&f.unclassified, "unclassified", false, "print rules to fill in for kernels without a class; --out is not needed")
-	c.Flags().StringVar(&f.rules, "rules", "", "rules for classes of kernels from this `FILE`, tried first: a class and a pattern a line")
+	c.Flags().BoolVar(&f.unclassified, "unclassified", false,
+		"print rules to fill in for kernels without a class; --out is not needed")
+	c.Flags().StringVar(&f.rules, "rules", "",
+		"rules for classes of kernels from this `FILE`, tried first: a class and a pattern a line")
 	c.Flags().Int32Var(&f.options.Rank, "rank", 0, "the first file's rank, whatever the files say; the others count on")
 	c.Flags().Int64Var(&f.options.KVSlots, "kv-slots", 0, "slots of the KV pool; 0: found by size")
 	c.Flags().Int64Var(&f.options.KVWidth, "kv-width", 0, "values of a slot in one layer; 0: 576, GLM-5's latent cache")
-	c.Flags().BoolVar(&f.options.AllowUnaligned, "allow-unaligned", false, "keep ranks whose clocks do not fit together")
-	c.Flags().Int64Var(&f.options.MaxResidualNS, "max-residual-ns", 0, "how far ends of one collective may lie apart after alignment; 0: 100000")
-	c.Flags().IntVar(&f.options.MaxRows, "max-rows", 0, "refuse traces with more GPU activities and API calls; 0: 100 million")
+	c.Flags().BoolVar(&f.options.AllowUnaligned, "allow-unaligned", false,
+		"keep ranks whose clocks do not fit together")
+	c.Flags().Int64Var(&f.options.MaxResidualNS, "max-residual-ns", 0,
+		"how far ends of one collective may lie apart after alignment; 0: 100000")
+	c.Flags().IntVar(&f.options.MaxRows, "max-rows", 0,
+		"refuse traces with more GPU activities and API calls; 0: 100 million")
 	return c
 }
 
@@ -192,13 +199,17 @@ func describe(w *datasets.Writer[datasets.Span], s *importer.Summary) error {
 
 func printImport(out io.Writer, path string, s *importer.Summary) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s, %s, %s\n\n", path, several(s.Rows, "row"), several(int64(s.Steps), "step"), several(int64(len(s.Ranks)), "rank"))
-	fmt.Fprintf(&b, "%4s %9s %8s %8s %9s %17s %17s %17s\n", "rank", "kernels", "memcpy", "memset", "calls", "kernels ns", "GPU busy ns", "GPU span ns")
+	fmt.Fprintf(&b, "%s: %s, %s, %s\n\n", path, several(s.Rows, "row"), several(int64(s.Steps), "step"),
+		several(int64(len(s.Ranks)), "rank"))
+	fmt.Fprintf(&b, "%4s %9s %8s %8s %9s %17s %17s %17s\n", "rank", "kernels", "memcpy", "memset", "calls",
+		"kernels ns", "GPU busy ns", "GPU span ns")
 	for _, r := range s.Ranks {
-		fmt.Fprintf(&b, "%4d %9d %8d %8d %9d %17s %17s %17s\n", r.Rank, r.Kernels, r.Memcpy, r.Memset, r.Calls, units.Digits(r.KernelNS), units.Digits(r.UnionNS), units.Digits(r.SpanNS))
+		fmt.Fprintf(&b, "%4d %9d %8d %8d %9d %17s %17s %17s\n", r.Rank, r.Kernels, r.Memcpy, r.Memset, r.Calls,
+			units.Digits(r.KernelNS), units.Digits(r.UnionNS), units.Digits(r.SpanNS))
 	}
 	if len(s.Ranks) > 1 {
-		fmt.Fprintf(&b, "%4s %9s %8s %8s %9s %17s %17s %17s\n", "all", "", "", "", "", "", units.Digits(s.UnionNS), units.Digits(s.SpanNS))
+		fmt.Fprintf(&b, "%4s %9s %8s %8s %9s %17s %17s %17s\n", "all", "", "", "", "", "", units.Digits(s.UnionNS),
+			units.Digits(s.SpanNS))
 	}
 	fmt.Fprintf(&b, "\n%-16s %9s %17s\n", "class", "rows", "sum of times ns")
 	for _, c := range s.Classes {

@@ -16,10 +16,12 @@ func TestImport(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "t.parquet")
 	trace := filepath.Join("..", "..", "replay", "importer", "testdata", "cast-graph.json.gz")
 	var stdout, stderr bytes.Buffer
-	if code := run(context.Background(), []string{"import", "torch", trace, "--out", out}, &stdout, &stderr); code != exitOK {
+	if code := run(context.Background(), []string{"import", "torch", trace, "--out", out}, &stdout,
+		&stderr); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, &stderr)
 	}
-	for _, want := range []string{"1,196 rows, 3 steps, 1 rank", "19,776,782", "kv.cast", "556848 x 512 = 494976 slots x 576"} {
+	for _, want := range []string{"1,196 rows, 3 steps, 1 rank", "19,776,782", "kv.cast",
+		"556848 x 512 = 494976 slots x 576"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("the output does not say %q:\n%s", want, &stdout)
 		}

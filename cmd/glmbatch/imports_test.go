@@ -18,7 +18,8 @@ var layers = map[string]int{
 	"cmd":   5,
 	"bench": 4, "pipeline": 4, "replay": 4,
 	"engine":  3,
-	"kernels": 1, "kernels/ranks": 2, "kernels/roofline": 2, "kernels/cpu": 2, "kernels/cuda": 2, "kernels/kerneltest": 2, "kernels/nvfp4": 1,
+	"kernels": 1, "kernels/ranks": 2, "kernels/roofline": 2, "kernels/cpu": 2, "kernels/cuda": 2,
+	"kernels/kerneltest": 2, "kernels/nvfp4": 1,
 	"datasets": 0, "golden": 0, "stores": 0, "telemetry": 0, "units": 0,
 }
 
@@ -60,7 +61,8 @@ func TestImportsGoDown(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "testdata" || d.Name() == "gen") {
+		if d.IsDir() && (strings.HasPrefix(d.Name(), ".") && d.Name() != ".." || d.Name() == "testdata" ||
+			d.Name() == "gen") {
 			return filepath.SkipDir
 		}
 		if !strings.HasSuffix(file, ".go") {

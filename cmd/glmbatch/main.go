@@ -86,7 +86,8 @@ func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "glmbatch",
 		Short: "Batch inference for GLM-5 on one machine, with a timeline of every kernel",
-		Long:  "glmbatch reads prompts from Parquet, runs them through a tensor-parallel engine for\nGLM-5 with NVFP4 weights, and writes outputs and per-step kernel timelines.\n" + exitHelp,
+		Long: "glmbatch reads prompts from Parquet, runs them through a tensor-parallel engine for\nGLM-5 with " +
+			"NVFP4 weights, and writes outputs and per-step kernel timelines.\n" + exitHelp,
 		Example: `  glmbatch run --demo --out out      # a whole job, on the model that is in this program
   glmbatch report out                # what its steps cost
   glmbatch doctor --config glm-5     # would the full model fit here?`,
@@ -102,7 +103,8 @@ func newRootCommand() *cobra.Command {
 	root.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	root.SetUsageFunc(printUsage)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return withCode(exitInput, fmt.Errorf("%s%s (see '%s --help')", plainFlag(err), likelyFlag(c, err), c.CommandPath()))
+		return withCode(exitInput, fmt.Errorf("%s%s (see '%s --help')", plainFlag(err), likelyFlag(c, err),
+			c.CommandPath()))
 	})
 	root.AddCommand(
 		newImportCommand(),
@@ -135,7 +137,8 @@ func noCommand(c *cobra.Command, args []string) error {
 	if names := c.SuggestionsFor(args[0]); len(names) > 0 {
 		near = fmt.Sprintf(", did you mean %s?", names[0])
 	}
-	return withCode(exitInput, fmt.Errorf("%s has no command %q%s (see '%s --help')", c.CommandPath(), args[0], near, c.CommandPath()))
+	return withCode(exitInput, fmt.Errorf("%s has no command %q%s (see '%s --help')", c.CommandPath(), args[0], near,
+		c.CommandPath()))
 }
 
 func showHelp(c *cobra.Command, args []string) error { return c.Help() }

@@ -29,11 +29,13 @@ pages of all commands to the folder of --dir. They say what --help says.`,
 			}
 			of, rest, err := c.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return withCode(exitInput, fmt.Errorf("glmbatch has no command %q (see 'glmbatch --help')", strings.Join(args, " ")))
+				return withCode(exitInput, fmt.Errorf("glmbatch has no command %q (see 'glmbatch --help')",
+					strings.Join(args, " ")))
 			}
 			return manPage(c.OutOrStdout(), of)
 		},
-		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+		ValidArgsFunction: func(c *cobra.Command, args []string, _ string) (names []string,
+			_ cobra.ShellCompDirective) {
 			if of, rest, err := c.Root().Find(args); err == nil && len(rest) == 0 {
 				for _, sub := range pages(of) {
 					names = append(names, sub.Name())
@@ -85,7 +87,8 @@ func manPage(w io.Writer, c *cobra.Command) error {
 	name := pageName(c)
 	p(`.TH "%s" "1" "" "%s" "glmbatch"`, roff(strings.ToUpper(name)), roff(versionText()))
 	p(".SH NAME\n%s \\- %s", roff(name), roff(strings.ToLower(c.Short[:1])+c.Short[1:]))
-	p(".SH SYNOPSIS\n.B %s\n%s", roff(c.CommandPath()), roff(strings.TrimPrefix(strings.TrimPrefix(useLine(c), c.CommandPath()), " ")))
+	p(".SH SYNOPSIS\n.B %s\n%s", roff(c.CommandPath()),
+		roff(strings.TrimPrefix(strings.TrimPrefix(useLine(c), c.CommandPath()), " ")))
 	p(".SH DESCRIPTION\n.nf\n%s\n.fi", roff(strings.TrimRight(c.Long, "\n")))
 	title := ""
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -131,7 +134,8 @@ func manPage(w io.Writer, c *cobra.Command) error {
 
 // roff is text that the formatter prints as it is.
 func roff(s string) string {
-	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "\"", `\(dq`).Replace(s)
+	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`, "\"",
+		`\(dq`).Replace(s)
 	var b strings.Builder
 	for _, r := range s {
 		if r < utf8.RuneSelf {

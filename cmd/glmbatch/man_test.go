@@ -42,7 +42,8 @@ func TestManPages(t *testing.T) {
 				t.Errorf("%s lacks --%s", path, f.Name)
 			}
 		})
-		if out := ends(t, exitOK, append([]string{"man"}, strings.Fields(c.CommandPath())[1:]...)...); out != string(b) {
+		if out := ends(t, exitOK, append([]string{"man"}, strings.Fields(c.CommandPath())[1:]...)...); out !=
+			string(b) {
 			t.Errorf("the page of %s is printed otherwise", c.CommandPath())
 		}
 		if groff == "" {

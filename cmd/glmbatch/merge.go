@@ -57,8 +57,10 @@ func runMerge(ctx context.Context, out string, w io.Writer) error {
 	if m.Already {
 		what = "had been merged already"
 	}
-	_, err = fmt.Fprintf(w, "%s shards %s: %s input rows, %s output rows, %s with errors, in %s files of %s\n", units.Digits(int64(m.Shards)), what,
-		units.Digits(m.Counts.InputRows), units.Digits(m.Counts.Samples), units.Digits(m.Counts.Errors), units.Digits(int64(m.Parts)), out)
+	_, err = fmt.Fprintf(w, "%s shards %s: %s input rows, %s output rows, %s with errors, in %s files of %s\n",
+		units.Digits(int64(m.Shards)), what,
+		units.Digits(m.Counts.InputRows), units.Digits(m.Counts.Samples), units.Digits(m.Counts.Errors),
+		units.Digits(int64(m.Parts)), out)
 	return err
 }
 

@@ -28,7 +28,8 @@ that is the name of the checkpoint in this program.`,
 		Args: noCommand,
 		RunE: showHelp,
 	}
-	c.AddCommand(newModelInspectCommand(), newModelSynthCommand(), newModelQuantizeCommand(), newModelVerifyCommand(), newModelTokenizeCommand())
+	c.AddCommand(newModelInspectCommand(), newModelSynthCommand(), newModelQuantizeCommand(), newModelVerifyCommand(),
+		newModelTokenizeCommand())
 	return c
 }
 
@@ -78,7 +79,8 @@ func unwritten(out string, err error) error {
 func exactArgs(n int, names string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != n {
-			return withCode(exitInput, fmt.Errorf("%s takes %s, not %d (see '%s --help')", c.CommandPath(), names, len(args), c.CommandPath()))
+			return withCode(exitInput, fmt.Errorf("%s takes %s, not %d (see '%s --help')", c.CommandPath(), names,
+				len(args), c.CommandPath()))
 		}
 		return nil
 	}

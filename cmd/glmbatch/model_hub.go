@@ -24,7 +24,9 @@ func hubFolder(name string) (string, error) {
 	cache := hubCache()
 	dir := filepath.Join(cache, "models--"+strings.ReplaceAll(name, "/", "--"))
 	if _, err := os.Stat(dir); err != nil {
-		return "", fmt.Errorf("opening checkpoint: there is no folder %s, and no model of that name in Hugging Face's cache (%s): download it first ('hf download %s'), or give a folder: %w", name, cache, name, fs.ErrNotExist)
+		return "",
+			fmt.Errorf("opening checkpoint: there is no folder %s, and no model of that name in Hugging Face's cache "+
+				"(%s): download it first ('hf download %s'), or give a folder: %w", name, cache, name, fs.ErrNotExist)
 	}
 	return dir, nil
 }

@@ -47,7 +47,8 @@ func TestHubCache(t *testing.T) {
 			if err := os.WriteFile(lines, []byte(`{"text": "3 + 4"}`), 0o666); err != nil {
 				t.Fatal(err)
 			}
-			if text, _ := command(t, exitOK, "model", "tokenize", name, lines); !strings.Contains(text, `"decoded":"3 + 4"`) {
+			if text, _ := command(t, exitOK, "model", "tokenize", name, lines); !strings.Contains(text,
+				`"decoded":"3 + 4"`) {
 				t.Errorf("%s: %s", name, text)
 			}
 		}
@@ -61,7 +62,8 @@ func TestHubCache(t *testing.T) {
 		"../owner/x":     "no such file",
 	} {
 		if name != "../owner/x" {
-			if code, _, stderr := glmbatch("model", "tokenize", name); code != exitInput || !strings.Contains(stderr, want) {
+			if code, _, stderr := glmbatch("model", "tokenize", name); code != exitInput ||
+				!strings.Contains(stderr, want) {
 				t.Errorf("tokenize %s: %d, %s", name, code, stderr)
 			}
 		}

@@ -167,13 +167,17 @@ func inspect(ck *checkpoint.Checkpoint, c *glm5.Config, o inspectOptions) (*insp
 	cover := c.Cover(ck)
 	r := &inspection{
 		Dir: ck.Name, Architecture: c.Architecture, Hash: hash, Files: len(ck.Files()), FileBytes: ck.Bytes(),
-		Layers: c.Layers, MTPLayers: c.MTPLayers, HasMTP: cover.HasMTP, Hidden: c.Hidden, Vocab: c.Vocab, Context: c.MaxPositions,
-		Heads: c.Heads, Latent: c.KVLoRA, Rope: c.QKRope, IndexTopK: c.IndexTopK, Experts: c.Experts, ExpertsPerToken: c.ExpertsPerToken,
-		Missing: cover.Missing, Unreadable: cover.Unread, Fused: cover.Fused, Skipped: cover.Skipped, Unused: cover.Unused,
-		Notes: cover.Notes, Contradictions: cover.Contradictions,
+		Layers: c.Layers, MTPLayers: c.MTPLayers, HasMTP: cover.HasMTP, Hidden: c.Hidden, Vocab: c.Vocab,
+		Context: c.MaxPositions,
+		Heads:   c.Heads, Latent: c.KVLoRA, Rope: c.QKRope, IndexTopK: c.IndexTopK, Experts: c.Experts,
+		ExpertsPerToken: c.ExpertsPerToken,
+		Missing:         cover.Missing, Unreadable: cover.Unread, Fused: cover.Fused, Skipped: cover.Skipped,
+		Unused: cover.Unused,
+		Notes:  cover.Notes, Contradictions: cover.Contradictions,
 		wrong: cover.Check(glm5.Options{}),
 	}
-	for _, list := range []*[]string{&r.Missing, &r.Unreadable, &r.Fused, &r.Skipped, &r.Unused, &r.Notes, &r.Contradictions} {
+	for _, list := range []*[]string{&r.Missing, &r.Unreadable, &r.Fused, &r.Skipped, &r.Unused, &r.Notes,
+		&r.Contradictions} {
 		if *list == nil {
 			*list = []string{} // [] in JSON, not null
 		}

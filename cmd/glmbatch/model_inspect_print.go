@@ -15,9 +15,12 @@ func (r *inspection) print(out io.Writer) error {
 	line := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	line("%s\n", r.Dir)
 	line("architecture\t%s", r.Architecture)
-	line("layers\t%d: %d dense, %d with %d experts, %d a token", r.Layers, r.DenseLayers, r.Layers-r.DenseLayers, r.Experts, r.ExpertsPerToken)
-	line("width\t%s, vocabulary %s, context %s", units.Digits(int64(r.Hidden)), units.Digits(int64(r.Vocab)), units.Digits(int64(r.Context)))
-	line("attention\t%d heads, latent %d + %d rotary, indexer in %d of %d layers, top %s", r.Heads, r.Latent, r.Rope, r.IndexerLayers, r.Layers, units.Digits(int64(r.IndexTopK)))
+	line("layers\t%d: %d dense, %d with %d experts, %d a token", r.Layers, r.DenseLayers, r.Layers-r.DenseLayers,
+		r.Experts, r.ExpertsPerToken)
+	line("width\t%s, vocabulary %s, context %s", units.Digits(int64(r.Hidden)), units.Digits(int64(r.Vocab)),
+		units.Digits(int64(r.Context)))
+	line("attention\t%d heads, latent %d + %d rotary, indexer in %d of %d layers, top %s", r.Heads, r.Latent, r.Rope,
+		r.IndexerLayers, r.Layers, units.Digits(int64(r.IndexTopK)))
 	line("prediction layer\t%s", r.mtp())
 	line("parameters\t%s (%s active a token)", units.Count(r.Params), units.Count(r.ActiveParams))
 	line("files\t%d, %s", r.Files, units.Bytes(r.FileBytes))
@@ -28,13 +31,17 @@ func (r *inspection) print(out io.Writer) error {
 	line("\n%-14s\tweights\tparameters\tbytes\tNVFP4\tformats\t", "part")
 	var total partRow
 	for _, p := range r.Parts {
-		line("%-14s\t%s\t%s\t%s\t%.0f %%\t%s\t", p.Part, units.Digits(int64(p.Weights)), units.Count(p.Params), units.Bytes(p.Bytes), 100*float64(p.FP4)/float64(p.Weights), joinFormats(p.Formats))
-		total.Weights, total.Params, total.Bytes, total.FP4 = total.Weights+p.Weights, total.Params+p.Params, total.Bytes+p.Bytes, total.FP4+p.FP4
+		line("%-14s\t%s\t%s\t%s\t%.0f %%\t%s\t", p.Part, units.Digits(int64(p.Weights)), units.Count(p.Params),
+			units.Bytes(p.Bytes), 100*float64(p.FP4)/float64(p.Weights), joinFormats(p.Formats))
+		total.Weights, total.Params, total.Bytes, total.FP4 = total.Weights+p.Weights, total.Params+
+			p.Params, total.Bytes+p.Bytes, total.FP4+p.FP4
 	}
-	line("%-14s\t%s\t%s\t%s\t%.0f %%\t\t", "all", units.Digits(int64(total.Weights)), units.Count(total.Params), units.Bytes(total.Bytes), 100*float64(total.FP4)/float64(max(total.Weights, 1)))
+	line("%-14s\t%s\t%s\t%s\t%.0f %%\t\t", "all", units.Digits(int64(total.Weights)), units.Count(total.Params),
+		units.Bytes(total.Bytes), 100*float64(total.FP4)/float64(max(total.Weights, 1)))
 	line("\n%-14s\tweights\tparameters\tbytes\tbits a value\t", "format")
 	for _, f := range r.Formats {
-		line("%-14s\t%s\t%s\t%s\t%.2f\t", f.Format, units.Digits(int64(f.Weights)), units.Count(f.Params), units.Bytes(f.Bytes), 8*float64(f.Bytes)/float64(f.Params))
+		line("%-14s\t%s\t%s\t%s\t%.2f\t", f.Format, units.Digits(int64(f.Weights)), units.Count(f.Params),
+			units.Bytes(f.Bytes), 8*float64(f.Bytes)/float64(f.Params))
 	}
 	w.Flush()
 
@@ -47,7 +54,8 @@ func (r *inspection) print(out io.Writer) error {
 	if k.MTP > 0 {
 		line("  prediction layer\t%s, if loaded", units.Bytes(k.MTP))
 	}
-	line("  %s caches\t%s B a token: %s latent, %s indexer", k.KVCache, units.Digits(k.LatentToken+k.IndexToken), units.Digits(k.LatentToken), units.Digits(k.IndexToken))
+	line("  %s caches\t%s B a token: %s latent, %s indexer", k.KVCache, units.Digits(k.LatentToken+k.IndexToken),
+		units.Digits(k.LatentToken), units.Digits(k.IndexToken))
 	line("  for %s tokens\t%s", units.Digits(k.KVTokens), units.Bytes(k.Cache))
 	if k.Fault == "" {
 		line("  together\t%s, and what a step works in", units.Bytes(k.Weights+k.Cache))
@@ -64,7 +72,8 @@ func (r *inspection) print(out io.Writer) error {
 	r.problems(out, "unused tensors", r.Unused)
 	r.problems(out, "contradictions", r.Contradictions)
 	r.problems(out, "notes", r.Notes)
-	if len(r.Missing)+len(r.Unreadable)+len(r.Fused)+len(r.Skipped)+len(r.Unused)+len(r.Contradictions)+len(r.Notes) == 0 {
+	if len(r.Missing)+len(r.Unreadable)+len(r.Fused)+len(r.Skipped)+len(r.Unused)+len(r.Contradictions)+
+		len(r.Notes) == 0 {
 		_, err := fmt.Fprintln(out, "\nnothing is missing, unused or contradictory")
 		return err
 	}

@@ -97,7 +97,8 @@ func runModelQuantize(ctx context.Context, stdout io.Writer, dir string, o quant
 	if err := w.Commit(); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(stdout, "%s of %s weights are NVFP4: %s became %s\n", units.Digits(int64(q.Count)), units.Digits(int64(q.Total)), units.Bytes(ck.Bytes()), units.Bytes(q.Bytes)); err != nil {
+	if _, err := fmt.Fprintf(stdout, "%s of %s weights are NVFP4: %s became %s\n", units.Digits(int64(q.Count)),
+		units.Digits(int64(q.Total)), units.Bytes(ck.Bytes()), units.Bytes(q.Bytes)); err != nil {
 		return err
 	}
 	return reportWritten(stdout, o.Out, q.Params, q.Bytes, time.Since(start))

@@ -64,14 +64,16 @@ appears under its name when it is complete.`,
 	f.StringArrayVar(&o.Set, "set", nil, "key=value for any field of config.json; may be repeated")
 	f.Uint64Var(&o.Seed, "seed", 0, "of the random weights")
 	f.StringVar(&o.ShardSize, "shard-size", "5GB", "largest weight file: 500MB, 5GB, 2GiB")
-	f.StringVar(&o.Weights, "weights", "nvfp4", "nvfp4: the routed experts; fp8: the layers' Linears, as GLM-5-FP8 has\nthem; bf16: all")
+	f.StringVar(&o.Weights, "weights", "nvfp4",
+		"nvfp4: the routed experts; fp8: the layers' Linears, as GLM-5-FP8 has\nthem; bf16: all")
 	f.BoolVar(&o.MTP, "mtp", true, "write the prediction layer, if the config has one")
 	f.StringVar(&o.Tokenizer, "tokenizer", "", "folder to copy tokenizer, chat template and generation settings from")
 	return c
 }
 
 // tokenizerFiles are what --tokenizer copies.
-var tokenizerFiles = []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json", "special_tokens_map.json"}
+var tokenizerFiles = []string{"tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
+	"generation_config.json", "special_tokens_map.json"}
 
 func runModelSynth(ctx context.Context, stdout io.Writer, o synthFlags) error {
 	if o.Scale == 0 {
@@ -120,7 +122,8 @@ func runModelSynth(ctx context.Context, stdout io.Writer, o synthFlags) error {
 }
 
 func reportWritten(w io.Writer, out string, params, bytes int64, took time.Duration) error {
-	_, err := fmt.Fprintf(w, "%s: %s parameters, %s, written in %.1f s (%s/s)\n", out, units.Count(params), units.Bytes(bytes),
+	_, err := fmt.Fprintf(w, "%s: %s parameters, %s, written in %.1f s (%s/s)\n", out, units.Count(params),
+		units.Bytes(bytes),
 		took.Seconds(), units.Bytes(int64(float64(bytes)/max(took.Seconds(), 1e-9))))
 	return err
 }

@@ -24,7 +24,8 @@ func command(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	if got := run(context.Background(), args, &out, &errs); got != code {
-		t.Fatalf("glmbatch %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), got, code, out.String(), errs.String())
+		t.Fatalf("glmbatch %s: exit code %d, want %d\n%s%s", strings.Join(args, " "), got, code,
+			out.String(), errs.String())
 	}
 	return out.String(), errs.String()
 }
@@ -124,7 +125,8 @@ func TestDemoByName(t *testing.T) {
 	if isDemo("demo") {
 		t.Error("a folder is taken for the demo checkpoint")
 	}
-	if code, _, errs := glmbatch("run", prompts, "--model", "demo", "--limit", "3", "--out", out+"2"); code != exitInput {
+	if code, _, errs := glmbatch("run", prompts, "--model", "demo", "--limit", "3", "--out",
+		out+"2"); code != exitInput {
 		t.Errorf("an empty folder demo: exit code %d, %q", code, errs)
 	}
 }
@@ -142,7 +144,8 @@ func TestModelInspectFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, errs := command(t, exitCheck, "model", "inspect", dir)
-	for _, want := range []string{"missing weights: 67", "model.layers.7.input_layernorm.weight", "tensors that would change what is computed: 4", "model.layers.6.enorm.weight", "and 57 more"} {
+	for _, want := range []string{"missing weights: 67", "model.layers.7.input_layernorm.weight",
+		"tensors that would change what is computed: 4", "model.layers.6.enorm.weight", "and 57 more"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
@@ -228,7 +231,8 @@ func TestSynthRuns(t *testing.T) {
 	}
 	defer g.Close()
 	const rows = 100
-	m, err := glm5.Load(t.Context(), ck, g, glm5.Options{MaxRows: rows, MaxLogits: rows, MaxSeqs: 1, Context: rows, Pages: 2})
+	m, err := glm5.Load(t.Context(), ck, g,
+		glm5.Options{MaxRows: rows, MaxLogits: rows, MaxSeqs: 1, Context: rows, Pages: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,7 +284,8 @@ func TestSynthConfig(t *testing.T) {
 		}
 		return c
 	}
-	c := parse(synth.Options{Config: "glm-5", Layers: 16, Hidden: 1536, Experts: 64, Heads: 16, Vocab: 32768, Set: []string{"moe_intermediate_size=128", "intermediate_size=4096", "q_lora_rank=768"}})
+	c := parse(synth.Options{Config: "glm-5", Layers: 16, Hidden: 1536, Experts: 64, Heads: 16, Vocab: 32768,
+		Set: []string{"moe_intermediate_size=128", "intermediate_size=4096", "q_lora_rank=768"}})
 	var params int64
 	for w := range c.Tensors(true) {
 		params += w.Params()
@@ -302,7 +307,8 @@ func TestSynthConfig(t *testing.T) {
 	if c := parse(synth.Options{Config: dir, Layers: 3}); c.Layers != 3 || c.IndexerFull(2) {
 		t.Errorf("3 layers of a list: %v", c.Indexers)
 	}
-	if c := parse(synth.Options{Config: filepath.Join(dir, "config.json"), Set: []string{"num_hidden_layers=9"}}); c.Layers != 9 {
+	if c := parse(synth.Options{Config: filepath.Join(dir, "config.json"),
+		Set: []string{"num_hidden_layers=9"}}); c.Layers != 9 {
 		t.Errorf("9 layers: %v", c.Layers)
 	}
 }
@@ -310,7 +316,8 @@ func TestSynthConfig(t *testing.T) {
 // TestQuantize: routed experts become NVFP4, everything else stays as it was.
 func TestQuantize(t *testing.T) {
 	from := synthesize(t, "--weights", "bf16")
-	for name, text := range map[string]string{"tokenizer.json": "{}", "chat_template.jinja": "x", "notes.safetensors.bak": "y"} {
+	for name, text := range map[string]string{"tokenizer.json": "{}", "chat_template.jinja": "x",
+		"notes.safetensors.bak": "y"} {
 		if err := os.WriteFile(filepath.Join(from, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +328,8 @@ func TestQuantize(t *testing.T) {
 		want func(w *glm5.Tensor) bool
 	}{
 		{nil, modelopt.Quantized},
-		{[]string{"--include", "*shared_experts*", "--include", "model.layers.6.mlp.experts.*", "--input-amax", "10", "--shard-size", "4MB"},
+		{[]string{"--include", "*shared_experts*", "--include", "model.layers.6.mlp.experts.*", "--input-amax", "10",
+			"--shard-size", "4MB"},
 			func(w *glm5.Tensor) bool { return w.Part == glm5.Routed || strings.Contains(w.Name, "shared_experts") }},
 	} {
 		to := filepath.Join(t.TempDir(), "fp4")
@@ -342,7 +350,8 @@ func TestQuantize(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if y, err := after.Tensor(w.Name); err != nil || y.DType != x.DType || !bytes.Equal(tensorBytes(t, before, w.Name), tensorBytes(t, after, w.Name)) {
+				if y, err := after.Tensor(w.Name); err != nil || y.DType != x.DType ||
+					!bytes.Equal(tensorBytes(t, before, w.Name), tensorBytes(t, after, w.Name)) {
 					t.Errorf("%s changed: %v", w.Name, err)
 				}
 				continue
@@ -458,7 +467,8 @@ func TestInterrupted(t *testing.T) {
 	cancel()
 	bf16 := synthesize(t, "--weights", "bf16")
 	out := filepath.Join(t.TempDir(), "out")
-	for _, args := range [][]string{{"model", "synth", "--config", "tiny", "--out", out}, {"model", "quantize", bf16, "--out", out}} {
+	for _, args := range [][]string{{"model", "synth", "--config", "tiny", "--out", out},
+		{"model", "quantize", bf16, "--out", out}} {
 		var errs bytes.Buffer
 		if got := run(ctx, args, &errs, &errs); got != exitInterrupted {
 			t.Errorf("%v: exit code %d: %s", args, got, errs.String())
@@ -473,21 +483,25 @@ func TestInterrupted(t *testing.T) {
 // be, what does not divide a line each, and the check fails.
 func TestModelInspectTP(t *testing.T) {
 	dir := synthesize(t, "--set", "moe_intermediate_size=96", "--set", "vocab_size=2044")
-	if text, _ := command(t, exitOK, "model", "inspect", dir, "--tp", "2"); !strings.Contains(text, "each of 2 ranks\n  weights") {
+	if text, _ := command(t, exitOK, "model", "inspect", dir, "--tp", "2"); !strings.Contains(text,
+		"each of 2 ranks\n  weights") {
 		t.Errorf("2 ranks:\n%s", text)
 	}
 	text, errs := command(t, exitCheck, "model", "inspect", dir)
-	for _, want := range []string{"\n  moe_intermediate_size 96 does not divide into 8 ranks", "\n  vocab_size 2044", "\n  bf16 caches", "nothing is missing"} {
+	for _, want := range []string{"\n  moe_intermediate_size 96 does not divide into 8 ranks", "\n  vocab_size 2044",
+		"\n  bf16 caches", "nothing is missing"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text lacks %q:\n%s", want, text)
 		}
 	}
-	if strings.Contains(text, "\n  weights") || errs != "glmbatch: "+dir+" cannot be run: 8 ranks cannot share it, try a smaller --tp\n" {
+	if strings.Contains(text, "\n  weights") || errs != "glmbatch: "+dir+
+		" cannot be run: 8 ranks cannot share it, try a smaller --tp\n" {
 		t.Errorf("8 ranks: %s%s", text, errs)
 	}
 	var r inspection
 	text, _ = command(t, exitCheck, "model", "inspect", dir, "--format", "json")
-	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Rank.Fault == "" || r.Rank.Weights != 0 || r.Rank.LatentToken == 0 {
+	if err := json.Unmarshal([]byte(text), &r); err != nil || r.Rank.Fault == "" || r.Rank.Weights != 0 ||
+		r.Rank.LatentToken == 0 {
 		t.Errorf("%v, %+v", err, r.Rank)
 	}
 }

@@ -44,7 +44,9 @@ its number; the lines before it are written.`,
   glmbatch model tokenize models/GLM-5 chats.jsonl --chat | jq -c .ids`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
-				return withCode(exitInput, fmt.Errorf("%s takes a folder and perhaps a file, not %d arguments (see '%s --help')", c.CommandPath(), len(args), c.CommandPath()))
+				return withCode(exitInput,
+					fmt.Errorf("%s takes a folder and perhaps a file, not %d arguments (see '%s --help')",
+						c.CommandPath(), len(args), c.CommandPath()))
 			}
 			return nil
 		},

@@ -61,8 +61,11 @@ Exits 1 when something is out of tolerance.`,
 	f := c.Flags()
 	f.IntVar(&o.tp, "tp", 8, "ranks: 1, 2, 4 or 8")
 	f.StringVar(&o.kvCache, "kv-cache", "f32", "format of the caches: f32, bf16 or fp8")
-	f.StringVar(&o.act, "act", "", "inputs of NVFP4 experts: w4a16, w4a4 or int8 (default: w4a16, and w4a4 if the file has its logits)")
-	f.StringVar(&o.dense, "dense-weights", "bf16", "bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at load")
+	f.StringVar(&o.act, "act", "",
+		"inputs of NVFP4 experts: w4a16, w4a4 or int8 (default: w4a16, and w4a4 if the file has its logits)")
+	f.StringVar(&o.dense, "dense-weights", "bf16",
+		"bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at "+
+			"load")
 	f.Float32Var(&o.latentEps, "latent-norm-eps", 0, latentEpsUsage)
 	f.BoolVar(&o.split, "split-inputs", false, "with --kv-cache f32: the products of jobs, on a GPU")
 	f.BoolVar(&o.json, "json", false, "print JSON")
@@ -74,7 +77,8 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 	if err := errors.Join(
 		o.device.validate(), checkTP(o.tp),
 		oneOf("kv-cache", o.kvCache, "f32", "bf16", "fp8"),
-		oneOf("act", o.act, "w4a16", "w4a4", "int8", ""), oneOf("dense-weights", o.dense, "bf16", "fp8"), checkLatentEps(o.latentEps),
+		oneOf("act", o.act, "w4a16", "w4a4", "int8", ""), oneOf("dense-weights", o.dense, "bf16", "fp8"),
+		checkLatentEps(o.latentEps),
 	); err != nil {
 		return err
 	}
@@ -101,7 +105,8 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 	var reports []*verify.Report
 	failed := 0
 	for _, act := range acts {
-		r, err := verify.Run(c.Context(), ck, want, open, verify.Options{KVCache: kernels.Format(o.kvCache), Act: act, Dense: kernels.Format(o.dense), SplitInputs: o.split,
+		r, err := verify.Run(c.Context(), ck, want, open, verify.Options{KVCache: kernels.Format(o.kvCache), Act: act,
+			Dense: kernels.Format(o.dense), SplitInputs: o.split,
 			LatentEps: o.latentEps})
 		if stop := c.Context().Err(); stop != nil {
 			return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", stop))
@@ -125,7 +130,8 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 		}
 	}
 	if failed > 0 {
-		return withCode(exitCheck, fmt.Errorf("%s is out of tolerance in %d of %d comparisons with %s", dir, failed, len(reports), path))
+		return withCode(exitCheck, fmt.Errorf("%s is out of tolerance in %d of %d comparisons with %s", dir, failed,
+			len(reports), path))
 	}
 	return nil
 }

@@ -45,7 +45,8 @@ func TestModelVerify(t *testing.T) {
 		}
 		if c.code == exitOK && c.want == `"prompts"` {
 			var r []verify.Report
-			if err := json.Unmarshal(out.Bytes(), &r); err != nil || len(r) != 1 || r[0].Ranks != 2 || len(r[0].Prompts) != 2 {
+			if err := json.Unmarshal(out.Bytes(), &r); err != nil || len(r) != 1 || r[0].Ranks != 2 ||
+				len(r[0].Prompts) != 2 {
 				t.Errorf("JSON: %v %+v", err, r)
 			}
 		}
@@ -59,7 +60,8 @@ func TestModelVerify(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"model", "verify", dir, golden}, &out, &errs); code != exitCheck || !strings.Contains(errs.String(), "out of tolerance") {
+	if code := run(context.Background(), []string{"model", "verify", dir, golden}, &out, &errs); code != exitCheck ||
+		!strings.Contains(errs.String(), "out of tolerance") {
 		t.Errorf("a damaged model: exit code %d:\n%s%s", code, out.String(), errs.String())
 	}
 }

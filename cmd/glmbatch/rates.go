@@ -91,7 +91,8 @@ type estimate struct {
 func (r *rates) estimate(prompt, samples, most int64) estimate {
 	usual := math.Min(float64(most), r.Response*float64(samples))
 	span := func(tokens, rate float64) time.Duration { return time.Duration(tokens / rate * float64(time.Second)) }
-	e := estimate{Usual: span(float64(prompt)+usual, r.Tokens), Lo: span(float64(prompt)+usual, r.Hi), Hi: span(float64(prompt+most), r.Lo)}
+	e := estimate{Usual: span(float64(prompt)+usual, r.Tokens), Lo: span(float64(prompt)+usual, r.Hi),
+		Hi: span(float64(prompt+most), r.Lo)}
 	if r.Joules != nil {
 		e.Joules, e.JHi = *r.Joules*(float64(prompt)+usual), *r.Joules*float64(prompt+most)*r.Tokens/r.Lo
 		e.JLo = e.Joules * r.Tokens / r.Hi
@@ -106,7 +107,8 @@ func ratesFile(m *pipeline.Manifest) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := json.Marshal([]any{m.Model.Hash, m.Model.Device, m.Model.Ranks, m.Settings["--kv-cache"], m.Settings["--act"], m.Settings["--dense-weights"]})
+	text, err := json.Marshal([]any{m.Model.Hash, m.Model.Device, m.Model.Ranks, m.Settings["--kv-cache"],
+		m.Settings["--act"], m.Settings["--dense-weights"]})
 	if err != nil {
 		return "", err
 	}
@@ -158,7 +160,8 @@ func (r *runFlags) remembered(m *pipeline.Manifest) (*rates, error) {
 		return nil, nil
 	}
 	var x rates
-	if err != nil || json.Unmarshal(text, &x) != nil || !(x.Lo > 0 && x.Tokens >= x.Lo && x.Hi >= x.Tokens && x.Response >= 0) {
+	if err != nil || json.Unmarshal(text, &x) != nil ||
+		!(x.Lo > 0 && x.Tokens >= x.Lo && x.Hi >= x.Tokens && x.Response >= 0) {
 		return nil, nil // it is only a memory
 	}
 	return &x, nil

@@ -30,7 +30,8 @@ func TestDryRunEstimates(t *testing.T) {
 	dry := func(args ...string) string {
 		return ends(t, exitOK, append(append(base[:len(base):len(base)], "--dry-run"), args...)...)
 	}
-	if s := dry("--limit", "5", "--out", out); !strings.Contains(s, "not known: no job of this model") || !strings.Contains(s, out+": a new folder") {
+	if s := dry("--limit", "5", "--out", out); !strings.Contains(s, "not known: no job of this model") ||
+		!strings.Contains(s, out+": a new folder") {
 		t.Error(s)
 	}
 	ends(t, exitOK, append(base[:len(base):len(base)], "--limit", "20", "--max-tokens", "8", "--out", out, "-q")...)
@@ -38,9 +39,12 @@ func TestDryRunEstimates(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{[]string{"--out", out, "--limit", "20", "--max-tokens", "8"}, []string{"time             about ", " tokens/s of ", "of this job, complete: 20 of 20 rows", "energy           not known"}},
+		{[]string{"--out", out, "--limit", "20", "--max-tokens", "8"},
+			[]string{"time             about ", " tokens/s of ", "of this job, complete: 20 of 20 rows",
+				"energy           not known"}},
 		{[]string{"--out", out, "--limit", "21"}, []string{"a run is refused, as it is of another job: "}},
-		{[]string{"--like", out, "--out", filepath.Join(out, "none")}, []string{"tokens/s of " + out + " (", "a new folder"}},
+		{[]string{"--like", out, "--out", filepath.Join(out, "none")},
+			[]string{"tokens/s of " + out + " (", "a new folder"}},
 	} {
 		s := dry(c.args...)
 		for _, want := range c.says {
@@ -49,7 +53,8 @@ func TestDryRunEstimates(t *testing.T) {
 			}
 		}
 	}
-	if s := ends(t, exitInput, append(base[:len(base):len(base)], "--dry-run", "--like", t.TempDir())...); !strings.Contains(s, "--like: ") {
+	if s := ends(t, exitInput, append(base[:len(base):len(base)], "--dry-run", "--like",
+		t.TempDir())...); !strings.Contains(s, "--like: ") {
 		t.Error(s)
 	}
 }
@@ -69,7 +74,8 @@ func TestEstimate(t *testing.T) {
 	joules := 0.5
 	r := &rates{Tokens: 1000, Lo: 800, Hi: 1250, Response: 20, Joules: &joules}
 	e := r.estimate(10_000, 100, 12_000)
-	if e.Usual.Seconds() != 12 || e.Lo.Seconds() != 9.6 || e.Hi.Seconds() != 27.5 || e.Joules != 6000 || e.JLo != 4800 || e.JHi != 13_750 {
+	if e.Usual.Seconds() != 12 || e.Lo.Seconds() != 9.6 || e.Hi.Seconds() != 27.5 || e.Joules != 6000 ||
+		e.JLo != 4800 || e.JHi != 13_750 {
 		t.Errorf("%+v", e)
 	}
 }

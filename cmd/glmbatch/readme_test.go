@@ -90,7 +90,8 @@ func kernelTable() string {
 		lines = append(lines, line{stem, format, string(k.Class), help})
 	}
 	for _, l := range lines {
-		fmt.Fprintf(&s, "| `%s` | %s | %s | %s |\n", l.stem, l.formats, l.classes, strings.ReplaceAll(l.help, "|", `\|`))
+		fmt.Fprintf(&s, "| `%s` | %s | %s | %s |\n", l.stem, l.formats, l.classes,
+			strings.ReplaceAll(l.help, "|", `\|`))
 	}
 	return s.String()
 }

@@ -49,7 +49,9 @@ An interrupt stops the profiler, too. A server's API key is read from GLMBATCH_A
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case f.window.URL == "" && len(args) == 0:
-				return withCode(exitInput, fmt.Errorf("nothing to record: give --url, or a command behind -- (see '%s --help')", c.CommandPath()))
+				return withCode(exitInput,
+					fmt.Errorf("nothing to record: give --url, or a command behind -- (see '%s --help')",
+						c.CommandPath()))
 			case f.window.URL != "" && len(args) > 0:
 				return withCode(exitInput, errors.New("give --url or a command, not both"))
 			}
@@ -59,19 +61,25 @@ An interrupt stops the profiler, too. A server's API key is read from GLMBATCH_A
 			f.window.Log = c.ErrOrStderr()
 			err := f.run(c.Context(), args, c.OutOrStdout())
 			if c.Context().Err() != nil {
-				return withCode(exitInterrupted, errors.New("interrupted: the profiler is stopped, nothing is reported"))
+				return withCode(exitInterrupted,
+					errors.New("interrupted: the profiler is stopped, nothing is reported"))
 			}
 			return err
 		},
 	}
 	c.Flags().StringVar(&f.window.URL, "url", "", "of the server: http://HOST:PORT")
-	c.Flags().StringVarP(&f.out, "out", "o", "recording", "`FOLDER` for traces and the timeline; it must not have a timeline yet")
+	c.Flags().StringVarP(&f.out, "out", "o", "recording",
+		"`FOLDER` for traces and the timeline; it must not have a timeline yet")
 	c.Flags().IntVar(&f.window.Steps, "steps", f.window.Steps, "decode steps to record")
-	c.Flags().IntVar(&f.window.Requests, "requests", f.window.Requests, "sequences to decode meanwhile; 0: the server has load of its own")
-	c.Flags().IntVar(&f.window.Warmup, "warmup", f.window.Warmup, "tokens that each sequence has got before recording begins")
+	c.Flags().IntVar(&f.window.Requests, "requests", f.window.Requests,
+		"sequences to decode meanwhile; 0: the server has load of its own")
+	c.Flags().IntVar(&f.window.Warmup, "warmup", f.window.Warmup,
+		"tokens that each sequence has got before recording begins")
 	c.Flags().IntVar(&f.window.Ranks, "ranks", 0, "traces to wait for; 0: as many as the server says, or that come")
-	c.Flags().StringVar(&f.window.Traces, "traces", "", "`FOLDER` that the server writes traces to, as it sees it from here (SGLang: OUT/traces)")
-	c.Flags().BoolVar(&f.window.Stacks, "stacks", false, "also record Python frames and shapes (SGLang); the host gets slower")
+	c.Flags().StringVar(&f.window.Traces, "traces", "",
+		"`FOLDER` that the server writes traces to, as it sees it from here (SGLang: OUT/traces)")
+	c.Flags().BoolVar(&f.window.Stacks, "stacks", false,
+		"also record Python frames and shapes (SGLang); the host gets slower")
 	c.Flags().DurationVar(&f.window.Timeout, "timeout", f.window.Timeout, "give up after this long")
 	c.Flags().StringVar(&f.rules, "rules", "", "rules for classes of kernels, as for import, from this `FILE`")
 	return c
@@ -140,14 +148,17 @@ func (f *recordFlags) server(ctx context.Context) ([]string, error) {
 func (f *recordFlags) nsys(ctx context.Context, command []string) ([]string, error) {
 	program, err := exec.LookPath("nsys")
 	if err != nil {
-		return nil, errors.New("nsys is not in PATH: install Nsight Systems' command line (nsight-systems-cli), or record a server with --url")
+		return nil,
+			errors.New("nsys is not in PATH: install Nsight Systems' command line (nsight-systems-cli), or record a " +
+				"server with --url")
 	}
 	if err := os.MkdirAll(f.out, 0o777); err != nil {
 		return nil, err
 	}
 	recorded, exported := filepath.Join(f.out, "profile.nsys-rep"), filepath.Join(f.out, "profile.sqlite")
 	for _, args := range [][]string{
-		append([]string{"profile", "--trace=cuda,nvtx", "--cuda-graph-trace=node", "--force-overwrite=true", "--output", recorded}, command...),
+		append([]string{"profile", "--trace=cuda,nvtx", "--cuda-graph-trace=node", "--force-overwrite=true", "--output",
+			recorded}, command...),
 		{"export", "--type", "sqlite", "--force-overwrite=true", "--output", exported, recorded},
 	} {
 		if err := f.runGroup(ctx, program, args); err != nil {

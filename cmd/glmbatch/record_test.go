@@ -56,7 +56,8 @@ func TestRecordServer(t *testing.T) {
 	s := profiled(t)
 	out := filepath.Join(t.TempDir(), "rec")
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"record", "--url", s.URL, "--out", out, "--requests", "2"}, &stdout, &stderr); code != exitOK {
+	if code := run(t.Context(), []string{"record", "--url", s.URL, "--out", out, "--requests", "2"}, &stdout,
+		&stderr); code != exitOK {
 		t.Fatalf("exit %d: %s", code, stderr.String())
 	}
 	for _, want := range []string{"kv.cast", "next: "} {
@@ -71,7 +72,8 @@ func TestRecordServer(t *testing.T) {
 
 func TestRecordArguments(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	for _, args := range [][]string{{"record"}, {"record", "--url", "http://127.0.0.1:1", "--", "true"}, {"record", "--url", "localhost"}, {"record", "--out", t.TempDir(), "--", "true"}} {
+	for _, args := range [][]string{{"record"}, {"record", "--url", "http://127.0.0.1:1", "--", "true"},
+		{"record", "--url", "localhost"}, {"record", "--out", t.TempDir(), "--", "true"}} {
 		var stdout, stderr bytes.Buffer
 		if code := run(t.Context(), args, &stdout, &stderr); code != exitInput || stderr.Len() == 0 {
 			t.Errorf("%q: exit %d and %q", args, code, stderr.String())
@@ -107,7 +109,8 @@ func TestRecordInterrupted(t *testing.T) {
 		}
 	}()
 	var stdout, stderr bytes.Buffer
-	code := run(ctx, []string{"record", "--out", filepath.Join(out, "rec"), "--", "sh", "-c", `trap "" INT; echo > ` + started + `; sleep 60`}, &stdout, &stderr)
+	code := run(ctx, []string{"record", "--out", filepath.Join(out, "rec"), "--", "sh", "-c",
+		`trap "" INT; echo > ` + started + `; sleep 60`}, &stdout, &stderr)
 	if code != exitInterrupted {
 		t.Errorf("exit %d, want %d: %s", code, exitInterrupted, stderr.String())
 	}

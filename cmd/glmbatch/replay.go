@@ -90,7 +90,8 @@ Changes for --what-if (repeatable), each set beside the step as it is:
 	p.IntVar(&f.o.Warmup, "warmup", 3, "runs before them")
 	p.StringVar(&f.by, "by", string(attribute.ByClass), "also group by "+attribute.Groupings())
 	p.StringVar(&f.format, "format", report.Formats[0].Name, "text, json, csv, markdown or bench")
-	p.StringVar(&f.o.Verify, "verify", replay.VerifyOutputs, "what must equal the capture: outputs, or calls (each call's, if captured)")
+	p.StringVar(&f.o.Verify, "verify", replay.VerifyOutputs,
+		"what must equal the capture: outputs, or calls (each call's, if captured)")
 	p.StringArrayVar(&f.whatIf, "what-if", nil, "a change to run the step with (repeatable)")
 	p.IntVar(&f.o.PoolTokens, "pool-tokens", 0, "tokens in the caches (default: as captured)")
 	p.StringSliceVar(&f.skip, "skip", nil, "leave out: alone, marginal")
@@ -251,7 +252,8 @@ func captureFiles(args []string) ([]string, error) {
 			continue
 		}
 		below := files[len(files):]
-		for _, pattern := range []string{"step-*.arrow", datasets.RowCaptures, "captures/step-*.arrow", "captures/" + datasets.RowCaptures} {
+		for _, pattern := range []string{"step-*.arrow", datasets.RowCaptures, "captures/step-*.arrow",
+			"captures/" + datasets.RowCaptures} {
 			found, err := filepath.Glob(filepath.Join(a, pattern))
 			if err != nil {
 				return nil, err
@@ -270,7 +272,8 @@ func captureFiles(args []string) ([]string, error) {
 }
 
 // replay runs one capture.
-func (f *replayFlags) replay(ctx context.Context, c *replay.Capture, o replay.Options, stdout io.Writer) (r *replay.Result, err error) {
+func (f *replayFlags) replay(ctx context.Context, c *replay.Capture, o replay.Options,
+	stdout io.Writer) (r *replay.Result, err error) {
 	ck, err := f.checkpoint(c)
 	if err != nil {
 		return nil, withCode(exitInput, err)

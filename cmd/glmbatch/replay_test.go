@@ -37,7 +37,8 @@ func TestReplay(t *testing.T) {
 		t.Skip("runs a model")
 	}
 	out := t.TempDir()
-	code, _, errs := glmbatch("run", "--demo", "--limit", "12", "--tp", "2", "--kv-tokens", "4096", "--out", out, "--capture", "decode:first=1,first=1", "--capture-calls", "data")
+	code, _, errs := glmbatch("run", "--demo", "--limit", "12", "--tp", "2", "--kv-tokens", "4096", "--out", out,
+		"--capture", "decode:first=1,first=1", "--capture-calls", "data")
 	if code != 0 || !strings.Contains(errs, "2 captures, ") {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
@@ -48,7 +49,8 @@ func TestReplay(t *testing.T) {
 	quick := []string{"replay", "--repeat", "2", "--warmup", "1", "--skip", "alone,marginal"}
 
 	code, text, errs := glmbatch(append(quick, out, "--verify", "calls")...)
-	if code != 0 || strings.Count(text, "outputs equal the recorded ones bit for bit") != 2 || !strings.Contains(text, files[1]+"\n") {
+	if code != 0 || strings.Count(text, "outputs equal the recorded ones bit for bit") != 2 ||
+		!strings.Contains(text, files[1]+"\n") {
 		t.Errorf("exit code %d: %s%s", code, text, errs)
 	}
 	code, text, errs = glmbatch(append(quick, out, "--format", "json")...)
@@ -62,7 +64,8 @@ func TestReplay(t *testing.T) {
 		t.Errorf("exit code %d, %d lines: %s", code, len(lines), errs)
 	}
 	page := filepath.Join(out, "page.html")
-	code, text, errs = glmbatch("replay", "--repeat", "3", files[1], "--format", "json", "--html", page, "--what-if", "kv=cast-pool", "--evict", "1MiB", "--machine", "h200")
+	code, text, errs = glmbatch("replay", "--repeat", "3", files[1], "--format", "json", "--html", page, "--what-if",
+		"kv=cast-pool", "--evict", "1MiB", "--machine", "h200")
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
@@ -101,7 +104,8 @@ func TestReplay(t *testing.T) {
 		t.Errorf("the page has no calls run alone: %v", err)
 	}
 
-	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte(`"title":"What if: kv=cast-pool`)) || !bytes.Contains(html, []byte(`"title":"As recorded, and run again`)) {
+	if html, err := os.ReadFile(page); err != nil || !bytes.Contains(html, []byte(`"title":"What if: kv=cast-pool`)) ||
+		!bytes.Contains(html, []byte(`"title":"As recorded, and run again`)) {
 		t.Errorf("the page lacks the change, or the step as recorded: %v", err)
 	}
 	// What was captured is a timeline of steps as they were.
@@ -112,11 +116,14 @@ func TestReplay(t *testing.T) {
 		Wall   int64 `json:"wall_ns"`
 		Ranks  int64
 	}
-	if err := json.Unmarshal([]byte(text), &was); err != nil || code != exitOK || was.Source != files[1] || was.Steps != 1 {
+	if err := json.Unmarshal([]byte(text), &was); err != nil || code != exitOK || was.Source != files[1] ||
+		was.Steps != 1 {
 		t.Errorf("report of a capture: exit code %d, %+v, %v: %s", code, was, err, errs)
 	}
 	steps, err := datasetstest.ReadAll[datasets.Step](filepath.Join(out, "steps"))
-	if err != nil || !slices.ContainsFunc(steps, func(s datasets.Step) bool { return s.WallNS == was.Wall/max(1, was.Ranks) }) {
+	if err != nil || !slices.ContainsFunc(steps, func(s datasets.Step) bool {
+		return s.WallNS == was.Wall/max(1, was.Ranks)
+	}) {
 		t.Errorf("no step took the %d ns of the capture on %d ranks: %v", was.Wall, was.Ranks, err)
 	}
 	captures := filepath.Join(out, "captures")
@@ -126,7 +133,8 @@ func TestReplay(t *testing.T) {
 	ends(t, exitOK, "diff", files[1], captures, "--kind", "decode")
 	ends(t, exitOK, "export", "chrome", captures, "--out", filepath.Join(out, "trace.json"))
 	code, text, _ = glmbatch(append(quick, out, "--format", "csv", "--what-if", "scale=attn:2")...)
-	if rows, err := csv.NewReader(strings.NewReader(text)).ReadAll(); err != nil || code != exitOK || rows[0][0] != "table" || rows[1][1] != filepath.Base(files[0])+": as captured" {
+	if rows, err := csv.NewReader(strings.NewReader(text)).ReadAll(); err != nil || code != exitOK ||
+		rows[0][0] != "table" || rows[1][1] != filepath.Base(files[0])+": as captured" {
 		t.Errorf("as CSV: exit code %d, %v, %.80s", code, err, text)
 	}
 
@@ -157,7 +165,8 @@ func TestReplay(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{changed, "--verify", "calls"}, exitCheck, "changed.arrow: the replay's outputs differ from the recorded ones: y of call 0, embed_bf16: "},
+		{[]string{changed, "--verify", "calls"}, exitCheck,
+			"changed.arrow: the replay's outputs differ from the recorded ones: y of call 0, embed_bf16: "},
 		{[]string{damaged}, exitInput, "damaged.arrow"},
 		{[]string{filepath.Join(out, "none")}, exitInput, "no such file"},
 		{[]string{filepath.Join(out, "outputs")}, exitInput, "no captures"},
@@ -170,7 +179,8 @@ func TestReplay(t *testing.T) {
 		{[]string{files[1], "--warmup", "0"}, exitOK, ""},
 		{[]string{files[1], "--evict", "-1"}, exitInput, "--evict: "},
 		{[]string{files[1], "--collective", "two"}, exitInput, "one-shot"},
-		{[]string{files[1], "--html", filepath.Join(out, "none", "page.html")}, exitInput, "--html: no file can be written in "},
+		{[]string{files[1], "--html", filepath.Join(out, "none", "page.html")}, exitInput,
+			"--html: no file can be written in "},
 		{[]string{files[1], "--format", "xml"}, exitInput, "xml"},
 		{[]string{files[1], "--model", out}, exitInput, out},
 		{[]string{files[0], files[1], "--html", page}, exitInput, "one capture"},
@@ -186,12 +196,15 @@ func TestReplay(t *testing.T) {
 		ctx := &interrupted{Context: t.Context()}
 		ctx.asks.Store(asks)
 		var errs strings.Builder
-		if code := run(ctx, []string{"replay", files[1], "--repeat", "5"}, io.Discard, &errs); code != exitInterrupted || !strings.Contains(errs.String(), "glmbatch: ") || !strings.Contains(errs.String(), "interrupted") {
+		if code := run(ctx, []string{"replay", files[1], "--repeat", "5"}, io.Discard, &errs); code !=
+			exitInterrupted || !strings.Contains(errs.String(), "glmbatch: ") ||
+			!strings.Contains(errs.String(), "interrupted") {
 			t.Errorf("interrupted after %d looks: exit code %d, %s", asks, code, &errs)
 		}
 	}
 	for _, s := range []string{"often=3", "decode:first"} {
-		if code, _, errs := glmbatch("run", "--demo", "--out", filepath.Join(out, "x"), "--capture", s); code != exitInput || !strings.Contains(errs, "--capture: ") {
+		if code, _, errs := glmbatch("run", "--demo", "--out", filepath.Join(out, "x"), "--capture", s); code !=
+			exitInput || !strings.Contains(errs, "--capture: ") {
 			t.Errorf("--capture %s: exit code %d, %q", s, code, errs)
 		}
 	}
@@ -205,7 +218,8 @@ func TestQuarantinedStep(t *testing.T) {
 	}
 	for _, kind := range []string{"error", "panic"} {
 		out := filepath.Join(t.TempDir(), "out")
-		job := []string{"run", "--demo", "--limit", "3", "--tp", "1", "--device", "cpu", "--kv-tokens", "4096", "--max-tokens", "6", "--timeline", "off", "--out", out}
+		job := []string{"run", "--demo", "--limit", "3", "--tp", "1", "--device", "cpu", "--kv-tokens", "4096",
+			"--max-tokens", "6", "--timeline", "off", "--out", out}
 		capture := filepath.Join(out, "captures", "row-00000000.arrow")
 		for i := range 2 {
 			if _, err := os.Stat(capture); err == nil {
@@ -213,7 +227,8 @@ func TestQuarantinedStep(t *testing.T) {
 			}
 			c := child(t, append(job, "--inject-fault", kind+":0:3")...)
 			text, err := c.CombinedOutput()
-			if want := map[string]int{"error": exitDevice, "panic": 2}[kind]; err == nil || c.ProcessState.ExitCode() != want {
+			if want := map[string]int{"error": exitDevice, "panic": 2}[kind]; err == nil ||
+				c.ProcessState.ExitCode() != want {
 				t.Fatalf("%s: %v: %s", kind, err, text)
 			}
 		}
@@ -225,18 +240,22 @@ func TestQuarantinedStep(t *testing.T) {
 			t.Fatalf("%s: captures %v", kind, found)
 		}
 		code, text, errs := glmbatch("replay", out, "--repeat", "2", "--warmup", "1", "--evict", "none")
-		if code != 0 || !strings.Contains(strings.Join(strings.Fields(text), " "), "of input row 0, which did not end in its job") {
+		if code != 0 || !strings.Contains(strings.Join(strings.Fields(text), " "),
+			"of input row 0, which did not end in its job") {
 			t.Errorf("%s: exit code %d: %s%s", kind, code, text, errs)
 		}
-		code, text, errs = glmbatch("replay", capture, "--repeat", "2", "--warmup", "1", "--skip", "alone", "--format", "json")
+		code, text, errs = glmbatch("replay", capture, "--repeat", "2", "--warmup", "1", "--skip", "alone",
+			"--format", "json")
 		var doc struct {
 			Capture  struct{ Rows []int64 }
 			Verified replay.Verdict
 		}
-		if err := json.Unmarshal([]byte(text), &doc); err != nil || code != 0 || !slices.Equal(doc.Capture.Rows, []int64{0}) || doc.Verified.Equal || doc.Verified.Compared > 0 {
+		if err := json.Unmarshal([]byte(text), &doc); err != nil || code != 0 ||
+			!slices.Equal(doc.Capture.Rows, []int64{0}) || doc.Verified.Equal || doc.Verified.Compared > 0 {
 			t.Errorf("%s: exit code %d: %v: %+v%s", kind, code, err, doc, errs)
 		}
-		if code, _, errs := glmbatch("report", filepath.Join(out, "captures")); code != exitInput || !strings.Contains(errs, "has no spans") {
+		if code, _, errs := glmbatch("report", filepath.Join(out, "captures")); code != exitInput ||
+			!strings.Contains(errs, "has no spans") {
 			t.Errorf("%s: report: exit code %d: %s", kind, code, errs)
 		}
 		if code, _, errs := glmbatch(append(job, "--retry-errors")...); code != 0 {

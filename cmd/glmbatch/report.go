@@ -71,7 +71,9 @@ Machines for --machine: "this" for the CPU of this one, "none", and
 	c.Flags().StringVar(&f.format, "format", report.Formats[0].Name, "text, json, csv, markdown or bench")
 	c.Flags().StringVar(&f.by, "by", string(attribute.ByClass), "also group by "+attribute.Groupings())
 	c.Flags().StringVar(&f.kind, "kind", "", "only prefill, decode, mixed or step (unknown) steps")
-	c.Flags().StringVar(&f.machine, "machine", "", "show how far kernels are from the roofline of the machine with this `NAME` (default: the GPU that an imported trace names, and this for the --html of CPU runs); none: no roofline")
+	c.Flags().StringVar(&f.machine, "machine", "",
+		"show how far kernels are from the roofline of the machine with this `NAME` (default: the GPU that an "+
+			"imported trace names, and this for the --html of CPU runs); none: no roofline")
 	c.Flags().StringVar(&f.html, "html", "", "write a page with pictures to this `FILE` instead; it needs no network")
 	c.Flags().Int64Var(&f.step, "step", -1, "only the step with this number (-1: all)")
 	return c

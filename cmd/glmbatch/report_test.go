@@ -64,7 +64,8 @@ func TestReportFindsTheCacheCast(t *testing.T) {
 			}
 			file := imported(t, c.trace)
 			for _, step := range []string{"-1", "0", "1", "2"} {
-				if err := json.Unmarshal([]byte(ends(t, exitOK, "report", file, "--format", "json", "--step", step)), &d); err != nil {
+				if err := json.Unmarshal([]byte(ends(t, exitOK, "report", file, "--format", "json", "--step", step)),
+					&d); err != nil {
 					t.Fatal(err)
 				}
 				var sum int64
@@ -115,7 +116,8 @@ func TestReportByOperator(t *testing.T) {
 				Classes []row
 				Kinds   []struct{ Rows []row }
 			}
-			if err := json.Unmarshal([]byte(ends(t, exitOK, "report", file, "--format", "json", "--by", by)), &d); err != nil {
+			if err := json.Unmarshal([]byte(ends(t, exitOK, "report", file, "--format", "json", "--by", by)),
+				&d); err != nil {
 				t.Fatal(err)
 			}
 			var calls, sum, wantCalls int64
@@ -137,7 +139,8 @@ func TestReportByOperator(t *testing.T) {
 			}
 		}
 	}
-	if text := ends(t, exitOK, "report", imported(t, "cast-eager"), "--by", "operator"); !strings.Contains(text, "aten::bmm") {
+	if text := ends(t, exitOK, "report", imported(t, "cast-eager"), "--by",
+		"operator"); !strings.Contains(text, "aten::bmm") {
 		t.Errorf("no operator: %s", text)
 	}
 }
@@ -159,7 +162,8 @@ func TestReportCommands(t *testing.T) {
 	file := imported(t, "cast-graph")
 	dir := t.TempDir()
 	for _, f := range report.Formats {
-		if out := ends(t, exitOK, "report", file, "--format", f.Name, "--by", "kernel", "--machine", "h200"); len(out) < 200 {
+		if out := ends(t, exitOK, "report", file, "--format", f.Name, "--by", "kernel", "--machine",
+			"h200"); len(out) < 200 {
 			t.Errorf("%s: %s", f.Name, out)
 		}
 	}
@@ -209,7 +213,8 @@ func TestReportCommands(t *testing.T) {
 // table, on every rank.
 func TestLedgerClosesOnARun(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	ends(t, exitOK, "run", "--demo", "--limit", "3", "--max-tokens", "5", "--tp", "2", "--timeline", "all", "--quiet", "--out", out)
+	ends(t, exitOK, "run", "--demo", "--limit", "3", "--max-tokens", "5", "--tp", "2", "--timeline", "all",
+		"--quiet", "--out", out)
 	steps, err := datasetstest.ReadAll[datasets.Step](filepath.Join(out, "steps"))
 	if err != nil || len(steps) < 3 {
 		t.Fatalf("%d steps, %v", len(steps), err)
@@ -227,7 +232,8 @@ func TestLedgerClosesOnARun(t *testing.T) {
 			}
 			Kinds []struct{ Kind string }
 		}
-		if err := json.Unmarshal([]byte(ends(t, exitOK, "report", out, "--format", "json", "--step", strconv.FormatInt(s.Step, 10))), &d); err != nil {
+		if err := json.Unmarshal([]byte(ends(t, exitOK, "report", out, "--format", "json", "--step",
+			strconv.FormatInt(s.Step, 10))), &d); err != nil {
 			t.Fatal(err)
 		}
 		var sum, bytes int64
@@ -237,8 +243,10 @@ func TestLedgerClosesOnARun(t *testing.T) {
 		for _, c := range d.Classes {
 			bytes += c.Bytes
 		}
-		if sum != d.Wall || d.Wall != d.Ranks*s.WallNS || d.Ranks != 2 || !d.Shared || d.Kinds[0].Kind != s.Kind || bytes == 0 {
-			t.Errorf("step %d: the ledger adds up to %d, wall %d, %d ranks; the steps table has %d ns, %s", s.Step, sum, d.Wall, d.Ranks, s.WallNS, s.Kind)
+		if sum != d.Wall || d.Wall != d.Ranks*s.WallNS || d.Ranks != 2 || !d.Shared ||
+			d.Kinds[0].Kind != s.Kind || bytes == 0 {
+			t.Errorf("step %d: the ledger adds up to %d, wall %d, %d ranks; the steps table has %d ns, %s", s.Step, sum,
+				d.Wall, d.Ranks, s.WallNS, s.Kind)
 		}
 	}
 }

@@ -105,7 +105,8 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		return withCode(exitInput, err)
 	}
 	if i := slices.IndexFunc(r.stopTokens, func(id int32) bool { return id < 0 || int(id) >= m.config.Vocab }); i >= 0 {
-		return withCode(exitInput, fmt.Errorf("--stop-token-ids: the vocabulary has no token %d: ids are 0 to %d", r.stopTokens[i], m.config.Vocab-1))
+		return withCode(exitInput, fmt.Errorf("--stop-token-ids: the vocabulary has no token %d: ids are 0 to %d",
+			r.stopTokens[i], m.config.Vocab-1))
 	}
 	r.rows.Logprobs = r.rows.Params.Logprobs > 0 || len(r.rows.Params.Labels) > 0
 	r.rows.PromptLogprobs = r.rows.Params.PromptLogprobs > 0
@@ -131,7 +132,8 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		return withCode(exitInput, err)
 	}
 	if plan.Options.PromptLogprobs && !r.rows.PromptLogprobs {
-		plan.Notes = append(plan.Notes, "rows ask for prompt_logprobs: with --prompt-logprobs their prompts are computed in larger pieces")
+		plan.Notes = append(plan.Notes,
+			"rows ask for prompt_logprobs: with --prompt-logprobs their prompts are computed in larger pieces")
 	}
 	for _, note := range plan.Notes {
 		say.note("note: %s", note)
@@ -198,7 +200,8 @@ func (r *runFlags) openInput(args []string, stdin io.Reader) (*datasets.Input, e
 	return datasets.OpenLines(paths)
 }
 
-func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, m *openedModel, say *speaker, stdout io.Writer, remote *remoteOut) (err error) {
+func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, m *openedModel, say *speaker,
+	stdout io.Writer, remote *remoteOut) (err error) {
 	manifest, err := m.manifest(r, plan, args)
 	if err != nil {
 		return err
@@ -209,11 +212,13 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	} else if err != nil {
 		return err
 	}
-	folder, err := pipeline.OpenFolder(r.jobDir(), manifest, pipeline.FolderOptions{Overwrite: r.overwrite, Retry: r.retryErrors, NoLock: r.noLock})
+	folder, err := pipeline.OpenFolder(r.jobDir(), manifest,
+		pipeline.FolderOptions{Overwrite: r.overwrite, Retry: r.retryErrors, NoLock: r.noLock})
 	var complete *pipeline.CompleteError
 	switch {
 	case errors.As(err, &complete):
-		say.line("nothing to do: %v: %s rows, %s of them with errors", err, units.Digits(complete.Counts.Rows), units.Digits(complete.Counts.Errors))
+		say.line("nothing to do: %v: %s rows, %s of them with errors", err, units.Digits(complete.Counts.Rows),
+			units.Digits(complete.Counts.Errors))
 		return r.rowErrors(complete.Counts.Errors)
 	case err != nil:
 		return r.refused(err)
@@ -221,10 +226,12 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 	defer folder.Close()
 	say.line("columns read: %s", strings.Join(plan.Taken, ", "))
 	if folder.Resumed {
-		say.line("going on in %s, which has %s of %s rows", folder.Dir, units.Digits(folder.Done()), units.Digits(plan.To-plan.From))
+		say.line("going on in %s, which has %s of %s rows", folder.Dir, units.Digits(folder.Done()),
+			units.Digits(plan.To-plan.From))
 	}
 	if alone, failed := folder.Suspects(); alone+failed > 0 {
-		say.line("%s rows were in a step that failed: they run alone, after the others; %s were in two, and have an error", units.Digits(int64(alone)), units.Digits(int64(failed)))
+		say.line("%s rows were in a step that failed: they run alone, after the others; %s were in two, and have an "+
+			"error", units.Digits(int64(alone)), units.Digits(int64(failed)))
 	}
 	if folder.Finished() { // all but the last words of the manifest
 		job := &pipeline.Job{Plan: plan, Folder: folder, Counts: &pipeline.Counts{}}
@@ -346,5 +353,6 @@ func (r *runFlags) rowErrors(n int64) error {
 	if !r.passing {
 		where += " in " + r.jobDir()
 	}
-	return withCode(exitRowErrors, fmt.Errorf("%s rows have errors, more than --max-errors %d: see %s", units.Digits(n), r.maxErrors, where))
+	return withCode(exitRowErrors, fmt.Errorf("%s rows have errors, more than --max-errors %d: see %s", units.Digits(n),
+		r.maxErrors, where))
 }

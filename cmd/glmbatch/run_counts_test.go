@@ -31,12 +31,14 @@ func TestCountsAgree(t *testing.T) {
 		t.Skip("runs a model")
 	}
 	prompts := filepath.Join(t.TempDir(), "prompts.jsonl")
-	if err := os.WriteFile(prompts, []byte(`{"prompt":"Add 1 and 2."}`+"\n"+`{"prompt":null}`+"\n"+`{"prompt":"Capital of Japan?"}`), 0o666); err != nil {
+	if err := os.WriteFile(prompts, []byte(`{"prompt":"Add 1 and 2."}`+"\n"+`{"prompt":null}`+"\n"+
+		`{"prompt":"Capital of Japan?"}`), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []int{1, 8} {
 		out := t.TempDir()
-		args := []string{"run", "-", "--n", fmt.Sprint(n), "--max-tokens", "3", "--ignore-eos", "--temperature", "1", "--max-errors", "1"}
+		args := []string{"run", "-", "--n", fmt.Sprint(n), "--max-tokens", "3", "--ignore-eos", "--temperature", "1",
+			"--max-errors", "1"}
 		call := func(more ...string) string {
 			c := child(t, append(args, more...)...)
 			in, err := os.Open(prompts)
@@ -83,16 +85,21 @@ func TestCountsAgree(t *testing.T) {
 			computed += int64(s.Tokens)
 			sampled += int64(s.Sampled)
 		}
-		if good != int64(2*n) || completion != 3*good || prompt != m.Counts.Prompt || completion != m.Counts.Completion || computed+m.Engine.Shared != prompt+completion-good || sampled != completion {
-			t.Errorf("n %d: outputs have %d + %d tokens in %d rows, the manifest %+v, steps %d and %d sampled", n, prompt, completion, good, m.Counts, computed, sampled)
+		if good != int64(2*n) || completion != 3*good || prompt != m.Counts.Prompt ||
+			completion != m.Counts.Completion || computed+m.Engine.Shared != prompt+completion-good ||
+			sampled != completion {
+			t.Errorf("n %d: outputs have %d + %d tokens in %d rows, the manifest %+v, steps %d and %d sampled", n,
+				prompt, completion, good, m.Counts, computed, sampled)
 		}
-		if (m.Engine.Shared > 0) != (n > 1) || strings.Contains(said, " prompt tokens that rows share were computed once") != (n > 1) {
+		if (m.Engine.Shared > 0) != (n > 1) ||
+			strings.Contains(said, " prompt tokens that rows share were computed once") != (n > 1) {
 			t.Errorf("n %d: %d prompt tokens were shared: %s", n, m.Engine.Shared, said)
 		}
 		if want := fmt.Sprintf("%s prompt tokens (", units.Digits(prompt)); !strings.Contains(said, want) {
 			t.Errorf("n %d: no %q in %s", n, want, said)
 		}
-		if !strings.Contains(dry, "prompt tokens    "+units.Digits(prompt)+",") || !strings.Contains(dry, "output tokens    at most "+units.Digits(completion)+"\n") {
+		if !strings.Contains(dry, "prompt tokens    "+units.Digits(prompt)+",") ||
+			!strings.Contains(dry, "output tokens    at most "+units.Digits(completion)+"\n") {
 			t.Errorf("n %d: %d and %d tokens are not in %s", n, prompt, completion, dry)
 		}
 	}
@@ -104,7 +111,8 @@ func TestTextLogprobs(t *testing.T) {
 		t.Skip("runs a model")
 	}
 	out := t.TempDir()
-	if code, _, errs := glmbatch("run", "--demo", "--limit", "12", "--out", out, "--logprobs", "3", "--token-ids", "--max-tokens", "3", "--temperature", "0.5", "--quiet", "--timeline", "off"); code != 0 {
+	if code, _, errs := glmbatch("run", "--demo", "--limit", "12", "--out", out, "--logprobs", "3", "--token-ids",
+		"--max-tokens", "3", "--temperature", "0.5", "--quiet", "--timeline", "off"); code != 0 {
 		t.Fatal(errs)
 	}
 	rows, err := datasetstest.ReadAll[countedRow](filepath.Join(out, "outputs"))
@@ -131,7 +139,8 @@ func TestTextLogprobs(t *testing.T) {
 			} else if !strings.HasPrefix(c.Token, "<|") {
 				t.Errorf("row %d: the end token is %q", i, c.Token)
 			}
-			if len(r.Top[k]) != 3 || c.Rank != nil && (r.Top[k][*c.Rank-1].ID != c.ID || r.Top[k][*c.Rank-1].Token != c.Token) {
+			if len(r.Top[k]) != 3 || c.Rank != nil &&
+				(r.Top[k][*c.Rank-1].ID != c.ID || r.Top[k][*c.Rank-1].Token != c.Token) {
 				t.Errorf("row %d: %+v of %+v", i, c, r.Top[k])
 			}
 		}
@@ -150,7 +159,8 @@ func TestSharingChangesNoByte(t *testing.T) {
 		t.Skip("runs a model")
 	}
 	system := strings.Repeat("Answer in one word, as short as can be. ", 12)
-	args := []string{"run", "--demo", "--limit", "12", "--n", "2", "--temperature", "0.7", "--max-tokens", "6", "--logprobs", "1", "--system", system, "--timeline", "off"}
+	args := []string{"run", "--demo", "--limit", "12", "--n", "2", "--temperature", "0.7", "--max-tokens", "6",
+		"--logprobs", "1", "--system", system, "--timeline", "off"}
 	var files [][]byte
 	for _, sharing := range []string{"on", "off"} {
 		out := t.TempDir()

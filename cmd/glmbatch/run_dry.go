@@ -60,12 +60,18 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 		p("", "%s of them are shared by rows: %s are computed", units.Digits(e.SharedTokens), units.Digits(computed))
 	}
 	p("output tokens", "at most %s", units.Digits(e.MostTokens))
-	p("longest sequence", "%s of a context of %s", units.Digits(int64(e.LongestSequence)), units.Digits(int64(plan.Options.Context)))
-	p("steps", "at most about %s: %s of prompts at %s tokens a step, %s of output at %s sequences", units.Digits(prefill+decode), units.Digits(prefill), units.Digits(budget), units.Digits(decode), units.Digits(seqs))
-	p("model", "%s, %s parameters, %s missing weights", look.Dir, units.Count(look.Params), units.Digits(int64(len(look.Missing)+len(look.Unreadable))))
-	p("memory a rank", "%s of weights, %s of caches for %s tokens, %s for steps, %d ranks", units.Bytes(f.Weights), units.Bytes(look.Rank.Cache), units.Digits(kv), units.Bytes(f.Working), r.tp)
+	p("longest sequence", "%s of a context of %s", units.Digits(int64(e.LongestSequence)),
+		units.Digits(int64(plan.Options.Context)))
+	p("steps", "at most about %s: %s of prompts at %s tokens a step, %s of output at %s sequences",
+		units.Digits(prefill+decode), units.Digits(prefill), units.Digits(budget), units.Digits(decode),
+		units.Digits(seqs))
+	p("model", "%s, %s parameters, %s missing weights", look.Dir, units.Count(look.Params),
+		units.Digits(int64(len(look.Missing)+len(look.Unreadable))))
+	p("memory a rank", "%s of weights, %s of caches for %s tokens, %s for steps, %d ranks", units.Bytes(f.Weights),
+		units.Bytes(look.Rank.Cache), units.Digits(kv), units.Bytes(f.Working), r.tp)
 	if f.Memory > 0 {
-		p("", "%s has %s free, of which %s are left alone: room for %s tokens", f.Where, units.Bytes(f.Memory), units.Bytes(f.Reserve), units.Digits(f.Tokens))
+		p("", "%s has %s free, of which %s are left alone: room for %s tokens", f.Where, units.Bytes(f.Memory),
+			units.Bytes(f.Reserve), units.Digits(f.Tokens))
 	}
 	manifest, err := m.manifest(r, plan, nil)
 	if err != nil {
@@ -82,7 +88,9 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 		p("output", "%s", outputText(r, manifest))
 	}
 	if n := len(look.Missing) + len(look.Unreadable); n > 0 {
-		return withCode(exitInput, fmt.Errorf("%s cannot be run: %d weights are missing or unreadable (see glmbatch model inspect)", look.Dir, n))
+		return withCode(exitInput,
+			fmt.Errorf("%s cannot be run: %d weights are missing or unreadable (see glmbatch model inspect)", look.Dir,
+				n))
 	}
 	return werr
 }
@@ -90,7 +98,9 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 // estimateText says how long the job takes, and what energy, from a job that was like it.
 func estimateText(known *rates, e *pipeline.Estimate) [][2]string {
 	if known == nil {
-		return [][2]string{{"time", "not known: no job of this model on this machine is remembered; run some rows (--limit 100), or name one with --like"}}
+		return [][2]string{{"time",
+			"not known: no job of this model on this machine is remembered; run some rows (--limit 100), or name one " +
+				"with --like"}}
 	}
 	x := known.estimate(e.PromptTokens, e.Samples-e.Errors, e.MostTokens)
 	round := func(d time.Duration) string {
@@ -106,13 +116,17 @@ func estimateText(known *rates, e *pipeline.Estimate) [][2]string {
 	}
 	text := [][2]string{
 		{"time", fmt.Sprintf("about %s, from %s to %s", round(x.Usual), round(x.Lo), round(x.Hi))},
-		{"", fmt.Sprintf("at the %s tokens/s of %s (%s to %s over its tenths), with responses of its %.0f tokens in the mean, or at most as long as allowed",
-			units.Digits(int64(known.Tokens)), known.From, units.Digits(int64(known.Lo)), units.Digits(int64(known.Hi)), known.Response)},
+		{"",
+			fmt.Sprintf("at the %s tokens/s of %s (%s to %s over its tenths), with responses of its %.0f tokens in "+
+				"the mean, or at most as long as allowed",
+				units.Digits(int64(known.Tokens)), known.From, units.Digits(int64(known.Lo)),
+				units.Digits(int64(known.Hi)), known.Response)},
 	}
 	if known.Joules == nil {
 		return append(text, [2]string{"energy", "not known: that job's was not measured, as without a GPU"})
 	}
-	return append(text, [2]string{"energy", fmt.Sprintf("about %s, from %s to %s", joulesText(x.Joules), joulesText(x.JLo), joulesText(x.JHi))})
+	return append(text, [2]string{"energy", fmt.Sprintf("about %s, from %s to %s", joulesText(x.Joules),
+		joulesText(x.JLo), joulesText(x.JHi))})
 }
 
 // joulesText is an energy for people.
@@ -146,7 +160,8 @@ func outputText(r *runFlags, m *pipeline.Manifest) string {
 	case err != nil:
 		return oneLine(err.Error())
 	case other != "":
-		return fmt.Sprintf("%s: a run is refused, as it is of another job: %s (it is %s)", dir, oneLine(other), finding(s))
+		return fmt.Sprintf("%s: a run is refused, as it is of another job: %s (it is %s)", dir,
+			oneLine(other), finding(s))
 	}
 	return dir + ": of this job, " + finding(s)
 }

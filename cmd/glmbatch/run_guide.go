@@ -41,7 +41,9 @@ func (g *guideFlags) set(f *pflag.FlagSet, p *pipeline.Params) error {
 		value       func() (any, error)
 	}{
 		{"json-schema", "guided_json", func() (any, error) { return file(g.schema) }},
-		{"json-object", "response_format", func() (any, error) { return map[string]string{"type": objectOr(g.object)}, nil }},
+		{"json-object", "response_format", func() (any, error) {
+			return map[string]string{"type": objectOr(g.object)}, nil
+		}},
 		{"regex", "guided_regex", func() (any, error) { return g.regex, nil }},
 		{"choice", "guided_choice", func() (any, error) { return g.choice, nil }},
 		{"grammar", "guided_grammar", func() (any, error) { return file(g.grammar) }},
@@ -78,7 +80,8 @@ func objectOr(object bool) string {
 // guides make what the rows' responses are guided by.
 func (m *openedModel) guides() *pipeline.Guides {
 	return &pipeline.Guides{New: func(ctx context.Context) (*guide.Guides, error) {
-		o := guide.Options{Ends: slices.Concat(m.config.EOS, m.generation.EOS), Tokens: m.config.Vocab, Cache: guideCache()}
+		o := guide.Options{Ends: slices.Concat(m.config.EOS, m.generation.EOS), Tokens: m.config.Vocab,
+			Cache: guideCache()}
 		return guide.New(ctx, m.text.Tokenizer, o)
 	}}
 }

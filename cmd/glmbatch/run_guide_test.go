@@ -77,7 +77,8 @@ func TestRunGuided(t *testing.T) {
 	}
 	run := func(want int, args ...string) (list []result) {
 		t.Helper()
-		code, out, errs := glmbatch(append([]string{"run", "--tp", "1", "--max-tokens", "120", "--temperature", "1", "--quiet", "--stdout", "jsonl"}, args...)...)
+		code, out, errs := glmbatch(append([]string{"run", "--tp", "1", "--max-tokens", "120", "--temperature", "1",
+			"--quiet", "--stdout", "jsonl"}, args...)...)
 		if code != want {
 			t.Fatalf("%v: exit code %d: %s%s", args, code, out, errs)
 		}
@@ -113,7 +114,8 @@ func TestRunGuided(t *testing.T) {
 		validates(t, `{"type":"object"}`, *got[5].Response)
 	}
 	is(got[6], `^only this$`)
-	if r := got[7]; r.Code == nil || *r.Code != "bad_params" || !strings.Contains(*r.Error, `response_format: the keyword "not" is not supported`) {
+	if r := got[7]; r.Code == nil || *r.Code != "bad_params" ||
+		!strings.Contains(*r.Error, `response_format: the keyword "not" is not supported`) {
 		t.Errorf("a keyword that is not supported: %s", *r.Error)
 	}
 	is(got[8], `^x$`)
@@ -124,7 +126,8 @@ func TestRunGuided(t *testing.T) {
 
 	one := write("one.jsonl", `{"prompt":"a"}`+"\n"+`{"prompt":"b"}`)
 	for _, c := range []struct{ flag, value, want string }{
-		{"--json-schema", schema, `"urgent"`}, {"--json-object=true", "", `^\{`}, {"--regex", "[xy]{7}", `^[xy]{7}$`}, {"--grammar", grammar, `^<[a-z]{1,4}>$`},
+		{"--json-schema", schema, `"urgent"`}, {"--json-object=true", "", `^\{`}, {"--regex", "[xy]{7}", `^[xy]{7}$`},
+		{"--grammar", grammar, `^<[a-z]{1,4}>$`},
 	} {
 		args := []string{one, c.flag}
 		if c.value != "" {
@@ -134,13 +137,16 @@ func TestRunGuided(t *testing.T) {
 			is(r, c.want)
 		}
 	}
-	for _, args := range [][]string{{"--regex", "("}, {"--json-schema", grammar}, {"--regex", "a", "--choice", "b"}, {"--grammar", in("none")}} {
-		if code, out, errs := glmbatch(append([]string{"run", one, "--tp", "1", "--quiet", "--stdout", "jsonl"}, args...)...); code == 0 || args[0] != "--regex" && code != exitInput {
+	for _, args := range [][]string{{"--regex", "("}, {"--json-schema", grammar}, {"--regex", "a", "--choice", "b"},
+		{"--grammar", in("none")}} {
+		if code, out, errs := glmbatch(append([]string{"run", one, "--tp", "1", "--quiet", "--stdout", "jsonl"},
+			args...)...); code == 0 || args[0] != "--regex" && code != exitInput {
 			t.Errorf("%v: exit code %d: %s%s", args, code, out, errs)
 		}
 	}
 
-	batch := write("batch.jsonl", fmt.Sprintf(`{"custom_id":"one","method":"POST","url":"/v1/chat/completions","body":{"messages":[{"role":"user","content":"hello"}],"temperature":1,"response_format":%s}}`, format))
+	batch := write("batch.jsonl",
+		fmt.Sprintf(`{"custom_id":"one","method":"POST","url":"/v1/chat/completions","body":{"messages":[{"role":"user","content":"hello"}],"temperature":1,"response_format":%s}}`, format))
 	code, out, errs := glmbatch("run", batch, "--tp", "1", "--max-tokens", "120", "--quiet", "--stdout", "openai")
 	var l struct {
 		Response struct {
@@ -152,7 +158,8 @@ func TestRunGuided(t *testing.T) {
 			}
 		}
 	}
-	if err := json.NewDecoder(bytes.NewReader([]byte(out))).Decode(&l); err != nil || code != 0 || len(l.Response.Body.Choices) != 1 {
+	if err := json.NewDecoder(bytes.NewReader([]byte(out))).Decode(&l); err != nil || code != 0 ||
+		len(l.Response.Body.Choices) != 1 {
 		t.Fatalf("%v: exit code %d: %s%s", err, code, out, errs)
 	}
 	if c := l.Response.Body.Choices[0]; c.Reason == "stop" {

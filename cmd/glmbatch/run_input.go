@@ -18,7 +18,8 @@ func resultsOf(args []string) []string {
 	args = slices.Clone(args)
 	for i, arg := range args {
 		if stores.IsURL(arg) {
-			if ok, err := stores.Exists(context.Background(), stores.Join(arg, datasets.ManifestFile)); err == nil && ok && !strings.ContainsAny(arg, "*[") {
+			if ok, err := stores.Exists(context.Background(), stores.Join(arg, datasets.ManifestFile)); err == nil &&
+				ok && !strings.ContainsAny(arg, "*[") {
 				args[i] = stores.Join(arg, datasets.OutputsDir)
 			}
 			continue
@@ -52,18 +53,21 @@ func (r *runFlags) withoutOwn(args, paths []string) ([]string, error) {
 	}
 	for _, arg := range args {
 		if own(arg) {
-			return nil, fmt.Errorf("%s is part of --out %s, which this run would write: choose another --out", arg, r.out)
+			return nil, fmt.Errorf("%s is part of --out %s, which this run would write: choose another --out", arg,
+				r.out)
 		}
 	}
 	left := slices.DeleteFunc(slices.Clone(paths), own)
 	if len(left) == 0 {
-		return nil, fmt.Errorf("all input files are part of --out %s, which this run would write: choose another --out", r.out)
+		return nil, fmt.Errorf("all input files are part of --out %s, which this run would write: choose another --out",
+			r.out)
 	}
 	return left, nil
 }
 
 // jobFolders are the folders in an output folder.
-var jobFolders = []string{datasets.ShardsDir, datasets.OutputsDir, datasets.StepsDir, datasets.TimelineDir, datasets.CapturesDir, datasets.JournalDir}
+var jobFolders = []string{datasets.ShardsDir, datasets.OutputsDir, datasets.StepsDir, datasets.TimelineDir,
+	datasets.CapturesDir, datasets.JournalDir}
 
 // belowURL reports whether a URL is one of what a job with this output writes.
 func belowURL(path, out string) bool {

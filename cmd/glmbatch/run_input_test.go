@@ -52,12 +52,15 @@ func TestNumbers(t *testing.T) {
 	}
 	type usage struct{ command, flag, value string }
 	cases := []usage{{"report " + dir, "--step", "-5"}}
-	for _, c := range []string{"run --demo --dry-run", "model inspect " + dir, "model verify " + dir + " x", "doctor --config tiny", "bench --config tiny"} {
-		cases = append(cases, usage{c, "--tp", "-1"}, usage{c, "--tp", "0"}, usage{c, "--tp", "3"}, usage{c, "--tp", "16"})
+	for _, c := range []string{"run --demo --dry-run", "model inspect " + dir, "model verify " + dir + " x",
+		"doctor --config tiny", "bench --config tiny"} {
+		cases = append(cases, usage{c, "--tp", "-1"}, usage{c, "--tp", "0"}, usage{c, "--tp", "3"},
+			usage{c, "--tp", "16"})
 	}
 	for _, c := range cases {
 		code, out, errs := glmbatch(append(strings.Fields(c.command), c.flag, c.value)...)
-		if want := "glmbatch: " + c.flag + " " + c.value + ": it must be "; code != exitInput || out != "" || !strings.HasPrefix(errs, want) {
+		if want := "glmbatch: " + c.flag + " " + c.value + ": it must be "; code != exitInput || out != "" ||
+			!strings.HasPrefix(errs, want) {
 			t.Errorf("%v: exit code %d, %s%s", c, code, out, errs)
 		}
 	}
@@ -67,7 +70,8 @@ func TestNumbers(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	r := runFlags{out: "job"}
 	err := r.outcome(&pipeline.Counts{}, fmt.Errorf("writing x: %w", syscall.ENOSPC))
-	if codeOf(err) != exitOutput || !strings.HasPrefix(err.Error(), "job is on a full disk: make room and run the same command again") {
+	if codeOf(err) != exitOutput || !strings.HasPrefix(err.Error(),
+		"job is on a full disk: make room and run the same command again") {
 		t.Errorf("exit code %d, %q", codeOf(err), err)
 	}
 }
@@ -93,7 +97,8 @@ func TestForeignFolder(t *testing.T) {
 func TestNoCommand(t *testing.T) {
 	for _, args := range [][]string{{"rum"}, {"model", "inspekt"}, {"import", "torhc", "x"}} {
 		code, stdout, errs := glmbatch(args...)
-		if code != exitInput || stdout != "" || !strings.Contains(errs, "has no command") || strings.Count(errs, "\n") != 1 {
+		if code != exitInput || stdout != "" || !strings.Contains(errs, "has no command") ||
+			strings.Count(errs, "\n") != 1 {
 			t.Errorf("%v: exit code %d, %q, %q", args, code, stdout, errs)
 		}
 	}
@@ -117,7 +122,8 @@ func TestOwnOutput(t *testing.T) {
 	}
 	out := filepath.Join(data, "job")
 	job := func(args ...string) (int, string) {
-		code, _, errs := glmbatch(append([]string{"run", "--limit", "2", "--max-tokens", "2", "--quiet", "--timeline", "off"}, args...)...)
+		code, _, errs := glmbatch(append([]string{"run", "--limit", "2", "--max-tokens", "2", "--quiet", "--timeline",
+			"off"}, args...)...)
 		return code, errs
 	}
 	// The input folder has the output folder; the second time it has files too.
@@ -160,13 +166,18 @@ func TestModelFolders(t *testing.T) {
 		name, want string
 		change     func(dir string) error
 	}{
-		{"no template", "no chat template: give --raw", func(dir string) error { return os.Remove(filepath.Join(dir, "chat_template.jinja")) }},
-		{"no tokenizer", "has no tokenizer.json", func(dir string) error { return os.Remove(filepath.Join(dir, "tokenizer.json")) }},
+		{"no template", "no chat template: give --raw", func(dir string) error {
+			return os.Remove(filepath.Join(dir, "chat_template.jinja"))
+		}},
+		{"no tokenizer", "has no tokenizer.json", func(dir string) error {
+			return os.Remove(filepath.Join(dir, "tokenizer.json"))
+		}},
 		{"list for config", "config.json: a JSON object is expected, not array", func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "config.json"), []byte("[]"), 0o666)
 		}},
 		{"folder for tokenizer", "tokenizer.json is not a file", func(dir string) error {
-			return errors.Join(os.Remove(filepath.Join(dir, "tokenizer.json")), os.Mkdir(filepath.Join(dir, "tokenizer.json"), 0o777))
+			return errors.Join(os.Remove(filepath.Join(dir, "tokenizer.json")),
+				os.Mkdir(filepath.Join(dir, "tokenizer.json"), 0o777))
 		}},
 	} {
 		dir := t.TempDir()
@@ -194,7 +205,8 @@ func TestStandardInput(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	for range 2 { // the second time the job is complete
 		c := child(t, "run", "-", "--out", out, "--quiet", "--timeline", "off")
-		c.Stdin = strings.NewReader(`{"prompt":"Capital of Japan?","id":1}` + "\n" + `{"prompt":"Add 1 and 2.","sampling_params":{"max_tokens":2}}`)
+		c.Stdin = strings.NewReader(`{"prompt":"Capital of Japan?","id":1}` + "\n" +
+			`{"prompt":"Add 1 and 2.","sampling_params":{"max_tokens":2}}`)
 		text, _ := c.CombinedOutput()
 		if code := c.ProcessState.ExitCode(); code != exitOK {
 			t.Fatalf("exit code %d: %s", code, text)
@@ -204,7 +216,8 @@ func TestStandardInput(t *testing.T) {
 	if err != nil || in.Rows != 2 || !strings.HasPrefix(in.ColumnNames(), "prompt, id, sampling_params, response") {
 		t.Errorf("%v, %+v", err, in)
 	}
-	if code, _, errs := glmbatch("run", "-", "x.parquet", "--out", out); code != exitInput || !strings.Contains(errs, "- is standard input") {
+	if code, _, errs := glmbatch("run", "-", "x.parquet", "--out", out); code != exitInput ||
+		!strings.Contains(errs, "- is standard input") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }
@@ -220,7 +233,8 @@ func TestStandardOutput(t *testing.T) {
 		if code != 0 {
 			t.Fatalf("%s: %s", format, errs)
 		}
-		if strings.Contains(errs, "written to") || strings.Contains(errs, "next:") || strings.Contains(errs, os.TempDir()) || !strings.Contains(errs, "3 rows in ") {
+		if strings.Contains(errs, "written to") || strings.Contains(errs, "next:") ||
+			strings.Contains(errs, os.TempDir()) || !strings.Contains(errs, "3 rows in ") {
 			t.Errorf("%s: nothing is kept, and it says %s", format, errs)
 		}
 		in, err := datasets.OpenStream(strings.NewReader(printed), "printed")
@@ -243,7 +257,8 @@ func TestStandardOutput(t *testing.T) {
 	}
 	for _, format := range []string{"csv", "openai"} {
 		for errors, want := range map[string]int{"0": exitRowErrors, "1": exitOK} {
-			code, out, errs := glmbatch("run", bad, "--max-tokens", "2", "--timeline", "off", "--quiet", "--max-errors", errors, "--stdout", format)
+			code, out, errs := glmbatch("run", bad, "--max-tokens", "2", "--timeline", "off", "--quiet", "--max-errors",
+				errors, "--stdout", format)
 			rows := strings.Count(out, "null_prompt")
 			if code == exitRowErrors && !strings.HasSuffix(errs, ": see error_code and error\n") {
 				t.Errorf("%s: nothing is kept, and it says %s", format, errs)
@@ -253,7 +268,8 @@ func TestStandardOutput(t *testing.T) {
 			}
 		}
 	}
-	if code, out, errs := glmbatch("run", "--demo", "--stdout", "xml"); code != exitInput || out != "" || !strings.Contains(errs, `--stdout "xml"`) {
+	if code, out, errs := glmbatch("run", "--demo", "--stdout", "xml"); code != exitInput || out != "" ||
+		!strings.Contains(errs, `--stdout "xml"`) {
 		t.Errorf("exit code %d, %q", code, errs)
 	}
 }

@@ -24,8 +24,10 @@ type metricsFlags struct {
 }
 
 func (f *metricsFlags) add(p *pflag.FlagSet) {
-	p.StringVar(&f.file, "metrics-file", "", "write metrics for Prometheus to this `FILE`.prom every 5 s, for node_exporter's textfile collector")
-	p.StringVar(&f.addr, "metrics-addr", "", "answer Prometheus at /metrics of this `PORT` of localhost, or HOST:PORT (port 0: any)")
+	p.StringVar(&f.file, "metrics-file", "",
+		"write metrics for Prometheus to this `FILE`.prom every 5 s, for node_exporter's textfile collector")
+	p.StringVar(&f.addr, "metrics-addr", "",
+		"answer Prometheus at /metrics of this `PORT` of localhost, or HOST:PORT (port 0: any)")
 }
 
 func (f *metricsFlags) check() error {
@@ -54,7 +56,8 @@ func (f *metricsFlags) onStep(i engine.StepInfo) {
 }
 
 // start makes the metrics, if somebody asked for them.
-func (f *metricsFlags) start(say *speaker, r *runFlags, m *pipeline.Manifest, pages int, counts *pipeline.Counts, gpu func() *telemetry.GPU) (err error) {
+func (f *metricsFlags) start(say *speaker, r *runFlags, m *pipeline.Manifest, pages int, counts *pipeline.Counts,
+	gpu func() *telemetry.GPU) (err error) {
 	if f.file == "" && f.addr == "" {
 		return nil
 	}
@@ -62,7 +65,8 @@ func (f *metricsFlags) start(say *speaker, r *runFlags, m *pipeline.Manifest, pa
 	if r.rows.Shards > 1 {
 		shard = fmt.Sprintf("%d/%d", r.rows.Shard, r.rows.Shards)
 	}
-	f.job = metrics.New(metrics.Options{RunID: m.RunID, Shard: shard, Model: m.Model.Name, Device: m.Model.Device, Version: versionText(),
+	f.job = metrics.New(metrics.Options{RunID: m.RunID, Shard: shard, Model: m.Model.Name, Device: m.Model.Device,
+		Version: versionText(),
 		Started: m.Started, Rows: m.ToRow - m.FromRow, Pages: pages, Counts: counts, GPU: gpu})
 	if f.file != "" {
 		if f.out, err = f.job.Write(f.file); err != nil {

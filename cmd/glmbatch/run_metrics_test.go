@@ -46,7 +46,8 @@ func TestRunMetrics(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	args := []string{"run", "--demo", "--limit", "6", "--max-tokens", "4", "--tp", "2", "--kv-tokens", "4096", "--out", filepath.Join(t.TempDir(), "out"),
+	args := []string{"run", "--demo", "--limit", "6", "--max-tokens", "4", "--tp", "2", "--kv-tokens", "4096", "--out",
+		filepath.Join(t.TempDir(), "out"),
 		"--metrics-file", file, "--metrics-addr", "0"}
 	if code := run(t.Context(), args, io.Discard, errs); code != exitOK {
 		t.Fatalf("exit code %d: %s", code, errs)
@@ -58,7 +59,8 @@ func TestRunMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`glmbatch_rows_total\{.*\} 6\n`, `glmbatch_job_exit_code\{.*\} 0\n`, `glmbatch_kv_pages\{.*\} 64\n`, `glmbatch_step_duration_seconds_count\{.*\} [1-9]`} {
+	for _, want := range []string{`glmbatch_rows_total\{.*\} 6\n`, `glmbatch_job_exit_code\{.*\} 0\n`,
+		`glmbatch_kv_pages\{.*\} 64\n`, `glmbatch_step_duration_seconds_count\{.*\} [1-9]`} {
 		if !regexp.MustCompile(want).Match(b) {
 			t.Errorf("at the end there is no %s:\n%s", want, b)
 		}
@@ -68,7 +70,8 @@ func TestRunMetrics(t *testing.T) {
 		{"--metrics-file", filepath.Join(file, "none", "job.prom"), "--metrics-file: no file can be written"},
 		{"--metrics-addr", "nowhere", "no port"},
 	} {
-		if code, _, errs := glmbatch("run", "--demo", "--out", filepath.Join(t.TempDir(), "x"), c.flag, c.value); code != exitInput || !strings.Contains(errs, c.says) {
+		if code, _, errs := glmbatch("run", "--demo", "--out", filepath.Join(t.TempDir(), "x"), c.flag,
+			c.value); code != exitInput || !strings.Contains(errs, c.says) {
 			t.Errorf("%s %s: exit code %d, %s", c.flag, c.value, code, errs)
 		}
 	}

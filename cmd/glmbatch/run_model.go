@@ -41,7 +41,8 @@ const knownRows = 1 << 14
 // lessForRun are the options with which a run takes less memory.
 const lessForRun = "a smaller --kv-tokens, --max-batch-tokens or --max-seqs, --kv-cache fp8"
 
-const latentEpsUsage = "epsilon of q_a_layernorm and kv_a_layernorm (default: config.json's latent_norm_eps, else 1e-6 as transformers has it; vLLM, SGLang and llama.cpp take rms_norm_eps)"
+const latentEpsUsage = "epsilon of q_a_layernorm and kv_a_layernorm (default: config.json's latent_norm_eps, else " +
+	"1e-6 as transformers has it; vLLM, SGLang and llama.cpp take rms_norm_eps)"
 
 func checkLatentEps(eps float32) error {
 	if eps >= 0 && eps < 1 { // NaN is not
@@ -92,7 +93,8 @@ func (r *runFlags) openModel() (*openedModel, error) {
 		o := glm5.Options{Act: glm5.Act(r.act)}
 		speculates(&o, r.drafts, 1)
 		if cover := m.config.Cover(m.ck); o.MTP && !cover.HasMTP {
-			err = fmt.Errorf("--speculate %s: the checkpoint has no prediction layer; ngram:%d needs none", r.speculate, r.drafts.Drafts)
+			err = fmt.Errorf("--speculate %s: the checkpoint has no prediction layer; ngram:%d needs none", r.speculate,
+				r.drafts.Drafts)
 		} else {
 			err = m.config.Check(m.ck, o)
 		}
@@ -178,7 +180,8 @@ func (m *openedModel) close() error {
 func (m *openedModel) fit(r *runFlags) error {
 	cover := m.config.Cover(m.ck)
 	name := cmp.Or(r.model, demoName)
-	m.fits = fit.New(name, &m.config, fit.Of(&cover, r.tp, r.modelOptions(m)), nil, r.modelOptions(m), roomHere(&r.device))
+	m.fits = fit.New(name, &m.config, fit.Of(&cover, r.tp, r.modelOptions(m)), nil, r.modelOptions(m),
+		roomHere(&r.device))
 	f := m.fits
 	m.kvTokens = int64(r.kvTokens)
 	if f.Unknown { // what does not fit is seen when it is loaded
@@ -190,8 +193,12 @@ func (m *openedModel) fit(r *runFlags) error {
 		m.kvTokens = f.Usual(cmp.Or(r.maxSeqs, defaultSeqs))
 	}
 	if f.Memory > 0 && m.kvTokens > f.Tokens {
-		return withCode(exitDevice, fmt.Errorf("caches of %s tokens (--kv-tokens) take %s on %s, which has room for %s tokens: it has %s free, of which %s are left alone, and weights and steps of %d ranks take %s: try a smaller --kv-tokens, or leave it out; glmbatch doctor says what fits",
-			units.Digits(m.kvTokens), units.Bytes(m.kvTokens*f.PerToken), f.Where, units.Digits(f.Tokens), units.Bytes(f.Memory), units.Bytes(f.Reserve), f.Ranks, units.Bytes(f.Taken)))
+		return withCode(exitDevice,
+			fmt.Errorf("caches of %s tokens (--kv-tokens) take %s on %s, which has room for %s tokens: it has %s "+
+				"free, of which %s are left alone, and weights and steps of %d ranks take %s: try a smaller "+
+				"--kv-tokens, or leave it out; glmbatch doctor says what fits",
+				units.Digits(m.kvTokens), units.Bytes(m.kvTokens*f.PerToken), f.Where, units.Digits(f.Tokens),
+				units.Bytes(f.Memory), units.Bytes(f.Reserve), f.Ranks, units.Bytes(f.Taken)))
 	}
 	if r.kvTokens > 0 {
 		m.context = min(m.config.MaxPositions, r.kvTokens/kernels.PageTokens*kernels.PageTokens)
@@ -200,8 +207,11 @@ func (m *openedModel) fit(r *runFlags) error {
 		// What was free when the job began has decided it: other programs do not now.
 		was, from := r.begun()
 		if int64(was) > m.kvTokens && from != "" {
-			return withCode(exitDevice, fmt.Errorf("sequences have room for %s tokens in the shard at %s, and for %s on this machine, which has less memory: rows would differ; run all shards with --kv-tokens %d (and --overwrite), or this one on a machine like that one's",
-				units.Digits(int64(was)), from, units.Digits(int64(m.context)), m.context))
+			return withCode(exitDevice,
+				fmt.Errorf("sequences have room for %s tokens in the shard at %s, and for %s on this machine, which "+
+					"has less memory: rows would differ; run all shards with --kv-tokens %d (and --overwrite), or "+
+					"this one on a machine like that one's",
+					units.Digits(int64(was)), from, units.Digits(int64(m.context)), m.context))
 		}
 		if was > 0 && int64(was) <= m.kvTokens {
 			m.context = min(was, m.config.MaxPositions)
@@ -237,7 +247,8 @@ func (r *runFlags) begun() (context int, from string) {
 const scoredRows = 512
 
 func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
-	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), Dense: kernels.Format(r.dense), LatentEps: r.latentEps, MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
+	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), Dense: kernels.Format(r.dense),
+		LatentEps: r.latentEps, MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
 		Tokens: min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
 	if o.MaxRows == 0 {
 		o.MaxRows = fit.Rows(r.device.resolved())
@@ -253,7 +264,8 @@ func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 
 // load takes the weights to the ranks and makes the engine, which counts what its
 // steps do in work.
-func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recorder, folder *pipeline.Folder, manifest *pipeline.Manifest, work *work) (*engine.Engine, error) {
+func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recorder, folder *pipeline.Folder,
+	manifest *pipeline.Manifest, work *work) (*engine.Engine, error) {
 	g, err := r.device.open(r.tp)
 	if err != nil {
 		return nil, err
@@ -277,11 +289,12 @@ func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recor
 		}
 		rec.OnTrace(t)
 	}
-	o := engine.Options{Speculate: r.drafts, NoSharing: r.sharing == "off", Trace: rec.Trace(), OnTrace: onTrace, OnLaunch: folder.Aboard().OnLaunch, OnStep: func(i engine.StepInfo) {
-		work.add(&i)
-		r.metrics.onStep(i)
-		rec.OnStep(i)
-	}}
+	o := engine.Options{Speculate: r.drafts, NoSharing: r.sharing == "off", Trace: rec.Trace(), OnTrace: onTrace,
+		OnLaunch: folder.Aboard().OnLaunch, OnStep: func(i engine.StepInfo) {
+			work.add(&i)
+			r.metrics.onStep(i)
+			rec.OnStep(i)
+		}}
 	if err := r.capture.attach(folder, manifest, &o, model); err != nil {
 		return nil, withCode(exitInput, err)
 	}

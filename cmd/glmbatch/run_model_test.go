@@ -47,7 +47,8 @@ func TestContextStays(t *testing.T) {
 	}
 	const little, more, much = "136000000", "140000000", "8000000000"
 	job := func(dir, memory string, more ...string) []string {
-		return append([]string{"run", "--demo", "--limit", "12", "--tp", "1", "--device", "cpu", "--max-tokens", "4", "--timeline", "off", "-q", "--out", dir, "--inject-memory", memory}, more...)
+		return append([]string{"run", "--demo", "--limit", "12", "--tp", "1", "--device", "cpu", "--max-tokens", "4",
+			"--timeline", "off", "-q", "--out", dir, "--inject-memory", memory}, more...)
 	}
 	out := filepath.Join(t.TempDir(), "out")
 	if code, _, errs := glmbatch(job(out, more, "--inject-fault", "error:0:2")...); code != exitDevice {
@@ -72,15 +73,19 @@ func TestContextStays(t *testing.T) {
 	if code, _, errs := glmbatch(job(shards, much, "--shard", "1/3")...); code != 0 || contextOf(t, shard(1)) != was {
 		t.Errorf("a machine with more memory: exit code %d, context %d: %s", code, contextOf(t, shard(1)), errs)
 	}
-	if code, _, errs := glmbatch(job(shards, little, "--shard", "2/3")...); code != exitDevice || !strings.Contains(errs, "run all shards with --kv-tokens ") {
+	if code, _, errs := glmbatch(job(shards, little, "--shard", "2/3")...); code != exitDevice ||
+		!strings.Contains(errs, "run all shards with --kv-tokens ") {
 		t.Errorf("a machine with less memory: exit code %d: %s", code, errs)
 	}
 }
 
 // TestFitUnknown: only memory that is not known is left to be found out in loading.
 func TestFitUnknown(t *testing.T) {
-	code, _, errs := glmbatch("run", "--demo", "--device", "cuda", "--ranks-per-gpu", "1", "--tp", "8", "--out", filepath.Join(t.TempDir(), "out"))
-	if cuda.Available() != nil && (code != exitDevice || !strings.Contains(errs, "8 ranks do not find a place on 1 GPUs with --ranks-per-gpu 1: raise --ranks-per-gpu")) {
+	code, _, errs := glmbatch("run", "--demo", "--device", "cuda", "--ranks-per-gpu", "1", "--tp", "8", "--out",
+		filepath.Join(t.TempDir(), "out"))
+	if cuda.Available() != nil && (code != exitDevice ||
+		!strings.Contains(errs,
+			"8 ranks do not find a place on 1 GPUs with --ranks-per-gpu 1: raise --ranks-per-gpu")) {
 		t.Errorf("exit code %d: %s", code, errs)
 	}
 }

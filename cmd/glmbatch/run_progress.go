@@ -41,7 +41,8 @@ const (
 
 // start shows a job of which earlier runs did the first rows.
 func (s *speaker) start(c *pipeline.Counts, done *work, rows, first int64) *progress {
-	p := &progress{say: s, count: c, done: done, rows: rows, first: first, began: time.Now(), quit: make(chan struct{}), ended: make(chan struct{})}
+	p := &progress{say: s, count: c, done: done, rows: rows, first: first, began: time.Now(), quit: make(chan struct{}),
+		ended: make(chan struct{})}
 	switch {
 	case s.quiet:
 		close(p.ended)
@@ -75,7 +76,8 @@ func (p *progress) lines() {
 // report says how far the job is.
 func (p *progress) report() {
 	text := p.counted() + ", " + p.figures()
-	p.say.record("progress", text, "rows", p.count.Rows.Load(), "of", p.rows, "tokens_per_second", int64(p.last), "seconds_left", int64(p.left().Seconds()), "errors", p.count.Errors.Load())
+	p.say.record("progress", text, "rows", p.count.Rows.Load(), "of", p.rows, "tokens_per_second", int64(p.last),
+		"seconds_left", int64(p.left().Seconds()), "errors", p.count.Errors.Load())
 }
 
 func (p *progress) bar() {
@@ -155,8 +157,10 @@ const rateMarks = 20 // the last while: so many figures back
 func (p *progress) summary(r *runFlags, err error) {
 	c, took := p.count, time.Since(p.began)
 	in, out := c.RunPrompt.Load(), c.RunCompletion.Load()
-	p.say.record("summary", fmt.Sprintf("%s rows in %.1f s", units.Digits(c.RunRows.Load()), took.Seconds()), "rows", c.Rows.Load(), "run_rows", c.RunRows.Load(),
-		"seconds", took.Seconds(), "prompt_tokens", in, "completion_tokens", out, "errors", c.Errors.Load(), "truncated", c.Truncated.Load(),
+	p.say.record("summary", fmt.Sprintf("%s rows in %.1f s", units.Digits(c.RunRows.Load()), took.Seconds()), "rows",
+		c.Rows.Load(), "run_rows", c.RunRows.Load(),
+		"seconds", took.Seconds(), "prompt_tokens", in, "completion_tokens", out, "errors", c.Errors.Load(),
+		"truncated", c.Truncated.Load(),
 		"checked", c.Checked.Load(), "correct", c.Correct.Load(), "out", r.kept())
 	f := p.done.figures(took.Seconds(), in, out, p.seats, p.pages)
 	for _, line := range f.lines() {
@@ -169,7 +173,8 @@ func (p *progress) summary(r *runFlags, err error) {
 		p.say.line("%s prompts were cut to fit: see truncated_tokens", units.Digits(n))
 	}
 	if n := c.Checked.Load(); n > 0 {
-		p.say.line("%s of %s responses equal column %s: %.1f %%", units.Digits(c.Correct.Load()), units.Digits(n), r.rows.Check, 100*float64(c.Correct.Load())/float64(n))
+		p.say.line("%s of %s responses equal column %s: %.1f %%", units.Digits(c.Correct.Load()), units.Digits(n),
+			r.rows.Check, 100*float64(c.Correct.Load())/float64(n))
 	}
 	p.groups(r)
 	if r.passing { // its folder is removed
@@ -216,13 +221,15 @@ func (p *progress) groups(r *runFlags) {
 			break
 		}
 		g := groups[name]
-		p.say.line("  %s %s: %s of %s: %.1f %%", column, oneLine(name), units.Digits(g.Correct), units.Digits(g.Checked), 100*float64(g.Correct)/float64(g.Checked))
+		p.say.line("  %s %s: %s of %s: %.1f %%", column, oneLine(name), units.Digits(g.Correct),
+			units.Digits(g.Checked), 100*float64(g.Correct)/float64(g.Checked))
 	}
 }
 
 // callName is how a person calls this program: as now, or by go run.
 func callName() string {
-	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") && filepath.Base(filepath.Dir(exe)) == "exe" {
+	if exe, err := os.Executable(); err == nil && strings.Contains(exe, "go-build") &&
+		filepath.Base(filepath.Dir(exe)) == "exe" {
 		return "go run ./cmd/glmbatch"
 	}
 	return os.Args[0]

@@ -58,10 +58,12 @@ func TestInterruptedWhileLoading(t *testing.T) {
 	out := t.TempDir()
 	for _, args := range [][]string{
 		{"run", "--demo", "--device", "cpu", "--out", out},
-		{"model", "verify", "demo", filepath.Join("..", "..", "engine", "verify", "testdata", "demo.safetensors"), "--device", "cpu"},
+		{"model", "verify", "demo", filepath.Join("..", "..", "engine", "verify", "testdata", "demo.safetensors"),
+			"--device", "cpu"},
 	} {
 		var errs strings.Builder
-		if code := run(ctx, args, io.Discard, &errs); code != exitInterrupted || !strings.Contains(errs.String(), "interrupted") {
+		if code := run(ctx, args, io.Discard, &errs); code != exitInterrupted ||
+			!strings.Contains(errs.String(), "interrupted") {
 			t.Errorf("%v: exit code %d, %s", args, code, errs.String())
 		}
 	}
@@ -81,7 +83,8 @@ func TestInterruptedHint(t *testing.T) {
 		}
 	}
 	err := (&runFlags{stdout: "jsonl", passing: true}).outcome(&c, pipeline.ErrInterrupted)
-	if codeOf(err) != exitInterrupted || strings.Contains(err.Error(), "go on") || !strings.Contains(err.Error(), "without --out") {
+	if codeOf(err) != exitInterrupted || strings.Contains(err.Error(), "go on") ||
+		!strings.Contains(err.Error(), "without --out") {
 		t.Errorf("without --out: %v", err)
 	}
 }

@@ -60,7 +60,8 @@ func (r *runFlags) openRemote(ctx context.Context) (*remoteOut, error) {
 		return nil, err
 	}
 	r.remoteDir = dir
-	o := &remoteOut{url: url, dir: dir, mirror: stores.Mirror{Dir: dir, URL: url, Last: []string{datasets.ManifestFile, datasets.SuccessFile}, Late: datasets.JournalDir}}
+	o := &remoteOut{url: url, dir: dir, mirror: stores.Mirror{Dir: dir, URL: url,
+		Last: []string{datasets.ManifestFile, datasets.SuccessFile}, Late: datasets.JournalDir}}
 	if o.old, err = stores.List(ctx, url); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,9 @@ func (r *runFlags) openRemote(ctx context.Context) (*remoteOut, error) {
 		return slices.ContainsFunc(o.old, func(e stores.Entry) bool { return e.Key == name })
 	}
 	if len(o.old) > 0 && !has(datasets.ManifestFile) {
-		return nil, fmt.Errorf("%s has %s but no _manifest.json, so it is not an output of glmbatch; choose another --out", url, o.old[0].Key)
+		return nil,
+			fmt.Errorf("%s has %s but no _manifest.json, so it is not an output of glmbatch; choose another --out",
+				url, o.old[0].Key)
 	}
 	if r.overwrite || len(o.old) == 0 {
 		return o, nil
@@ -77,7 +80,8 @@ func (r *runFlags) openRemote(ctx context.Context) (*remoteOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	if here := updatedAt(filepath.Join(dir, datasets.ManifestFile)); here.Before(there) { // another machine went on with it
+	// another machine went on with it
+	if here := updatedAt(filepath.Join(dir, datasets.ManifestFile)); here.Before(there) {
 		if err := os.RemoveAll(dir); err != nil {
 			return nil, err
 		}
@@ -86,7 +90,8 @@ func (r *runFlags) openRemote(ctx context.Context) (*remoteOut, error) {
 	if err := o.mirror.Compare(o.old); err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(dir, datasets.SuccessFile)); err == nil { // the job was done, but not all of it uploaded
+	// the job was done, but not all of it uploaded
+	if _, err := os.Stat(filepath.Join(dir, datasets.SuccessFile)); err == nil {
 		return o, o.mirror.Finish(ctx)
 	}
 	return o, nil
@@ -165,7 +170,8 @@ func (o *remoteOut) finish(ctx context.Context) error {
 	close(o.quit)
 	<-o.ended
 	if err := o.mirror.Finish(context.WithoutCancel(ctx)); err != nil {
-		return withCode(exitOutput, fmt.Errorf("%w; what the job did is in %s: run the same command again to go on", err, o.dir))
+		return withCode(exitOutput, fmt.Errorf("%w; what the job did is in %s: run the same command again to go on",
+			err, o.dir))
 	}
 	if _, err := os.Stat(filepath.Join(o.dir, datasets.SuccessFile)); err == nil {
 		return os.RemoveAll(o.dir)

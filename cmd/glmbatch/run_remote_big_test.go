@@ -63,7 +63,8 @@ func TestBigObjects(t *testing.T) {
 	s := storestest.New(t)
 	s.Put(t, "in.parquet", data)
 	s.Faults = storestest.Faults{Refuse: 0.05, Reset: 0.05, Slow: 0.05, Seed: 5}
-	c := child(t, "run", s.URL("in.parquet"), "--tp", "1", "--max-tokens", "1", "--timeline", "off", "--out", s.URL("out"), "--work-dir", filepath.Join(dir, "work"))
+	c := child(t, "run", s.URL("in.parquet"), "--tp", "1", "--max-tokens", "1", "--timeline", "off", "--out",
+		s.URL("out"), "--work-dir", filepath.Join(dir, "work"))
 	var text bytes.Buffer
 	c.Stdout, c.Stderr = &text, &text
 	began := time.Now()
@@ -108,7 +109,8 @@ func TestBigObjects(t *testing.T) {
 	if most>>10 > mostOfBig {
 		t.Errorf("the process had %d MiB, more than %d", most>>10, mostOfBig)
 	}
-	t.Logf("%d MiB in, %d MiB out in %.1f s, %d faults; the process had %d MiB at most", len(data)>>20, bytesOut>>20, time.Since(began).Seconds(), s.Injected(), most>>10)
+	t.Logf("%d MiB in, %d MiB out in %.1f s, %d faults; the process had %d MiB at most", len(data)>>20, bytesOut>>20,
+		time.Since(began).Seconds(), s.Injected(), most>>10)
 }
 
 // residentKB is the most memory that a process has had; 0 where the system does not say.
@@ -151,7 +153,8 @@ func TestTwoProcessesOneURL(t *testing.T) {
 			t.Fatal("it never begins")
 		}
 	}
-	if code, _, errs := glmbatch(args...); code != exitLocked || !strings.Contains(errs, "another run has the folder, process ") {
+	if code, _, errs := glmbatch(args...); code != exitLocked ||
+		!strings.Contains(errs, "another run has the folder, process ") {
 		t.Errorf("exit code %d, %s", code, errs)
 	}
 }

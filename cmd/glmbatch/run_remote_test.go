@@ -30,7 +30,8 @@ func TestObjectStore(t *testing.T) {
 	}
 	s.Faults = storestest.Faults{Refuse: 0.05, Reset: 0.05, Slow: 0.05, Seed: 5}
 	work := t.TempDir()
-	base := []string{"run", s.URL("in/**/*.parquet"), "--limit", "20", "--max-tokens", "6", "--quiet", "--work-dir", work}
+	base := []string{"run", s.URL("in/**/*.parquet"), "--limit", "20", "--max-tokens", "6", "--quiet",
+		"--work-dir", work}
 	run := func(want int, args ...string) string {
 		t.Helper()
 		code, out, errs := glmbatch(args...)
@@ -44,7 +45,8 @@ func TestObjectStore(t *testing.T) {
 	if err := datasets.WriteFile(prompts, demo.Prompts()); err != nil {
 		t.Fatal(err)
 	}
-	run(0, "run", "file://"+prompts, "--limit", "20", "--max-tokens", "6", "--quiet", "--out", filepath.Join(local, "out"))
+	run(0, "run", "file://"+prompts, "--limit", "20", "--max-tokens", "6", "--quiet", "--out",
+		filepath.Join(local, "out"))
 	want, err := datasetstest.ReadAll[mergedRow](filepath.Join(local, "out", "outputs"))
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +82,8 @@ func TestObjectStore(t *testing.T) {
 	if run(0, append(base, out...)...); s.Puts() != before {
 		t.Errorf("a complete job: %d objects written", s.Puts()-before)
 	}
-	if says := run(0, "run", s.URL("job"), "--dry-run", "--work-dir", work); !strings.Contains(says, " 20, 20 outputs") {
+	if says := run(0, "run", s.URL("job"), "--dry-run", "--work-dir", work); !strings.Contains(says,
+		" 20, 20 outputs") {
 		t.Errorf("a job's folder as input: %q", says)
 	}
 	for _, shard := range []string{"1/2", "0/2"} {
@@ -90,14 +93,18 @@ func TestObjectStore(t *testing.T) {
 		t.Errorf("merge says %q", says)
 	}
 	same("cut")
-	if keys := s.Keys(t); slices.ContainsFunc(keys, func(k string) bool { return strings.HasPrefix(k, "cut/shards/") && strings.Contains(k, "/outputs/") }) {
+	if keys := s.Keys(t); slices.ContainsFunc(keys, func(k string) bool {
+		return strings.HasPrefix(k, "cut/shards/") && strings.Contains(k, "/outputs/")
+	}) {
 		t.Errorf("rows are there twice: %v", keys)
 	}
 	s.Put(t, "foreign/thesis.doc", []byte("x"))
-	if says := run(exitInput, append(base, "--out", s.URL("foreign"))...); !strings.Contains(says, "thesis.doc but no _manifest.json") {
+	if says := run(exitInput, append(base, "--out", s.URL("foreign"))...); !strings.Contains(says,
+		"thesis.doc but no _manifest.json") {
 		t.Errorf("a foreign prefix: %q", says)
 	}
-	if says := run(exitInput, "run", s.URL("none/*.parquet"), "--out", s.URL("x"), "--work-dir", work); !strings.Contains(says, "matches no object") {
+	if says := run(exitInput, "run", s.URL("none/*.parquet"), "--out", s.URL("x"), "--work-dir",
+		work); !strings.Contains(says, "matches no object") {
 		t.Errorf("no input: %q", says)
 	}
 	if s.Injected() < 5 {
@@ -113,7 +120,9 @@ func TestRetryAtURL(t *testing.T) {
 	}
 	s := storestest.New(t)
 	job := func(out string, more ...string) []string {
-		return append([]string{"run", "--demo", "--limit", "5", "--tp", "1", "--device", "cpu", "--kv-tokens", "4096", "--max-tokens", "4", "--timeline", "off", "--quiet", "--work-dir", t.TempDir(), "--out", s.URL(out)}, more...)
+		return append([]string{"run", "--demo", "--limit", "5", "--tp", "1", "--device", "cpu", "--kv-tokens", "4096",
+			"--max-tokens", "4", "--timeline", "off", "--quiet", "--work-dir", t.TempDir(), "--out", s.URL(out)},
+			more...)
 	}
 	run := func(want int, args []string) {
 		t.Helper()

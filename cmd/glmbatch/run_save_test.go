@@ -26,7 +26,8 @@ func TestSave(t *testing.T) {
 	for name, text := range map[string]string{
 		"p.csv":       "prompt,note\n\"Sort alphabetically: b, a\",\"x, \"\"y\"\"\"\nCount: 3,\n",
 		"batch.jsonl": `{"custom_id":"one","method":"POST","url":"/v1/chat/completions","body":{"messages":[{"role":"user","content":"Sort alphabetically: b, a"}],"max_tokens":8}}` + "\n" + `{"custom_id":"two","method":"PUT","url":"/v1/chat/completions","body":{}}` + "\n",
-		"twice.jsonl": strings.Repeat(`{"custom_id":"one","method":"POST","url":"/v1/chat/completions","body":{}}`+"\n", 2),
+		"twice.jsonl": strings.Repeat(`{"custom_id":"one","method":"POST","url":"/v1/chat/completions","body":{}}`+"\n",
+			2),
 	} {
 		if err := os.WriteFile(in(name), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
@@ -54,7 +55,8 @@ func TestSave(t *testing.T) {
 		t.Errorf("%v: the file has\n%s, standard output\n%s", err, saved, text)
 	}
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil || len(rows) != 3 || rows[0][0] != "prompt" || rows[0][2] != "response" || rows[1][1] != `x, "y"` || rows[2][1] != "" || rows[1][2] == "" {
+	if err != nil || len(rows) != 3 || rows[0][0] != "prompt" || rows[0][2] != "response" || rows[1][1] != `x, "y"` ||
+		rows[2][1] != "" || rows[1][2] == "" {
 		t.Fatalf("%v: %q", err, rows)
 	}
 	if run(0, in("p.csv"), "--quiet", "--out", in("a"), "--save", in("again.csv")); !same(t, in("again.csv"), text) {
@@ -77,13 +79,17 @@ func TestSave(t *testing.T) {
 			} `json:"body"`
 		} `json:"response"`
 	}
-	if err := json.Unmarshal(line, &l); err != nil || l.ID != "one" || l.Response.Body.Choices[0].Message.Content != rows[1][2] {
+	if err := json.Unmarshal(line, &l); err != nil || l.ID != "one" ||
+		l.Response.Body.Choices[0].Message.Content != rows[1][2] {
 		t.Errorf("%v: %s, want %q", err, line, rows[1][2])
 	}
-	if bad, err := os.ReadFile(in("b.errors.jsonl")); err != nil || strings.Count(string(bad), "\n") != 1 || !strings.Contains(string(bad), `"custom_id":"two"`) || !strings.Contains(string(bad), "line 2: invalid_method") {
+	if bad, err := os.ReadFile(in("b.errors.jsonl")); err != nil || strings.Count(string(bad), "\n") != 1 ||
+		!strings.Contains(string(bad), `"custom_id":"two"`) ||
+		!strings.Contains(string(bad), "line 2: invalid_method") {
 		t.Errorf("%v: %s", err, bad)
 	}
-	if says := run(exitInput, in("twice.jsonl"), "--out", in("c")); !strings.Contains(says, "line 2: duplicate_custom_id") {
+	if says := run(exitInput, in("twice.jsonl"), "--out", in("c")); !strings.Contains(says,
+		"line 2: duplicate_custom_id") {
 		t.Error(says)
 	}
 	if says := run(exitInput, in("p.csv"), "--out", in("c"), "--save", in("c.txt")); !strings.Contains(says, "--save") {
@@ -96,7 +102,8 @@ func TestSave(t *testing.T) {
 	if _, err := os.Stat(in("c")); err == nil {
 		t.Error("a folder was made")
 	}
-	if n, err := datasetstest.ReadAll[mergedRow](filepath.Join(in("b"), datasets.OutputsDir)); err != nil || len(n) != 2 {
+	if n, err := datasetstest.ReadAll[mergedRow](filepath.Join(in("b"), datasets.OutputsDir)); err != nil ||
+		len(n) != 2 {
 		t.Error(len(n), err)
 	}
 }

@@ -23,15 +23,18 @@ import (
 // checkTemplate reports what is wrong with the flags of the chat template.
 func (r *runFlags) checkTemplate() error {
 	if r.templateArgs != "" {
-		if err := json.Unmarshal([]byte(r.templateArgs), &r.rows.TemplateArgs); err != nil || r.rows.TemplateArgs == nil {
-			return fmt.Errorf("--chat-template-kwargs %.60q is not a JSON object, such as '{\"reasoning_effort\": \"high\"}'", r.templateArgs)
+		if err := json.Unmarshal([]byte(r.templateArgs), &r.rows.TemplateArgs); err != nil ||
+			r.rows.TemplateArgs == nil {
+			return fmt.Errorf("--chat-template-kwargs %.60q is not a JSON object, such as '{\"reasoning_effort\": "+
+				"\"high\"}'", r.templateArgs)
 		}
 		if _, ok := r.rows.TemplateArgs["enable_thinking"]; ok && r.thinking != "auto" {
 			return errors.New("--thinking and enable_thinking in --chat-template-kwargs are the same: give one")
 		}
 	}
 	if r.rows.Raw {
-		for flag, given := range map[string]bool{"--chat-template": r.template != "", "--chat-template-kwargs": r.templateArgs != "",
+		for flag, given := range map[string]bool{"--chat-template": r.template != "",
+			"--chat-template-kwargs":   r.templateArgs != "",
 			"--continue-final-message": r.rows.Continue, "--sanitize-control-tokens": r.sanitize} {
 			if given {
 				return fmt.Errorf("--raw uses no chat template: leave %s out", flag)
@@ -80,7 +83,8 @@ func (r *runFlags) show(ctx context.Context, w io.Writer, plan *pipeline.Plan, m
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	say.line("row %s: %s tokens, %s cut", units.Digits(r.showPrompt), units.Digits(int64(p.Tokens)), units.Digits(int64(p.Cut)))
+	say.line("row %s: %s tokens, %s cut", units.Digits(r.showPrompt), units.Digits(int64(p.Tokens)),
+		units.Digits(int64(p.Cut)))
 	text := p.Text
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) { // what a row says must not steer the terminal
 		text = strings.Map(func(c rune) rune {

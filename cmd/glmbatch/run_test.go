@@ -79,7 +79,8 @@ func TestRunDemo(t *testing.T) {
 	first := t.TempDir()
 	if code, _, errs := glmbatch(append(base, "--out", first)...); code != 0 {
 		t.Fatalf("exit code %d: %s", code, errs)
-	} else if !strings.Contains(errs, "demo checkpoint in this program answers") || !strings.Contains(errs, " report "+first) {
+	} else if !strings.Contains(errs, "demo checkpoint in this program answers") ||
+		!strings.Contains(errs, " report "+first) {
 		t.Errorf("it said %q", errs)
 	}
 	want := outputs(t, first)
@@ -91,14 +92,16 @@ func TestRunDemo(t *testing.T) {
 		{"--kv-tokens", "2048", "--timeline", "all", "--timeline-format", "arrow"},
 	} {
 		dir := t.TempDir()
-		if code, _, errs := glmbatch(append(append(base, "--quiet", "--out", dir), more...)...); code != 0 || errs != "" {
+		if code, _, errs := glmbatch(append(append(base, "--quiet", "--out", dir), more...)...); code != 0 ||
+			errs != "" {
 			t.Fatalf("%v: exit code %d: %s", more, code, errs)
 		}
 		if !bytes.Equal(outputs(t, dir), want) {
 			t.Errorf("%v changes the output", more)
 		}
 	}
-	for _, name := range []string{"_SUCCESS", "_manifest.json", "steps/part-00000.parquet", "timeline/part-00000.parquet"} {
+	for _, name := range []string{"_SUCCESS", "_manifest.json", "steps/part-00000.parquet",
+		"timeline/part-00000.parquet"} {
 		if _, err := os.Stat(filepath.Join(first, name)); err != nil {
 			t.Error(err)
 		}
@@ -192,18 +195,23 @@ func TestRunErrors(t *testing.T) {
 		{[]string{"run", "missing.parquet", "--out", out}, exitInput, "missing.parquet: no such file"},
 		{[]string{"run", dir + "/*.none", "--out", out}, exitInput, "matches no Parquet file"},
 		{[]string{"run", torn, "--out", out}, exitInput, "torn.parquet: the Parquet file is cut off"},
-		{[]string{"run", prompts, "--out", out, "--prompt-column", "question"}, exitInput, `prompts.parquet: no column "question"; the columns are id, task, system, prompt, expected`},
-		{[]string{"run", prompts, "--out", out, "--temperature", "-1"}, exitInput, "--temperature: -1 is not a number from 0 to 100"},
+		{[]string{"run", prompts, "--out", out, "--prompt-column", "question"}, exitInput,
+			`prompts.parquet: no column "question"; the columns are id, task, system, prompt, expected`},
+		{[]string{"run", prompts, "--out", out, "--temperature", "-1"}, exitInput,
+			"--temperature: -1 is not a number from 0 to 100"},
 		{[]string{"run", prompts, "--out", out, "--timeline", "some"}, exitInput, "--timeline"},
 		{[]string{"run", prompts, "--out", out, "--tp", "3"}, exitInput, "--tp 3: it must be 1, 2, 4 or 8"},
 		{[]string{"run", prompts, "--out", out, "--shard", "2/2"}, exitInput, "--shard"},
 		{[]string{"run", prompts, "--out", out, "--model", filepath.Join(dir, "none")}, exitInput, "none"},
 		{[]string{"run", prompts, "--out", foreign}, exitInput, "choose another --out"},
 		{[]string{"run", prompts, "--out", out, "--chat-template-kwargs", "[1]"}, exitInput, "is not a JSON object"},
-		{[]string{"run", prompts, "--out", out, "--chat-template-kwargs", `{"enable_thinking": true}`, "--thinking", "off"}, exitInput, "are the same: give one"},
-		{[]string{"run", prompts, "--out", out, "--chat-template", "rag"}, exitInput, `no template "rag"; there are ["default"]`},
+		{[]string{"run", prompts, "--out", out, "--chat-template-kwargs", `{"enable_thinking": true}`, "--thinking",
+			"off"}, exitInput, "are the same: give one"},
+		{[]string{"run", prompts, "--out", out, "--chat-template", "rag"}, exitInput,
+			`no template "rag"; there are ["default"]`},
 		{[]string{"run", prompts, "--out", out, "--chat-template", "./rag.jinja"}, exitInput, "rag.jinja"},
-		{[]string{"run", prompts, "--out", out, "--raw", "--chat-template", "rag"}, exitInput, "--raw uses no chat template"},
+		{[]string{"run", prompts, "--out", out, "--raw", "--chat-template", "rag"}, exitInput,
+			"--raw uses no chat template"},
 		{[]string{"run", prompts, "--show-prompt", "5000"}, exitInput, "there is no row 5000"},
 	} {
 		code, _, errs := glmbatch(c.args...)
@@ -218,7 +226,8 @@ func TestRunErrors(t *testing.T) {
 	if err := os.WriteFile(template, []byte("{{ mood }}: {{ messages[-1].content }}"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	code, text, errs := glmbatch("run", "--demo", "--show-prompt", "0", "--chat-template", template, "--chat-template-kwargs", `{"mood": "glad"}`)
+	code, text, errs := glmbatch("run", "--demo", "--show-prompt", "0", "--chat-template", template,
+		"--chat-template-kwargs", `{"mood": "glad"}`)
 	if code != 0 || !strings.HasPrefix(text, "glad: ") || !strings.Contains(errs, "row 0: ") {
 		t.Errorf("a row's prompt: exit code %d, %s%s", code, text, errs)
 	}
@@ -234,8 +243,10 @@ func TestRunOutOfMemory(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	for _, c := range []struct{ args, want []string }{
 		{[]string{"run", "--demo", "--device", "cpu", "--out", out, "--kv-tokens", "2000000000"},
-			[]string{"caches of 2,000,000,000 tokens (--kv-tokens) take 2.69 TB on this machine", "has room for", "are left alone", "weights and steps of 8 ranks take"}},
-		{[]string{"run", "--demo", "--device", "cpu", "--dry-run", "--kv-tokens", "2000000000"}, []string{"take 2.69 TB"}},
+			[]string{"caches of 2,000,000,000 tokens (--kv-tokens) take 2.69 TB on this machine", "has room for",
+				"are left alone", "weights and steps of 8 ranks take"}},
+		{[]string{"run", "--demo", "--device", "cpu", "--dry-run", "--kv-tokens", "2000000000"},
+			[]string{"take 2.69 TB"}},
 		{[]string{"bench", "--config", "tiny", "--device", "cpu", "--machine", "h200", "--kv-slots", "1000000000"},
 			[]string{"cache of", "layer 0", "out of device memory", "bytes wanted"}},
 	} {
@@ -256,8 +267,10 @@ func TestRunOutOfMemory(t *testing.T) {
 }
 
 func TestFaultsAreChecked(t *testing.T) {
-	for fault, want := range map[string]string{"hang": `fault "hang?"`, "hang:x:1": `fault "hang?"`, "fire:0:1": `fault "fire"`} {
-		if code, _, errs := glmbatch("run", "--demo", "--out", t.TempDir(), "--inject-fault", fault); code != exitInput || !strings.Contains(errs, want) {
+	for fault, want := range map[string]string{"hang": `fault "hang?"`, "hang:x:1": `fault "hang?"`,
+		"fire:0:1": `fault "fire"`} {
+		if code, _, errs := glmbatch("run", "--demo", "--out", t.TempDir(), "--inject-fault", fault); code !=
+			exitInput || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d, %s", fault, code, errs)
 		}
 	}

@@ -75,10 +75,12 @@ func (w *work) figures(seconds float64, input, output int64, seats, pages int) j
 	}
 	all = max(all, 1)
 	share := func(kind string) float64 { return float64(w.ns[kind]) / all }
-	return jobFigures{Seconds: seconds, Input: input, Output: output, Shared: w.shared.Load(), Steps: w.steps, Preempted: w.preempted,
-		Verified: w.verified, Drafted: w.drafted, Accepted: w.accepted,
+	return jobFigures{Seconds: seconds, Input: input, Output: output, Shared: w.shared.Load(), Steps: w.steps,
+		Preempted: w.preempted,
+		Verified:  w.verified, Drafted: w.drafted, Accepted: w.accepted,
 		Prefill: share(kernels.Prefill), Mixed: share(kernels.Mixed), Decode: share(kernels.Decode),
-		Rows: w.seats / all / float64(max(1, seats)), Memory: w.pages / all / float64(max(1, pages)), Peak: float64(w.most) / float64(max(1, pages))}
+		Rows: w.seats / all / float64(max(1, seats)), Memory: w.pages / all / float64(max(1, pages)),
+		Peak: float64(w.most) / float64(max(1, pages))}
 }
 
 // a returns how many of something a second are.
@@ -87,17 +89,22 @@ func (f *jobFigures) a(n int64) string { return units.Figure(float64(n) / max(f.
 // lines are the figures as text.
 func (f *jobFigures) lines() []string {
 	lines := []string{
-		fmt.Sprintf("%s prompt tokens (%s/s), %s completion tokens (%s/s), together %s/s", units.Digits(f.Input), f.a(f.Input), units.Digits(f.Output), f.a(f.Output), f.a(f.Input+f.Output)),
+		fmt.Sprintf("%s prompt tokens (%s/s), %s completion tokens (%s/s), together %s/s", units.Digits(f.Input),
+			f.a(f.Input), units.Digits(f.Output), f.a(f.Output), f.a(f.Input+f.Output)),
 		fmt.Sprintf("%s steps: %.1f %% of their time prefill, %.1f %% mixed, %.1f %% decode; %s sequences sent back",
 			units.Digits(f.Steps), 100*f.Prefill, 100*f.Mixed, 100*f.Decode, units.Digits(f.Preempted)),
-		fmt.Sprintf("%.1f %% of the seats and %.1f %% of the caches in use, at most %.1f %%", 100*f.Rows, 100*f.Memory, 100*f.Peak),
+		fmt.Sprintf("%.1f %% of the seats and %.1f %% of the caches in use, at most %.1f %%", 100*f.Rows,
+			100*f.Memory, 100*f.Peak),
 	}
 	if f.Shared > 0 {
-		lines = append(lines, fmt.Sprintf("%s prompt tokens that rows share were computed once, %.1f %% of all", units.Digits(f.Shared), 100*float64(f.Shared)/float64(max(1, f.Input))))
+		lines = append(lines, fmt.Sprintf("%s prompt tokens that rows share were computed once, %.1f %% of all",
+			units.Digits(f.Shared), 100*float64(f.Shared)/float64(max(1, f.Input))))
 	}
 	if f.Verified > 0 {
-		lines = append(lines, fmt.Sprintf("%.2f tokens a step of a row with drafts: %s of %s drafts were right, %.1f %%",
-			1+float64(f.Accepted)/float64(f.Verified), units.Digits(f.Accepted), units.Digits(f.Drafted), 100*float64(f.Accepted)/float64(max(1, f.Drafted))))
+		lines = append(lines,
+			fmt.Sprintf("%.2f tokens a step of a row with drafts: %s of %s drafts were right, %.1f %%",
+				1+float64(f.Accepted)/float64(f.Verified), units.Digits(f.Accepted), units.Digits(f.Drafted),
+				100*float64(f.Accepted)/float64(max(1, f.Drafted))))
 	}
 	return lines
 }

@@ -18,12 +18,15 @@ func chooseShard(flag string, env func(string) string) (s datasets.Shard, from s
 	slurm, pod := env("SLURM_ARRAY_TASK_ID"), env("JOB_COMPLETION_INDEX")
 	switch {
 	case flag != "":
-		if _, err := fmt.Sscanf(flag, "%d/%d", &s.Index, &s.Of); err != nil || s.String() != flag || s.Of < 1 || s.Of > 99_999 || s.Index < 0 || s.Index >= s.Of {
+		if _, err := fmt.Sscanf(flag, "%d/%d", &s.Index, &s.Of); err != nil || s.String() != flag || s.Of < 1 ||
+			s.Of > 99_999 || s.Index < 0 || s.Index >= s.Of {
 			return whole, "", fmt.Errorf("--shard %q is not i/N, with i from 0 to N-1", flag)
 		}
 		return s, "", nil
 	case slurm != "" && pod != "":
-		return whole, "", errors.New("SLURM_ARRAY_TASK_ID and JOB_COMPLETION_INDEX are both set: say which shard this is with --shard")
+		return whole, "",
+			errors.New(
+				"SLURM_ARRAY_TASK_ID and JOB_COMPLETION_INDEX are both set: say which shard this is with --shard")
 	case slurm != "":
 		s, err = slurmShard(env)
 		return s, "SLURM_ARRAY_TASK_ID", err
@@ -52,10 +55,14 @@ func slurmShard(env func(string) string) (datasets.Shard, error) {
 	step := max(1, v["STEP"])
 	i, n := (v["ID"]-v["MIN"])/step, v["COUNT"]
 	if (v["ID"]-v["MIN"])%step != 0 || v["MIN"]+(n-1)*step != v["MAX"] || i < 0 || i >= n || n > 99_999 {
-		return whole, fmt.Errorf("task %d is one of %d from %d to %d, which are not evenly spaced: say which shard this is with --shard", v["ID"], n, v["MIN"], v["MAX"])
+		return whole,
+			fmt.Errorf("task %d is one of %d from %d to %d, which are not evenly spaced: say which shard this is "+
+				"with --shard", v["ID"], n, v["MIN"], v["MAX"])
 	}
 	if n == 1 && v["ID"] > 0 {
-		return whole, fmt.Errorf("task %d is the only one of its array: run a lost shard again with --shard %d/N, or the whole job with --shard 0/1", v["ID"], v["ID"])
+		return whole,
+			fmt.Errorf("task %d is the only one of its array: run a lost shard again with --shard %d/N, or the whole "+
+				"job with --shard 0/1", v["ID"], v["ID"])
 	}
 	return datasets.Shard{Index: i, Of: n}, nil
 }
@@ -65,8 +72,10 @@ func podShard(env func(string) string) (datasets.Shard, error) {
 	i, err1 := strconv.Atoi(env("JOB_COMPLETION_INDEX"))
 	n, err2 := strconv.Atoi(env("JOB_COMPLETIONS"))
 	if err1 != nil || err2 != nil || i < 0 || i >= n || n > 99_999 {
-		return datasets.Shard{Index: 0, Of: 1}, fmt.Errorf("JOB_COMPLETION_INDEX is %q and JOB_COMPLETIONS is %q: set JOB_COMPLETIONS in the pod's template to the Job's completions, or give --shard",
-			env("JOB_COMPLETION_INDEX"), env("JOB_COMPLETIONS"))
+		return datasets.Shard{Index: 0, Of: 1},
+			fmt.Errorf("JOB_COMPLETION_INDEX is %q and JOB_COMPLETIONS is %q: set JOB_COMPLETIONS in the pod's "+
+				"template to the Job's completions, or give --shard",
+				env("JOB_COMPLETION_INDEX"), env("JOB_COMPLETIONS"))
 	}
 	return datasets.Shard{Index: i, Of: n}, nil
 }
@@ -107,6 +116,8 @@ func (r *runFlags) checkShards() error {
 	if _, err := os.Stat(filepath.Join(r.out, datasets.ManifestFile)); err == nil {
 		return nil // merged: as any job
 	}
-	return withCode(exitInput, fmt.Errorf("%s has shards of a job: run one with --shard %d/%d, make one job of them with %s merge %s, or choose another --out",
-		r.out, have[0].Index, have[0].Of, callName(), r.out))
+	return withCode(exitInput,
+		fmt.Errorf("%s has shards of a job: run one with --shard %d/%d, make one job of them with %s merge %s, or "+
+			"choose another --out",
+			r.out, have[0].Index, have[0].Of, callName(), r.out))
 }

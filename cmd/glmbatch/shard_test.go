@@ -15,7 +15,8 @@ import (
 
 func TestChooseShard(t *testing.T) {
 	slurm := func(id, count, least, most, step string) map[string]string {
-		return map[string]string{"SLURM_ARRAY_TASK_ID": id, "SLURM_ARRAY_TASK_COUNT": count, "SLURM_ARRAY_TASK_MIN": least, "SLURM_ARRAY_TASK_MAX": most, "SLURM_ARRAY_TASK_STEP": step}
+		return map[string]string{"SLURM_ARRAY_TASK_ID": id, "SLURM_ARRAY_TASK_COUNT": count,
+			"SLURM_ARRAY_TASK_MIN": least, "SLURM_ARRAY_TASK_MAX": most, "SLURM_ARRAY_TASK_STEP": step}
 	}
 	for _, c := range []struct {
 		flag string
@@ -38,8 +39,10 @@ func TestChooseShard(t *testing.T) {
 		{"", map[string]string{"JOB_COMPLETION_INDEX": "1", "JOB_COMPLETIONS": "3"}, "1/3"},
 		{"", map[string]string{"JOB_COMPLETION_INDEX": "1"}, "set JOB_COMPLETIONS"},
 		{"", map[string]string{"JOB_COMPLETION_INDEX": "3", "JOB_COMPLETIONS": "3"}, "set JOB_COMPLETIONS"},
-		{"", map[string]string{"JOB_COMPLETION_INDEX": "0", "JOB_COMPLETIONS": "3", "SLURM_ARRAY_TASK_ID": "1"}, "both set"},
-		{"4/4", nil, "is not i/N"}, {"1/0", nil, "is not i/N"}, {"-1/2", nil, "is not i/N"}, {"1/2x", nil, "is not i/N"}, {"01/2", nil, "is not i/N"},
+		{"", map[string]string{"JOB_COMPLETION_INDEX": "0", "JOB_COMPLETIONS": "3", "SLURM_ARRAY_TASK_ID": "1"},
+			"both set"},
+		{"4/4", nil, "is not i/N"}, {"1/0", nil, "is not i/N"}, {"-1/2", nil, "is not i/N"},
+		{"1/2x", nil, "is not i/N"}, {"01/2", nil, "is not i/N"},
 	} {
 		s, _, err := chooseShard(c.flag, func(name string) string { return c.env[name] })
 		got := s.String()
@@ -73,7 +76,8 @@ func TestShards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs a model")
 	}
-	base := []string{"run", "--demo", "--limit", "30", "--n", "2", "--temperature", "0.7", "--max-tokens", "8", "--quiet"}
+	base := []string{"run", "--demo", "--limit", "30", "--n", "2", "--temperature", "0.7", "--max-tokens",
+		"8", "--quiet"}
 	whole, out := t.TempDir(), filepath.Join(t.TempDir(), "out")
 	runs := func(want int, args ...string) string {
 		t.Helper()
@@ -87,7 +91,8 @@ func TestShards(t *testing.T) {
 	runs(0, append(base, "--out", whole)...)
 	runs(0, shard("2/4")...)
 	runs(0, shard("0/4")...)
-	if says := runs(exitCheck, "merge", out); !strings.Contains(says, "2 have not begun: run them with --shard 1/4, 3/4") {
+	if says := runs(exitCheck, "merge", out); !strings.Contains(says,
+		"2 have not begun: run them with --shard 1/4, 3/4") {
 		t.Errorf("it says %q", says)
 	}
 	if says := runs(exitInput, append(base, "--out", out)...); !strings.Contains(says, "has shards of a job") {
@@ -103,14 +108,16 @@ func TestShards(t *testing.T) {
 		t.Errorf("it says %q", says)
 	}
 	runs(0, append(shard("2/4"), "--seed", "5")...)
-	if says := runs(exitInput, "merge", out); !strings.Contains(says, `shard 2/4 is of another job than shard 0/4: --seed was "0" and is "5"`) {
+	if says := runs(exitInput, "merge", out); !strings.Contains(says,
+		`shard 2/4 is of another job than shard 0/4: --seed was "0" and is "5"`) {
 		t.Errorf("it says %q", says)
 	}
 	runs(0, append(shard("2/4"), "--overwrite")...)
 	if says := runs(0, "report", out); !strings.Contains(says, "decode") {
 		t.Errorf("the report of shards says %q", says)
 	}
-	if says := runs(0, "merge", out); !strings.Contains(says, "4 shards merged: 30 input rows, 60 output rows, 0 with errors, in 4 files") {
+	if says := runs(0, "merge", out); !strings.Contains(says,
+		"4 shards merged: 30 input rows, 60 output rows, 0 with errors, in 4 files") {
 		t.Errorf("it says %q", says)
 	}
 	want, err := datasetstest.ReadAll[mergedRow](filepath.Join(whole, "outputs"))

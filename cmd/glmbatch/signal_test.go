@@ -44,7 +44,8 @@ func TestSignals(t *testing.T) {
 	for _, c := range []struct {
 		signal  syscall.Signal
 		allowed string
-	}{{syscall.SIGINT, "0s"}, {syscall.SIGTERM, "0s"}, {syscall.SIGHUP, "0s"}, {syscall.SIGUSR1, "0s"}, {syscall.SIGTERM, "1m"}} {
+	}{{syscall.SIGINT, "0s"}, {syscall.SIGTERM, "0s"}, {syscall.SIGHUP, "0s"}, {syscall.SIGUSR1, "0s"},
+		{syscall.SIGTERM, "1m"}} {
 		t.Run(fmt.Sprint(c.signal, " ", c.allowed), func(t *testing.T) {
 			t.Parallel()
 			if signal.Ignored(c.signal) {
@@ -104,7 +105,8 @@ func TestOverSaysNothing(t *testing.T) {
 		e := &ending{}
 		e.over.Store(over)
 		var out, errs strings.Builder
-		code := run(context.WithValue(context.Background(), endingKey{}, e), []string{"status", t.TempDir()}, &out, &errs)
+		code := run(context.WithValue(context.Background(), endingKey{}, e),
+			[]string{"status", t.TempDir()}, &out, &errs)
 		if code != exitInput || (errs.String() == "") != over {
 			t.Errorf("over %v: exit code %d, %q", over, code, errs.String())
 		}

@@ -56,7 +56,8 @@ func TestLogJSON(t *testing.T) {
 		return list
 	}
 	out := filepath.Join(t.TempDir(), "out")
-	args := []string{"run", in, "--model", "demo", "--max-tokens", "2", "--tp", "1", "--kv-tokens", "4096", "--out", out, "--log-format", "json"}
+	args := []string{"run", in, "--model", "demo", "--max-tokens", "2", "--tp", "1", "--kv-tokens", "4096", "--out",
+		out, "--log-format", "json"}
 	code, _, errs := glmbatch(args...)
 	found := false
 	for _, r := range read(errs) {
@@ -67,7 +68,8 @@ func TestLogJSON(t *testing.T) {
 	}
 	code, _, errs = glmbatch(append(args, "--seed", "7")...)
 	list := read(errs)
-	if last := list[len(list)-1]; code != exitInput || last.Level != "ERROR" || last.ExitCode != exitInput || !strings.Contains(last.Msg, "belongs to another job") {
+	if last := list[len(list)-1]; code != exitInput || last.Level != "ERROR" || last.ExitCode != exitInput ||
+		!strings.Contains(last.Msg, "belongs to another job") {
 		t.Errorf("exit code %d: %+v", code, last)
 	}
 }

@@ -9,7 +9,9 @@ import (
 	"glmbatch/engine/glm5"
 )
 
-const speculateUsage = "guess up to `N` tokens of each row ahead with the model's prediction layer and verify them in the next step; auto: while so few rows run that it pays; ngram:N: guess what followed the last tokens before; off. The outputs have the same bits"
+const speculateUsage = "guess up to `N` tokens of each row ahead with the model's prediction layer and verify them " +
+	"in the next step; auto: while so few rows run that it pays; ngram:N: guess what followed the last tokens " +
+	"before; off. The outputs have the same bits"
 
 // autoDrafts is the most drafts of auto.
 const autoDrafts = 3
@@ -24,7 +26,9 @@ func speculation(text string) (s engine.Speculation, err error) {
 	}
 	n, ngram := strings.CutPrefix(text, "ngram:")
 	if s.Drafts, err = strconv.Atoi(n); err != nil || s.Drafts < 1 || s.Drafts > engine.MaxDrafts {
-		return engine.Speculation{}, fmt.Errorf("--speculate %q: it must be off, auto, N or ngram:N, with N from 1 to %d", text, engine.MaxDrafts)
+		return engine.Speculation{},
+			fmt.Errorf("--speculate %q: it must be off, auto, N or ngram:N, with N from 1 to %d", text,
+				engine.MaxDrafts)
 	}
 	s.NGram = ngram
 	return s, nil

@@ -88,7 +88,8 @@ func printStatus(w io.Writer, s *pipeline.Status, steps int, now time.Time) erro
 		p("%-8s %s of %s answers are right", "checked", units.Digits(c.Correct), units.Digits(c.Checked))
 	}
 	if s.Runs > 0 {
-		p("%-8s %s steps, %s preemptions, %d runs since %s, last word %s ago", "engine", units.Digits(s.Engine.Steps), units.Digits(s.Engine.Preemptions), s.Runs,
+		p("%-8s %s steps, %s preemptions, %d runs since %s, last word %s ago", "engine", units.Digits(s.Engine.Steps),
+			units.Digits(s.Engine.Preemptions), s.Runs,
 			s.Started.Format(time.RFC3339), now.Sub(s.Updated).Round(time.Second))
 	}
 	for _, shard := range s.Shards {
@@ -154,7 +155,8 @@ func finding(s *pipeline.Status) string {
 	case s.State == pipeline.StatusComplete:
 		return fmt.Sprintf("complete: %s, %s with errors", done, units.Digits(c.Errors))
 	case s.State == pipeline.StatusRunning && s.Left != nil && *s.Left > 0:
-		return fmt.Sprintf("running: %s, %s tokens/s, about %s left", done, units.Digits(int64(s.Rate)), (time.Duration(*s.Left)*time.Second + time.Second).String())
+		return fmt.Sprintf("running: %s, %s tokens/s, about %s left", done, units.Digits(int64(s.Rate)),
+			(time.Duration(*s.Left)*time.Second + time.Second).String())
 	case s.State == pipeline.StatusRunning:
 		return "running: " + done
 	case len(s.Shards) > 0:

@@ -72,33 +72,42 @@ func TestStatus(t *testing.T) {
 	if s, _ := look(); s.State != "killed" || s.Counts.InputRows != 1000 {
 		t.Errorf("after a kill: %+v", s)
 	}
-	if code, text, _ := glmbatch("status", out); code != 0 || !strings.Contains(text, "\nkilled: ") || !strings.HasSuffix(text, "the same command goes on from there\n") {
+	if code, text, _ := glmbatch("status", out); code != 0 || !strings.Contains(text, "\nkilled: ") ||
+		!strings.HasSuffix(text, "the same command goes on from there\n") {
 		t.Errorf("after a kill: exit code %d, %s", code, text)
 	}
 	short := filepath.Join(t.TempDir(), "short")
-	if code, _, errs := glmbatch("run", "--demo", "--quiet", "--limit", "5", "--max-tokens", "3", "--out", short); code != 0 {
+	if code, _, errs := glmbatch("run", "--demo", "--quiet", "--limit", "5", "--max-tokens", "3", "--out",
+		short); code != 0 {
 		t.Fatal(errs)
 	}
 	out = short
 	if s, _ := look(); s.State != "complete" || s.Counts.Rows != 5 || s.Rate <= 0 {
 		t.Errorf("a complete job: %+v", s)
 	}
-	if _, text, _ := glmbatch("status", out); !strings.HasSuffix(text, "complete: 5 of 5 rows (100.0 %), 0 with errors\n") {
+	if _, text, _ := glmbatch("status", out); !strings.HasSuffix(text,
+		"complete: 5 of 5 rows (100.0 %), 0 with errors\n") {
 		t.Errorf("a complete job: %s", text)
 	}
-	if code, text, errs := glmbatch("run", "--demo", "--limit", "5", "--max-tokens", "3", "--dry-run", "--out", short); code != 0 || !strings.Contains(text, "output           "+short+": of this job, complete: 5 of 5 rows") {
+	if code, text, errs := glmbatch("run", "--demo", "--limit", "5", "--max-tokens", "3", "--dry-run", "--out",
+		short); code != 0 || !strings.Contains(text, "output           "+short+": of this job, complete: 5 of 5 rows") {
 		t.Errorf("a dry run: exit code %d, %s%s", code, text, errs)
 	}
 	out = filepath.Join(t.TempDir(), "shards")
-	if code, _, errs := glmbatch("run", "--demo", "--quiet", "--limit", "5", "--max-tokens", "3", "--out", out, "--shard", "1/3"); code != 0 {
+	if code, _, errs := glmbatch("run", "--demo", "--quiet", "--limit", "5", "--max-tokens", "3", "--out", out,
+		"--shard", "1/3"); code != 0 {
 		t.Fatal(errs)
 	}
-	if code, text, _ := glmbatch("status", out); code != 0 || !strings.Contains(text, "shard    0/3     missing\n") || !strings.Contains(text, "shard    1/3     complete, 2 of 2 saved (100.0 %)") ||
-		!strings.Contains(text, "\nrows     2 saved, by 1 of 3 shards\n") || strings.Contains(text, "run ,") || strings.Count(text, "%") != 1 ||
+	if code, text, _ := glmbatch("status", out); code != 0 || !strings.Contains(text, "shard    0/3     missing\n") ||
+		!strings.Contains(text, "shard    1/3     complete, 2 of 2 saved (100.0 %)") ||
+		!strings.Contains(text, "\nrows     2 saved, by 1 of 3 shards\n") || strings.Contains(text, "run ,") ||
+		strings.Count(text, "%") != 1 ||
 		!strings.HasSuffix(text, "\nmissing: 2 rows, by 1 of 3 shards; run the shards that are not complete again\n") {
 		t.Errorf("shards: exit code %d, %s", code, text)
 	}
-	if _, text, _ := glmbatch("status", out, "--format", "json", "--steps", "0"); strings.Count(text, `"input_rows": null`) != 3 || strings.Count(text, `"seconds_left": null`) != 3 || strings.Count(text, `"seconds_left": 0`) != 1 {
+	if _, text, _ := glmbatch("status", out, "--format", "json", "--steps", "0"); strings.Count(text,
+		`"input_rows": null`) != 3 || strings.Count(text, `"seconds_left": null`) != 3 ||
+		strings.Count(text, `"seconds_left": 0`) != 1 {
 		t.Errorf("shards: %s", text) // null: of the sum and of two that are missing
 	}
 }

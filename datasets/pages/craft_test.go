@@ -387,7 +387,8 @@ func TestFootersWithoutFields(t *testing.T) {
 			c.list(4, 1, func(int) {
 				c.list(1, 1, func(int) {
 					c.i64(2, 4).nest(3, func() {
-						c.i32(1, int64(Int32)).list(2, 0, nil).text(3, "x").i32(4, 0).i64(5, 0).i64(6, 0).i64(7, 0).i64(9, 4)
+						c.i32(1, int64(Int32)).list(2, 0, nil).text(3, "x").i32(4, 0).i64(5, 0).i64(6,
+							0).i64(7, 0).i64(9, 4)
 					})
 				}).i64(2, 0).i64(3, 0)
 			})

@@ -76,7 +76,8 @@ func (l Logical) String() string {
 
 // converted are the meanings of the format's older annotation.
 var converted = map[int32]Logical{
-	0: {Class: String}, 1: {Class: Map}, 2: {Class: MapEntry}, 3: {Class: List}, 4: {Class: Enum}, 5: {Class: Decimal}, 6: {Class: Date},
+	0: {Class: String}, 1: {Class: Map}, 2: {Class: MapEntry}, 3: {Class: List}, 4: {Class: Enum}, 5: {Class: Decimal},
+	6: {Class: Date},
 	7: {Class: Time, Unit: Millis, UTC: true}, 8: {Class: Time, Unit: Micros, UTC: true},
 	9: {Class: Timestamp, Unit: Millis, UTC: true}, 10: {Class: Timestamp, Unit: Micros, UTC: true},
 	11: {Class: Integer, Bits: 8, Unsigned: true}, 12: {Class: Integer, Bits: 16, Unsigned: true},
@@ -87,7 +88,8 @@ var converted = map[int32]Logical{
 }
 
 var logicals = map[int64]Class{
-	1: String, 2: Map, 3: List, 4: Enum, 5: Decimal, 6: Date, 7: Time, 8: Timestamp, 10: Integer, 11: Null, 12: JSON, 13: BSON, 14: UUID, 15: Half,
+	1: String, 2: Map, 3: List, 4: Enum, 5: Decimal, 6: Date, 7: Time, 8: Timestamp, 10: Integer, 11: Null, 12: JSON,
+	13: BSON, 14: UUID, 15: Half,
 }
 
 // Logical returns what the element's annotations say. An annotation that does

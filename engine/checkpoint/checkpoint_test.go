@@ -77,7 +77,8 @@ func bf16(v ...float32) []byte {
 func small(t testing.TB) map[string][]byte {
 	index, err := json.Marshal(map[string]any{"metadata": map[string]int{"total_size": 40},
 		"weight_map": map[string]string{
-			"a.weight": "model-00001-of-00002.safetensors", "b.weight": "model-00002-of-00002.safetensors", "norm.weight": "model-00002-of-00002.safetensors",
+			"a.weight": "model-00001-of-00002.safetensors", "b.weight": "model-00002-of-00002.safetensors",
+			"norm.weight": "model-00002-of-00002.safetensors",
 		}})
 	if err != nil {
 		t.Fatal(err)
@@ -193,16 +194,21 @@ func TestOpenFaults(t *testing.T) {
 			"1 of 2 weight files are missing, download them: " + second},
 		{"truncated", func(m map[string][]byte) { m[first] = m[first][:len(m[first])-1] },
 			first + ": truncated: a.weight"},
-		{"outside the folder", func(m map[string][]byte) { m[IndexFile] = []byte(`{"weight_map":{"a":"../x.safetensors"}}`) }, `"../x.safetensors"`},
+		{"outside the folder", func(m map[string][]byte) {
+			m[IndexFile] = []byte(`{"weight_map":{"a":"../x.safetensors"}}`)
+		}, `"../x.safetensors"`},
 		{"of another form", func(m map[string][]byte) { m[IndexFile] = []byte(`{"weight_map":{"a":"x.bin"}}`) },
 			`"x.bin"`},
 		{"no map", func(m map[string][]byte) { m[IndexFile] = []byte(`{}`) }, "weight_map"},
 		{"not JSON", func(m map[string][]byte) { m[IndexFile] = []byte(`{`) }, IndexFile},
 		{"config is not JSON", func(m map[string][]byte) { m[ConfigFile] = []byte(`{`) }, ConfigFile},
 		{"FP8 blocks that are none", func(m map[string][]byte) {
-			m[ConfigFile] = []byte(`{"quantization_config":{"quant_method":"fp8","fmt":"e4m3","weight_block_size":[128,0]}}`)
+			m[ConfigFile] = []byte(
+				`{"quantization_config":{"quant_method":"fp8","fmt":"e4m3","weight_block_size":[128,0]}}`)
 		}, "weight_block_size is [128 0]"},
-		{"another method", func(m map[string][]byte) { m[ConfigFile] = []byte(`{"quantization_config":{"quant_method":"gptq"}}`) }, `"gptq"`},
+		{"another method", func(m map[string][]byte) {
+			m[ConfigFile] = []byte(`{"quantization_config":{"quant_method":"gptq"}}`)
+		}, `"gptq"`},
 	} {
 		files := maps.Clone(small(t))
 		tt.change(files)

@@ -20,7 +20,8 @@ func TestDamage(t *testing.T) {
 	sound := small(t)
 	fp4 := forms(t, 2, 32, make([]float32, 64))
 	sound[ConfigFile] = []byte(`{"model_type":"glm_moe_dsa","quantization_config":{"quant_method":"modelopt","quant_algo":"NVFP4","ignore":["lm_head","*self_attn*"],"config_groups":{"group_0":{"weights":{"num_bits":4,"type":"float","group_size":16}}}}}`)
-	sound[QuantFile] = []byte(`{"quantization":{"quant_algo":"NVFP4","group_size":16,"exclude_modules":["lm_head","*self_attn*"]}}`)
+	sound[QuantFile] = []byte(
+		`{"quantization":{"quant_algo":"NVFP4","group_size":16,"exclude_modules":["lm_head","*self_attn*"]}}`)
 	one := map[string][]byte{ConfigFile: sound[ConfigFile], QuantFile: sound[QuantFile],
 		WeightsFile: pack(t, fp4["modelopt"]...)}
 	other := map[string][]byte{ConfigFile: []byte(`{}`), WeightsFile: pack(t, fp4["compressed"]...)}

@@ -122,7 +122,8 @@ func writeSample(t *testing.T, bf16, fp4 *Checkpoint, module string) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.WriteFile(ConfigFile, []byte(`{"quantization_config":{"quant_method":"modelopt","quant_algo":"NVFP4"}}`)); err != nil {
+	if err := w.WriteFile(ConfigFile,
+		[]byte(`{"quantization_config":{"quant_method":"modelopt","quant_algo":"NVFP4"}}`)); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Commit(); err != nil {

@@ -81,7 +81,8 @@ func scratch(device string, c *glm5.Config, rows int) int64 {
 // New compares what a model loaded with o takes, on as many ranks as o.Shards, with
 // what there is. wrong keeps its weights from running; nil: nothing does.
 func New(name string, c *glm5.Config, need Rank, wrong error, o glm5.Options, at Room) *Fit {
-	m := &Fit{Name: name, TP: o.Shards, Parameters: need.Params, Weights: need.Weights, KVCache: string(o.KVCache), Context: c.MaxPositions, device: at.Device}
+	m := &Fit{Name: name, TP: o.Shards, Parameters: need.Params, Weights: need.Weights, KVCache: string(o.KVCache),
+		Context: c.MaxPositions, device: at.Device}
 	if err := c.CheckTP(o.Shards); err != nil {
 		m.Fault, m.way = strings.ReplaceAll(err.Error(), "\n", "; "), "give another --tp"
 		return m
@@ -128,9 +129,11 @@ func (m *Fit) lacks() string {
 	ranks := int64(m.Ranks)
 	weights := m.Taken - ranks*m.Working
 	if m.device != "cuda" {
-		return fmt.Sprintf("%s has %s free, of which %s are left alone; weights and steps of %d ranks take %s", m.Where, units.Bytes(m.Memory), units.Bytes(m.Reserve), ranks, units.Bytes(m.Taken))
+		return fmt.Sprintf("%s has %s free, of which %s are left alone; weights and steps of %d ranks take %s", m.Where,
+			units.Bytes(m.Memory), units.Bytes(m.Reserve), ranks, units.Bytes(m.Taken))
 	}
-	return fmt.Sprintf("%s has %s free, of which %s are left alone; the weights of %d ranks take %s and their steps %s", m.Where, units.Bytes(m.Memory), units.Bytes(m.Reserve), ranks,
+	return fmt.Sprintf("%s has %s free, of which %s are left alone; the weights of %d ranks take %s and their steps %s",
+		m.Where, units.Bytes(m.Memory), units.Bytes(m.Reserve), ranks,
 		units.Bytes(weights), units.Bytes(ranks*m.Working))
 }
 
@@ -143,7 +146,8 @@ func (m *Fit) onGPUs(at Room, ranks int) {
 	}
 	m.Where, m.Ranks = "a GPU", min(per, ranks)
 	if per*n < ranks {
-		m.Fault, m.way = fmt.Sprintf("%d ranks do not find a place on %d GPUs with --ranks-per-gpu %d", ranks, n, per), "raise --ranks-per-gpu, or leave it out"
+		m.Fault, m.way = fmt.Sprintf("%d ranks do not find a place on %d GPUs with --ranks-per-gpu %d", ranks, n,
+			per), "raise --ranks-per-gpu, or leave it out"
 	}
 	for i, free := range at.GPUs {
 		if i*per < ranks && (i == 0 || free < m.Memory) {

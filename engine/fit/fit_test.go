@@ -52,7 +52,8 @@ func TestFitsItself(t *testing.T) {
 		}
 		tokens := m.Usual(64)
 		context := m.Positions(tokens)
-		if c.fault != "" || tokens < c.low || tokens > c.high || context < c.least || context > c.most || int64(context) > tokens {
+		if c.fault != "" || tokens < c.low || tokens > c.high || context < c.least || context > c.most ||
+			int64(context) > tokens {
 			t.Errorf("%s on %+v: %d tokens, a context of %d: %+v", c.config, c.at, tokens, context, m)
 		}
 	}
@@ -105,7 +106,8 @@ func TestUnknown(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := glm5.Options{KVCache: kernels.FP8, MaxRows: 64, MaxSeqs: 4, Shards: 4, Pages: 4}
-	for name, at := range map[string]Room{"no place": {Device: "cuda", GPUs: []int64{0}, PerGPU: 1}, "known": {Device: "cuda", GPUs: []int64{1 << 40}}, "unknown": {Device: "cuda", GPUs: []int64{0}}} {
+	for name, at := range map[string]Room{"no place": {Device: "cuda", GPUs: []int64{0}, PerGPU: 1},
+		"known": {Device: "cuda", GPUs: []int64{1 << 40}}, "unknown": {Device: "cuda", GPUs: []int64{0}}} {
 		if m := New("x", &c, Rank{}, nil, o, at); m.Unknown != (name == "unknown") || m.Fits != (name == "known") {
 			t.Errorf("%s: %+v", name, m)
 		}

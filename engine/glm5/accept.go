@@ -51,7 +51,8 @@ func (c *Config) Untie(ck *checkpoint.Checkpoint) {
 // scales of activations and caches, which are not rounded here or have scales of
 // their own, and what follows from the config.
 var without = map[string]bool{
-	"input_scale": true, "input_global_scale": true, "q_scale": true, "k_scale": true, "v_scale": true, "kv_scale": true,
+	"input_scale": true, "input_global_scale": true, "q_scale": true, "k_scale": true, "v_scale": true,
+	"kv_scale":     true,
 	"weight_shape": true, "inv_freq": true,
 }
 
@@ -70,7 +71,8 @@ func (c *Config) matters(tensor string, mtp bool) bool {
 	case ok:
 		return false
 	}
-	return strings.HasPrefix(tensor, "model.embed_tokens.") || strings.HasPrefix(tensor, "model.norm.") || strings.HasPrefix(tensor, "lm_head.")
+	return strings.HasPrefix(tensor, "model.embed_tokens.") || strings.HasPrefix(tensor, "model.norm.") ||
+		strings.HasPrefix(tensor, "lm_head.")
 }
 
 // Check is what stands in the way of running a checkpoint of c with some options; nil:
@@ -85,15 +87,18 @@ func (c *Config) Check(ck *checkpoint.Checkpoint, o Options) error {
 func (v *Coverage) Check(o Options) error {
 	switch {
 	case len(v.Fused) > 0:
-		return fmt.Errorf("the experts of a layer are one tensor (%s): glmbatch reads one for each expert, as the hub's releases and save_pretrained have them", first(v.Fused, 2))
+		return fmt.Errorf("the experts of a layer are one tensor (%s): glmbatch reads one for each expert, as the "+
+			"hub's releases and save_pretrained have them", first(v.Fused, 2))
 	case len(v.Missing) > 0:
 		return fmt.Errorf("%d weights are %w: %s", len(v.Missing), checkpoint.ErrMissing, first(v.Missing, 3))
 	case len(v.Unread) > 0:
 		return errors.New(first(v.Unread, 3))
 	case len(v.Skipped) > 0:
-		return fmt.Errorf("%d tensors would change what the model computes, and glmbatch does not know how: %s", len(v.Skipped), first(v.Skipped, 3))
+		return fmt.Errorf("%d tensors would change what the model computes, and glmbatch does not know how: %s",
+			len(v.Skipped), first(v.Skipped, 3))
 	case o.Act == W4A4 && len(v.Unscaled) > 0:
-		return fmt.Errorf("%d NVFP4 weights have no input scale, which 4-bit activations (w4a4) need, or one that is not positive: %s; run with w4a16", len(v.Unscaled), first(v.Unscaled, 3))
+		return fmt.Errorf("%d NVFP4 weights have no input scale, which 4-bit activations (w4a4) need, or one that is "+
+			"not positive: %s; run with w4a16", len(v.Unscaled), first(v.Unscaled, 3))
 	}
 	return nil
 }
@@ -127,7 +132,9 @@ func (v *Coverage) loads() {
 		}
 		if s.Loads = together[of(s)]; s.Loads != s.Format && !mixed[s.Layer] {
 			mixed[s.Layer] = true
-			v.Notes = append(v.Notes, fmt.Sprintf("the experts of layer %d are stored in different formats: all of a kind are loaded as %s", s.Layer, formatNames[s.Loads]))
+			v.Notes = append(v.Notes,
+				fmt.Sprintf("the experts of layer %d are stored in different formats: all of a kind are loaded as %s",
+					s.Layer, formatNames[s.Loads]))
 		}
 	}
 }

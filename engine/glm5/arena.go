@@ -109,7 +109,8 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 	wants := []want{
 		{&a.inputs, 1, o.MaxLogits*(paramBytes+2*f) + o.MaxRows*4*f + o.ahead(o.MaxRows*f+o.MaxSeqs*2*f), whole},
 		{&a.pages, o.MaxSeqs, f * maxPages, whole}, {&a.seen, o.MaxSeqs, c.seenBytes(), whole},
-		{&a.counts, o.MaxSeqs, kernels.CountPitch(c.Vocab), whole}, {&a.masks, o.MaxLogits + o.MaxSeqs, c.seenBytes(), whole},
+		{&a.counts, o.MaxSeqs, kernels.CountPitch(c.Vocab), whole},
+		{&a.masks, o.MaxLogits + o.MaxSeqs, c.seenBytes(), whole},
 		{&a.entries, o.MaxLogits * kernels.MaxEntries, entryBytes, whole},
 		{&a.x, o.MaxRows, f * c.Hidden, whole}, {&a.h, o.MaxRows, f * c.Hidden, whole},
 		{&a.front, o.MaxRows, f * c.frontWidth(), whole}, {&a.qr, o.MaxRows, f * c.QLoRA, whole},
@@ -122,7 +123,8 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 		{&a.sampled, o.MaxLogits + o.Drafts*o.MaxSeqs, sampledBytes, whole},
 		{&a.q, o.MaxRows, f * heads * c.QKHeadDim(), own}, {&a.qa, o.MaxRows, f * heads * (c.KVLoRA + c.QKRope), own},
 		{&a.latent, o.MaxRows, f * heads * c.KVLoRA, own}, {&a.values, o.MaxRows, f * heads * c.VHead, own},
-		{&a.gateUp, o.MaxRows, f * 2 * c.innerWidth() / o.Shards, own}, {&a.act, o.MaxRows, f * c.innerWidth() / o.Shards, own},
+		{&a.gateUp, o.MaxRows, f * 2 * c.innerWidth() / o.Shards, own},
+		{&a.act, o.MaxRows, f * c.innerWidth() / o.Shards, own},
 		{&a.chosen, o.MaxRows * c.ExpertsPerToken, f * c.MoEIntermediate / o.Shards, own},
 		{&a.part, o.MaxRows, f * c.Hidden, own}, {&a.columns, o.MaxLogits, f * c.Vocab / o.Shards, own},
 	}
@@ -133,10 +135,12 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 		wants = append(wants, want{&a.pair, o.MaxRows, f * 2 * c.Hidden, whole})
 	}
 	if g := &a.ahead; o.Drafts > 0 {
-		for _, b := range []*kernels.Buffer{&g.rows.tokens, &g.rows.pos, &g.rows.seq, &g.rows.slots, &g.from, &g.order} {
+		for _, b := range []*kernels.Buffer{&g.rows.tokens, &g.rows.pos, &g.rows.seq, &g.rows.slots,
+			&g.from, &g.order} {
 			wants = append(wants, want{b, o.MaxSeqs, f, whole})
 		}
-		wants = append(wants, want{&g.rows.x, o.MaxSeqs, f * c.Hidden, whole}, want{&g.rows.front, o.MaxSeqs, f * c.frontWidth(), whole},
+		wants = append(wants, want{&g.rows.x, o.MaxSeqs, f * c.Hidden, whole},
+			want{&g.rows.front, o.MaxSeqs, f * c.frontWidth(), whole},
 			want{&g.params, o.MaxSeqs, paramBytes, whole}, want{&g.logits, o.MaxSeqs, f * c.Vocab, whole})
 	}
 	wants = append(wants, want{&a.zero, 1, 16, whole})
@@ -165,6 +169,7 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 		*v.b = a.inputs.Slice(at, int64(v.n))
 		at += int64(v.n)
 	}
-	a.pages.Pitch, a.seen.Pitch, a.masks.Pitch, a.counts.Pitch = int32(maxPages*f), int32(c.seenBytes()), int32(c.seenBytes()), int32(kernels.CountPitch(c.Vocab))
+	a.pages.Pitch, a.seen.Pitch, a.masks.Pitch, a.counts.Pitch = int32(maxPages*f), int32(c.seenBytes()), int32(
+		c.seenBytes()), int32(kernels.CountPitch(c.Vocab))
 	return a, nil
 }

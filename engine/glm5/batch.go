@@ -48,7 +48,8 @@ type Batch struct {
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	clear(b.Common)
-	*b = Batch{Tokens: b.Tokens[:0], Pos: b.Pos[:0], Seq: b.Seq[:0], Slots: b.Slots[:0], Logits: b.Logits[:0], Params: b.Params[:0], Masks: b.Masks[:0], Entries: b.Entries[:0], Copies: b.Copies[:0], From: b.From[:0],
+	*b = Batch{Tokens: b.Tokens[:0], Pos: b.Pos[:0], Seq: b.Seq[:0], Slots: b.Slots[:0], Logits: b.Logits[:0],
+		Params: b.Params[:0], Masks: b.Masks[:0], Entries: b.Entries[:0], Copies: b.Copies[:0], From: b.From[:0],
 		Next: b.Next[:0], Tips: b.Tips[:0], Common: b.Common, counts: b.counts, blocks: b.blocks}
 }
 
@@ -56,7 +57,8 @@ func (b *Batch) Reset() {
 func (b *Batch) copyOf(o *Batch) {
 	b.Reset()
 	b.Long = o.Long
-	b.Tokens, b.Pos, b.Seq, b.Slots = append(b.Tokens, o.Tokens...), append(b.Pos, o.Pos...), append(b.Seq, o.Seq...), append(b.Slots, o.Slots...)
+	b.Tokens, b.Pos, b.Seq, b.Slots = append(b.Tokens, o.Tokens...), append(b.Pos, o.Pos...), append(b.Seq,
+		o.Seq...), append(b.Slots, o.Slots...)
 	b.Logits, b.Params, b.From = append(b.Logits, o.Logits...), append(b.Params, o.Params...), append(b.From, o.From...)
 	b.Entries = append(b.Entries, o.Entries...)
 }
@@ -65,7 +67,8 @@ func (b *Batch) copyOf(o *Batch) {
 // rows were: then the ranks make b's inputs of o's by themselves.
 func (b *Batch) follows(o *Batch) bool {
 	n := len(b.Tokens)
-	if n == 0 || len(b.Copies) > 0 || len(b.Masks) > 0 || !slices.Equal(b.Entries, o.Entries) || len(b.From) != n || !slices.Equal(b.From, o.From) || !slices.Equal(b.Seq, o.Seq) || !slices.Equal(b.Logits, o.Logits) {
+	if n == 0 || len(b.Copies) > 0 || len(b.Masks) > 0 || !slices.Equal(b.Entries, o.Entries) || len(b.From) != n ||
+		!slices.Equal(b.From, o.From) || !slices.Equal(b.Seq, o.Seq) || !slices.Equal(b.Logits, o.Logits) {
 		return false
 	}
 	for i := range n {
@@ -112,9 +115,12 @@ func (m *Model) check(b *Batch) error {
 	case n == 0 || n > m.o.MaxRows:
 		return fmt.Errorf("a step of %d rows, not in 1..%d", n, m.o.MaxRows)
 	case len(b.Pos) != n || len(b.Seq) != n || len(b.Slots) != n || b.Long < 0 || b.Long > n:
-		return fmt.Errorf("a step of %d rows has %d positions, %d sequences, %d slots, long from %d", n, len(b.Pos), len(b.Seq), len(b.Slots), b.Long)
-	case len(b.Logits) > m.o.MaxLogits || len(b.Params) != len(b.Logits) || len(b.From) > 0 && len(b.From) != len(b.Logits):
-		return fmt.Errorf("a step of %d rows of logits, %d parameters, %d fed, at most %d", len(b.Logits), len(b.Params), len(b.From), m.o.MaxLogits)
+		return fmt.Errorf("a step of %d rows has %d positions, %d sequences, %d slots, long from %d", n, len(b.Pos),
+			len(b.Seq), len(b.Slots), b.Long)
+	case len(b.Logits) > m.o.MaxLogits || len(b.Params) != len(b.Logits) || len(b.From) > 0 &&
+		len(b.From) != len(b.Logits):
+		return fmt.Errorf("a step of %d rows of logits, %d parameters, %d fed, at most %d", len(b.Logits),
+			len(b.Params), len(b.From), m.o.MaxLogits)
 	}
 	if err := m.checkParams(b); err != nil {
 		return err
@@ -137,8 +143,10 @@ func (m *Model) check(b *Batch) error {
 	}
 	for i := range n {
 		if b.Tokens[i] < 0 || int(b.Tokens[i]) >= m.Config.Vocab || b.Pos[i] < 0 || int(b.Pos[i]) >= m.o.Context ||
-			b.Seq[i] < 0 || int(b.Seq[i]) >= m.o.MaxSeqs || b.Slots[i] < 0 || int(b.Slots[i]) >= m.o.Pages*kernels.PageTokens {
-			return fmt.Errorf("row %d: token %d, position %d, sequence %d, slot %d", i, b.Tokens[i], b.Pos[i], b.Seq[i], b.Slots[i])
+			b.Seq[i] < 0 || int(b.Seq[i]) >= m.o.MaxSeqs || b.Slots[i] < 0 ||
+			int(b.Slots[i]) >= m.o.Pages*kernels.PageTokens {
+			return fmt.Errorf("row %d: token %d, position %d, sequence %d, slot %d", i, b.Tokens[i], b.Pos[i],
+				b.Seq[i], b.Slots[i])
 		}
 		if m.Config.IsLong(int(b.Pos[i])) != (i >= b.Long) {
 			return fmt.Errorf("row %d at position %d: long rows begin at %d", i, b.Pos[i], b.Long)
@@ -150,16 +158,22 @@ func (m *Model) check(b *Batch) error {
 // checkParams reports what of the parameters refers to nothing.
 func (m *Model) checkParams(b *Batch) error {
 	rows, seats := m.o.MaxLogits, m.o.MaxSeqs
-	if words := m.SeenWords(); len(b.Masks)%words != 0 || len(b.Masks)/words > rows || len(b.Entries) > m.mostEntries() {
-		return fmt.Errorf("a step with masks of %d words in rows of %d, and %d entries of at most %d", len(b.Masks), words, len(b.Entries), m.mostEntries())
+	if words := m.SeenWords(); len(b.Masks)%words != 0 || len(b.Masks)/words > rows ||
+		len(b.Entries) > m.mostEntries() {
+		return fmt.Errorf("a step with masks of %d words in rows of %d, and %d entries of at most %d", len(b.Masks),
+			words, len(b.Entries), m.mostEntries())
 	}
 	for i := range b.Params {
 		p := &b.Params[i]
 		switch from, n := int64(p.Entries), int64(p.Biases)+int64(p.Labels); {
-		case int(p.Seen) >= seats || int(p.Counts) >= seats || int(p.Mask) >= len(b.Masks)/m.SeenWords() || p.Allowed >= 0 && (int(p.Allowed) < rows || int(p.Allowed) >= rows+seats):
-			return fmt.Errorf("row of logits %d with tokens seen %d, counts %d, mask %d, allowed %d", i, p.Seen, p.Counts, p.Mask, p.Allowed)
-		case p.Biases < 0 || p.Labels < 0 || n > 0 && (from < 0 || from+n > int64(len(b.Entries))) || p.Labels > 0 && int64(p.Logprobs)+int64(p.Labels) > kernels.MaxLogprobs:
-			return fmt.Errorf("row of logits %d with %d biases and %d labels from %d of %d, and %d alternatives", i, p.Biases, p.Labels, from, len(b.Entries), p.Logprobs)
+		case int(p.Seen) >= seats || int(p.Counts) >= seats || int(p.Mask) >= len(b.Masks)/m.SeenWords() ||
+			p.Allowed >= 0 && (int(p.Allowed) < rows || int(p.Allowed) >= rows+seats):
+			return fmt.Errorf("row of logits %d with tokens seen %d, counts %d, mask %d, allowed %d", i, p.Seen,
+				p.Counts, p.Mask, p.Allowed)
+		case p.Biases < 0 || p.Labels < 0 || n > 0 && (from < 0 || from+n > int64(len(b.Entries))) || p.Labels > 0 &&
+			int64(p.Logprobs)+int64(p.Labels) > kernels.MaxLogprobs:
+			return fmt.Errorf("row of logits %d with %d biases and %d labels from %d of %d, and %d alternatives", i,
+				p.Biases, p.Labels, from, len(b.Entries), p.Logprobs)
 		case int(p.Forced) >= m.o.Tokens:
 			return fmt.Errorf("row of logits %d with token %d of %d", i, p.Forced, m.o.Tokens)
 		}
@@ -177,8 +191,11 @@ func (m *Model) checkTips(b *Batch) error {
 	if len(b.Next) == 0 && len(b.Tips) == 0 {
 		return nil
 	}
-	if len(b.Next) != len(b.Tokens) || len(b.Tips) > m.o.MaxSeqs || b.Drafts < 1 || b.Drafts > m.o.Drafts || b.LongTips < 0 || b.LongTips > len(b.Tips) {
-		return fmt.Errorf("a step of %d rows, %d of them with a next token, %d drafts for %d sequences, long from %d: the model makes up to %d for %d", len(b.Tokens), len(b.Next), b.Drafts, len(b.Tips), b.LongTips, m.o.Drafts, m.o.MaxSeqs)
+	if len(b.Next) != len(b.Tokens) || len(b.Tips) > m.o.MaxSeqs || b.Drafts < 1 || b.Drafts > m.o.Drafts ||
+		b.LongTips < 0 || b.LongTips > len(b.Tips) {
+		return fmt.Errorf("a step of %d rows, %d of them with a next token, %d drafts for %d sequences, long from "+
+			"%d: the model makes up to %d for %d", len(b.Tokens), len(b.Next), b.Drafts, len(b.Tips), b.LongTips,
+			m.o.Drafts, m.o.MaxSeqs)
 	}
 	for i, t := range b.Next {
 		if t < 0 || int(t) >= m.Config.Vocab {

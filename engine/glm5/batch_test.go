@@ -68,7 +68,8 @@ func TestScoreWidth(t *testing.T) {
 	last := int32(0)
 	for ctx := int32(1); ctx <= 131_000; ctx++ {
 		w := o.scoreWidth(ctx)
-		if w < ctx || w < last || w%kernels.PageTokens != 0 || w > 131_008 || w > max(ctx+ctx/8, ctx+kernels.PageTokens) {
+		if w < ctx || w < last || w%kernels.PageTokens != 0 || w > 131_008 ||
+			w > max(ctx+ctx/8, ctx+kernels.PageTokens) {
 			t.Fatalf("a context of %d has scores %d wide, the one before %d", ctx, w, last)
 		}
 		last = w
@@ -87,7 +88,8 @@ func TestMeasureCountsSharedSlotsOnce(t *testing.T) {
 	b.Add(0, 64, 5, 0)
 	b.Add(0, 99, 6, 0)
 	for range 2 {
-		if k := b.measure(0, 5, 1000); k.slots != 200+(131-128)+(65-64)+100 || k.ctx != 200+131+64+65+100 || k.selected != k.slots {
+		if k := b.measure(0, 5, 1000); k.slots != 200+(131-128)+(65-64)+100 || k.ctx != 200+131+64+65+100 ||
+			k.selected != k.slots {
 			t.Errorf("%+v", k)
 		}
 		if k := b.measure(1, 5, 10); k.slots != 131+1+100 || k.selected != 10+20+10 {

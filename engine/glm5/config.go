@@ -105,10 +105,13 @@ func (c *Config) CheckTP(n int) error {
 		}
 	}
 	divides("num_attention_heads", c.Heads, 1, "each rank has whole heads")
-	divides("num_attention_heads*v_head_dim", c.Heads*c.VHead, nvfp4Block, "each rank needs a multiple of 16 columns of o_proj, NVFP4's block")
-	divides("moe_intermediate_size", c.MoEIntermediate, nvfp4Block, "each rank needs a multiple of 16 columns of every expert, NVFP4's block")
+	divides("num_attention_heads*v_head_dim", c.Heads*c.VHead, nvfp4Block,
+		"each rank needs a multiple of 16 columns of o_proj, NVFP4's block")
+	divides("moe_intermediate_size", c.MoEIntermediate, nvfp4Block,
+		"each rank needs a multiple of 16 columns of every expert, NVFP4's block")
 	if c.anyDense() {
-		divides("intermediate_size", c.Intermediate, nvfp4Block, "each rank needs a multiple of 16 columns of the dense layers, NVFP4's block")
+		divides("intermediate_size", c.Intermediate, nvfp4Block,
+			"each rank needs a multiple of 16 columns of the dense layers, NVFP4's block")
 	}
 	divides("vocab_size", c.Vocab, 1, "each rank has an equal part of lm_head's rows")
 	if len(faults) > 0 {

@@ -42,7 +42,8 @@ func ParseConfig(data []byte) (Config, error) {
 	f := &fields{raw: raw, faults: &faults}
 	// Another model's fields mean other things: stop here.
 	if t := f.text("model_type", ""); t != modelType {
-		return Config{}, fmt.Errorf("model_type %q is not supported: glmbatch runs %s (GLM-5, GLM-5.1, GLM-5.2)", t, modelType)
+		return Config{}, fmt.Errorf("model_type %q is not supported: glmbatch runs %s (GLM-5, GLM-5.1, GLM-5.2)", t,
+			modelType)
 	}
 	c := f.config()
 	if err := errors.Join(faults...); err != nil {
@@ -115,7 +116,8 @@ func (f *fields) variants(c *Config) {
 	f.onlyFlag("rope_interleave", true)
 	f.onlyFlag("indexer_rope_interleave", true)
 	if n := f.sizeOr("num_key_value_heads", c.Heads, 0, maxHeads); n != c.Heads {
-		f.fault("num_key_value_heads %d differs from num_attention_heads %d: latent attention has one latent for all heads", n, c.Heads)
+		f.fault("num_key_value_heads %d differs from num_attention_heads %d: latent attention has one latent for all "+
+			"heads", n, c.Heads)
 	}
 	if n := f.sizeOr("qk_head_dim", c.QKHeadDim(), 0, 2*maxWidth); n != c.QKHeadDim() {
 		f.fault("qk_head_dim %d is not qk_nope_head_dim + qk_rope_head_dim = %d", n, c.QKHeadDim())
@@ -129,7 +131,9 @@ func (f *fields) variants(c *Config) {
 	// the list says.
 	for i, t := range f.texts("layer_types") {
 		if t != "deepseek_sparse_attention" && t != "indexed_attention" {
-			c.Notes = append(c.Notes, fmt.Sprintf("layer_types[%d] is %q, which this architecture does not have: every layer has indexed attention", i, t))
+			c.Notes = append(c.Notes,
+				fmt.Sprintf("layer_types[%d] is %q, which this architecture does not have: every layer has indexed "+
+					"attention", i, t))
 			break
 		}
 	}
@@ -141,7 +145,8 @@ func (f *fields) relations(c *Config) {
 		f.fault("qk_rope_head_dim %d is odd: rotation works on pairs", c.QKRope)
 	}
 	if c.QKRope > c.IndexHeadDim {
-		f.fault("qk_rope_head_dim %d is above index_head_dim %d: the indexer rotates that many values of a head", c.QKRope, c.IndexHeadDim)
+		f.fault("qk_rope_head_dim %d is above index_head_dim %d: the indexer rotates that many values of a head",
+			c.QKRope, c.IndexHeadDim)
 	}
 	if c.ExpertsPerToken > c.Experts {
 		f.fault("num_experts_per_tok %d is above n_routed_experts %d", c.ExpertsPerToken, c.Experts)
@@ -155,10 +160,12 @@ func (f *fields) relations(c *Config) {
 	case c.Groups > 1 && c.Experts/c.Groups < 2:
 		f.fault("n_group %d leaves %d expert a group: a group is ranked by its best two", c.Groups, c.Experts/c.Groups)
 	case c.ExpertsPerToken > c.Experts/c.Groups*c.TopKGroups:
-		f.fault("num_experts_per_tok %d is above the %d experts of topk_group %d groups", c.ExpertsPerToken, c.Experts/c.Groups*c.TopKGroups, c.TopKGroups)
+		f.fault("num_experts_per_tok %d is above the %d experts of topk_group %d groups", c.ExpertsPerToken,
+			c.Experts/c.Groups*c.TopKGroups, c.TopKGroups)
 	}
 	if len(c.Indexers) > 0 && !c.Indexers[0] {
-		f.fault("layer 0 shares an indexer's selection, but none comes before it: indexer_types must begin with \"full\"")
+		f.fault("layer 0 shares an indexer's selection, but none comes before it: indexer_types must begin with " +
+			"\"full\"")
 	}
 }
 

@@ -95,7 +95,8 @@ func TestIndexers(t *testing.T) {
 	}{
 		{"all by default", nil, "FFFFFFF"},
 		{"types", map[string]any{"indexer_types": types}, "FSSFSFF"},
-		{"types win", map[string]any{"indexer_types": types, "index_topk_freq": 2, "index_topk_pattern": "FFFFFF"}, "FSSFSFF"},
+		{"types win", map[string]any{"indexer_types": types, "index_topk_freq": 2, "index_topk_pattern": "FFFFFF"},
+			"FSSFSFF"},
 		{"pattern", map[string]any{"index_topk_pattern": "FSFSSS", "index_topk_freq": 3}, "FSFSSSF"},
 		{"frequency", map[string]any{"index_topk_freq": 3}, "FFSSFSF"},
 		{"frequency and offset", map[string]any{"index_topk_freq": 2, "index_skip_topk_offset": 4}, "FFFFSFF"},
@@ -125,19 +126,41 @@ func TestParseConfig(t *testing.T) {
 		{"one end token", map[string]any{"eos_token_id": 7}, func(c Config) any { return c.EOS }, []int32{7}},
 		{"end tokens", map[string]any{"eos_token_id": []int{7, 9}}, func(c Config) any { return c.EOS }, []int32{7, 9}},
 		{"no end token", map[string]any{"eos_token_id": nil}, func(c Config) any { return len(c.EOS) }, 0},
-		{"nested theta", rope(map[string]any{"rope_theta": 5000, "rope_type": "default"}), func(c Config) any { return c.RopeTheta }, 5000.},
-		{"old theta", map[string]any{"rope_parameters": nil, "rope_theta": 5000}, func(c Config) any { return c.RopeTheta }, 5000.},
-		{"dense by list", map[string]any{"mlp_layer_types": []string{"sparse", "dense", "sparse", "sparse", "sparse", "sparse"}},
+		{"nested theta", rope(map[string]any{"rope_theta": 5000, "rope_type": "default"}), func(c Config) any {
+			return c.RopeTheta
+		}, 5000.},
+		{"old theta", map[string]any{"rope_parameters": nil, "rope_theta": 5000}, func(c Config) any {
+			return c.RopeTheta
+		}, 5000.},
+		{"dense by list", map[string]any{"mlp_layer_types": []string{"sparse", "dense", "sparse", "sparse",
+			"sparse", "sparse"}},
 			func(c Config) any { return fmt.Sprint(c.Dense(0), c.Dense(1), c.Dense(6)) }, "false true false"},
 		{"latent eps by default", nil, func(c Config) any { return c.LatentEps }, float32(1e-6)},
-		{"latent eps", map[string]any{"latent_norm_eps": 1e-5}, func(c Config) any { return c.LatentEps }, float32(1e-5)},
-		{"experts by another name", map[string]any{"n_routed_experts": nil, "num_experts": 16}, func(c Config) any { return c.Experts }, 16},
-		{"experts by both names", map[string]any{"n_routed_experts": 16, "num_experts": 8}, func(c Config) any { return c.Experts }, 8},
-		{"the kind of layer since 5.18", map[string]any{"layer_types": []string{"indexed_attention", "indexed_attention"}}, func(c Config) any { return len(c.Notes) }, 0},
-		{"another kind of layer", map[string]any{"layer_types": []string{"indexed_attention", "full_attention"}}, func(c Config) any { return c.Notes[0][:34] }, `layer_types[1] is "full_attention"`},
-		{"indexers by a list", map[string]any{"index_topk_pattern": []string{"full", "shared", "full", "full", "full", "full"}},
-			func(c Config) any { return fmt.Sprint(c.IndexerFull(0), c.IndexerFull(1), c.IndexerFull(2)) }, "true false true"},
-		{"tied head", map[string]any{"tie_word_embeddings": true}, func(c Config) any { return c.HeadModule() }, "model.embed_tokens"},
+		{"latent eps", map[string]any{"latent_norm_eps": 1e-5}, func(c Config) any {
+			return c.LatentEps
+		}, float32(1e-5)},
+		{"experts by another name", map[string]any{"n_routed_experts": nil, "num_experts": 16}, func(c Config) any {
+			return c.Experts
+		}, 16},
+		{"experts by both names", map[string]any{"n_routed_experts": 16, "num_experts": 8}, func(c Config) any {
+			return c.Experts
+		}, 8},
+		{"the kind of layer since 5.18", map[string]any{"layer_types": []string{"indexed_attention",
+			"indexed_attention"}}, func(c Config) any {
+			return len(c.Notes)
+		}, 0},
+		{"another kind of layer", map[string]any{"layer_types": []string{"indexed_attention", "full_attention"}},
+			func(c Config) any {
+				return c.Notes[0][:34]
+			}, `layer_types[1] is "full_attention"`},
+		{"indexers by a list", map[string]any{"index_topk_pattern": []string{"full", "shared", "full", "full",
+			"full", "full"}},
+			func(c Config) any {
+				return fmt.Sprint(c.IndexerFull(0), c.IndexerFull(1), c.IndexerFull(2))
+			}, "true false true"},
+		{"tied head", map[string]any{"tie_word_embeddings": true}, func(c Config) any {
+			return c.HeadModule()
+		}, "model.embed_tokens"},
 		{"head dim is ignored", map[string]any{"head_dim": 64}, func(c Config) any { return c.QKHeadDim() }, 48},
 	} {
 		c := mustParse(t, "tiny", tt.change)
@@ -150,11 +173,13 @@ func TestParseConfig(t *testing.T) {
 // TestDefaults: an absent field is what transformers takes it for, one by one and
 // all at once.
 func TestDefaults(t *testing.T) {
-	bare, err := ParseConfig([]byte(`{"model_type":"glm_moe_dsa","pad_token_id":154820,"eos_token_id":[154820,154827,154829]}`))
+	bare, err := ParseConfig(
+		[]byte(`{"model_type":"glm_moe_dsa","pad_token_id":154820,"eos_token_id":[154820,154827,154829]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := mustParse(t, "glm-5", map[string]any{"num_nextn_predict_layers": nil, "rope_parameters": map[string]any{"rope_theta": 1e4}})
+	want := mustParse(t, "glm-5", map[string]any{"num_nextn_predict_layers": nil,
+		"rope_parameters": map[string]any{"rope_theta": 1e4}})
 	if fmt.Sprintf("%+v", bare) != fmt.Sprintf("%+v", want) {
 		t.Errorf("an empty config is\n%+v, want\n%+v", bare, want)
 	}
@@ -191,9 +216,12 @@ func TestParseConfigFaults(t *testing.T) {
 			[]string{"hidden_size is 0", "vocab_size is \"many\"", "num_hidden_layers is -1", "q_lora_rank is 1.5"}},
 		{map[string]any{"hidden_size": 1 << 40}, []string{"hidden_size", "131072"}},
 		{map[string]any{"num_hidden_layers": 1e300}, []string{"num_hidden_layers", "1024"}},
-		{map[string]any{"rope_parameters": map[string]any{"rope_theta": 1e6, "rope_type": "yarn"}}, []string{"rope_parameters.rope_type", `"yarn"`}},
-		{map[string]any{"rope_scaling": map[string]any{"type": "linear"}}, []string{"rope_scaling.rope_type", `"linear"`}},
-		{map[string]any{"rope_parameters": map[string]any{"rope_theta": 1e4, "partial_rotary_factor": .5}}, []string{"partial_rotary_factor 0.5"}},
+		{map[string]any{"rope_parameters": map[string]any{"rope_theta": 1e6, "rope_type": "yarn"}},
+			[]string{"rope_parameters.rope_type", `"yarn"`}},
+		{map[string]any{"rope_scaling": map[string]any{"type": "linear"}},
+			[]string{"rope_scaling.rope_type", `"linear"`}},
+		{map[string]any{"rope_parameters": map[string]any{"rope_theta": 1e4, "partial_rotary_factor": .5}},
+			[]string{"partial_rotary_factor 0.5"}},
 		{map[string]any{"hidden_act": "gelu"}, []string{"hidden_act", `"gelu"`, `"silu"`}},
 		{map[string]any{"scoring_func": "softmax"}, []string{"scoring_func"}},
 		{map[string]any{"attention_bias": true}, []string{"attention_bias true"}},
@@ -208,9 +236,11 @@ func TestParseConfigFaults(t *testing.T) {
 		{map[string]any{"n_group": 16, "topk_group": 4}, []string{"n_group 16"}},
 		{map[string]any{"moe_layer_freq": 2}, []string{"moe_layer_freq 2"}},
 		{map[string]any{"indexer_types": []string{"full"}}, []string{"indexer_types has 1 entries for 6 layers"}},
-		{map[string]any{"indexer_types": []string{"shared", "full", "full", "full", "full", "full"}}, []string{"layer 0"}},
+		{map[string]any{"indexer_types": []string{"shared", "full", "full", "full", "full", "full"}},
+			[]string{"layer 0"}},
 		{map[string]any{"index_topk_pattern": "FXFFFF"}, []string{"index_topk_pattern"}},
-		{map[string]any{"mlp_layer_types": []string{"dense", "sparse", "moe", "sparse", "sparse", "sparse"}}, []string{`mlp_layer_types[2] is "moe"`}},
+		{map[string]any{"mlp_layer_types": []string{"dense", "sparse", "moe", "sparse", "sparse", "sparse"}},
+			[]string{`mlp_layer_types[2] is "moe"`}},
 		{map[string]any{"eos_token_id": 2048}, []string{"eos_token_id 2048"}},
 		{map[string]any{"eos_token_id": "</s>"}, []string{"eos_token_id"}},
 		{map[string]any{"num_nextn_predict_layers": 3}, []string{"num_nextn_predict_layers is 3"}},
@@ -243,12 +273,14 @@ func TestCheckTP(t *testing.T) {
 			}
 		}
 	}
-	odd := mustParse(t, "tiny", map[string]any{"num_attention_heads": 6, "num_key_value_heads": 6, "moe_intermediate_size": 96, "intermediate_size": 100, "vocab_size": 2044})
+	odd := mustParse(t, "tiny", map[string]any{"num_attention_heads": 6, "num_key_value_heads": 6,
+		"moe_intermediate_size": 96, "intermediate_size": 100, "vocab_size": 2044})
 	err := odd.CheckTP(8)
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{"8 ranks", "num_attention_heads 6", "moe_intermediate_size 96", "intermediate_size 100", "vocab_size 2044", "16"} {
+	for _, want := range []string{"8 ranks", "num_attention_heads 6", "moe_intermediate_size 96",
+		"intermediate_size 100", "vocab_size 2044", "16"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q lacks %q", err, want)
 		}

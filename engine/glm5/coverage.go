@@ -98,7 +98,9 @@ func (c *Config) cover(ck *checkpoint.Checkpoint, mtp bool) Coverage {
 	v.loads()
 	v.Contradictions = ck.Warnings()
 	if len(plain) > 0 {
-		v.Contradictions = append(v.Contradictions, fmt.Sprintf("%d weights are not stored quantised, but the quantisation configuration does not leave them out: %s", len(plain), first(plain, 3)))
+		v.Contradictions = append(v.Contradictions,
+			fmt.Sprintf("%d weights are not stored quantised, but the quantisation configuration does not leave them "+
+				"out: %s", len(plain), first(plain, 3)))
 	}
 	return v
 }
@@ -149,7 +151,9 @@ func (c *Config) stored(ck *checkpoint.Checkpoint, t Tensor) (Stored, error) {
 		return s, fmt.Errorf("%s is stored as NVFP4: it must be BF16, F32 or F16", t.Name)
 	}
 	if what := ck.Online(t.Module()); what != "" {
-		return s, fmt.Errorf("%s is right only after an operation at every step (%s), which glmbatch does not do: use a checkpoint without online transforms", t.Name, what)
+		return s,
+			fmt.Errorf("%s is right only after an operation at every step (%s), which glmbatch does not do: use a "+
+				"checkpoint without online transforms", t.Name, what)
 	}
 	l = t.asStored(l, false, 1)
 	s.Format, s.File, s.Bytes, s.scaled = l.Format, l.Stored, l.Bytes(), l.Input > 0

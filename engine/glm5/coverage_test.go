@@ -30,7 +30,8 @@ func cover(t *testing.T, quant string, edit func(tensors map[string]entry)) (Cov
 	if quant != "" {
 		config = `{"quantization_config":` + quant + `}`
 	}
-	ck, err := checkpoint.FromFiles(map[string][]byte{"config.json": []byte(config), "model.safetensors": zeros(t, tensors)})
+	ck, err := checkpoint.FromFiles(map[string][]byte{"config.json": []byte(config),
+		"model.safetensors": zeros(t, tensors)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,22 +88,35 @@ func TestCover(t *testing.T) {
 	}{
 		{"whole", "", func(m map[string]entry) {}, Coverage{HasMTP: true}},
 		{"quantised as said", nvfp4, func(m map[string]entry) { quantize(m, up) }, Coverage{HasMTP: true}},
-		{"missing", "", func(m map[string]entry) { delete(m, "model.norm.weight") }, Coverage{HasMTP: true, Missing: []string{"model.norm.weight"}}},
+		{"missing", "", func(m map[string]entry) {
+			delete(m, "model.norm.weight")
+		}, Coverage{HasMTP: true, Missing: []string{"model.norm.weight"}}},
 		{"no prediction layer", "", func(m map[string]entry) {
 			maps.DeleteFunc(m, func(name string, _ entry) bool { return strings.HasPrefix(name, "model.layers.2.") })
 		}, Coverage{}},
 		{"part of the prediction layer", "", func(m map[string]entry) { delete(m, "model.layers.2.enorm.weight") },
 			Coverage{HasMTP: true, Missing: []string{"model.layers.2.enorm.weight"}}},
-		{"an AWQ scale", "", func(m map[string]entry) { m[up+".pre_quant_scale"] = entry{"BF16", []int{256}} }, Coverage{HasMTP: true, Skipped: []string{up + ".pre_quant_scale"}}},
+		{"an AWQ scale", "", func(m map[string]entry) {
+			m[up+".pre_quant_scale"] = entry{"BF16", []int{256}}
+		}, Coverage{HasMTP: true, Skipped: []string{up + ".pre_quant_scale"}}},
 		{"SVD factors", "", func(m map[string]entry) {
 			m[up+".weight_quantizer._svdquant_lora_a"] = entry{"BF16", []int{16, 256}}
 			m[up+".weight_quantizer._svdquant_lora_b"] = entry{"BF16", []int{128, 16}}
 		}, Coverage{HasMTP: true, Skipped: []string{"_lora_a", "_lora_b"}}},
-		{"a bias", "", func(m map[string]entry) { m["model.layers.0.self_attn.o_proj.bias"] = entry{"BF16", []int{256}} },
+		{"a bias", "", func(m map[string]entry) {
+			m["model.layers.0.self_attn.o_proj.bias"] = entry{"BF16", []int{256}}
+		},
 			Coverage{HasMTP: true, Skipped: []string{"o_proj.bias"}}},
-		{"a rotation's matrix", "", func(m map[string]entry) { m[up+".R4_input.weight"] = entry{"BF16", []int{256, 256}} }, Coverage{HasMTP: true, Skipped: []string{"R4_input"}}},
-		{"a scale of another form", "", func(m map[string]entry) { m[up+".weight_scale"] = entry{"F32", nil} }, Coverage{HasMTP: true, Skipped: []string{up + ".weight_scale"}, Contradictions: []string{"neither config.json"}}},
-		{"a module of its own", "", func(m map[string]entry) { m["model.layers.1.mlp.latent_proj.weight"] = entry{"BF16", []int{8, 8}} },
+		{"a rotation's matrix", "", func(m map[string]entry) {
+			m[up+".R4_input.weight"] = entry{"BF16", []int{256, 256}}
+		}, Coverage{HasMTP: true, Skipped: []string{"R4_input"}}},
+		{"a scale of another form", "", func(m map[string]entry) {
+			m[up+".weight_scale"] = entry{"F32", nil}
+		}, Coverage{HasMTP: true, Skipped: []string{up + ".weight_scale"},
+			Contradictions: []string{"neither config.json"}}},
+		{"a module of its own", "", func(m map[string]entry) {
+			m["model.layers.1.mlp.latent_proj.weight"] = entry{"BF16", []int{8, 8}}
+		},
 			Coverage{HasMTP: true, Skipped: []string{"latent_proj"}}},
 		{"scales of a cache", "", func(m map[string]entry) {
 			m["model.layers.0.self_attn.k_scale"] = entry{"F32", nil}
@@ -114,21 +128,32 @@ func TestCover(t *testing.T) {
 			m["model.layers.2.shared_head.head.weight"] = entry{"BF16", []int{4, 4}}
 		}, Coverage{HasMTP: true, Unused: []string{"model.layers.2.embed", "model.layers.2.shared_head.head"}}},
 		{"experts in one tensor", "", func(m map[string]entry) {
-			maps.DeleteFunc(m, func(name string, _ entry) bool { return strings.HasPrefix(name, "model.layers.1.mlp.experts.") })
+			maps.DeleteFunc(m, func(name string, _ entry) bool {
+				return strings.HasPrefix(name, "model.layers.1.mlp.experts.")
+			})
 			m["model.layers.1.mlp.experts.gate_up_proj"] = entry{"BF16", []int{2, 256, 256}}
-		}, Coverage{HasMTP: true, Fused: []string{"model.layers.1.mlp.experts.gate_up_proj"}, Missing: []string{"0.gate", "1.gate", "0.up", "1.up", "0.down", "1.down"}, Skipped: []string{"gate_up"}}},
-		{"an online transform", `{"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized","ignore":["re:.*"],"transform_config":{"config_groups":{"R4":{"type":"hadamard","apply":[
+		}, Coverage{HasMTP: true, Fused: []string{"model.layers.1.mlp.experts.gate_up_proj"},
+			Missing: []string{"0.gate", "1.gate", "0.up", "1.up", "0.down", "1.down"}, Skipped: []string{"gate_up"}}},
+		{"an online transform",
+			`{"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized","ignore":["re:.*"],"transform_config":{"config_groups":{"R4":{"type":"hadamard","apply":[
 			{"targets":["re:.*experts.0.down_proj$"],"location":"input"},{"targets":["Linear"],"location":"weight_input"}]}}}}`, func(m map[string]entry) {},
-			Coverage{HasMTP: true, Unread: []string{"model.layers.1.mlp.experts.0.down_proj.weight", "model.layers.2.mlp.experts.0.down_proj.weight"}, Contradictions: []string{"none is stored so"}}},
-		{"unused", "", func(m map[string]entry) { m["model.layers.9.x"] = entry{"F32", []int{3}} }, Coverage{HasMTP: true, Unused: []string{"model.layers.9.x"}}},
+			Coverage{HasMTP: true, Unread: []string{"model.layers.1.mlp.experts.0.down_proj.weight",
+				"model.layers.2.mlp.experts.0.down_proj.weight"}, Contradictions: []string{"none is stored so"}}},
+		{"unused", "", func(m map[string]entry) {
+			m["model.layers.9.x"] = entry{"F32", []int{3}}
+		}, Coverage{HasMTP: true, Unused: []string{"model.layers.9.x"}}},
 		{"another shape", "", func(m map[string]entry) { m["lm_head.weight"] = entry{"BF16", []int{9, 256}} },
 			Coverage{HasMTP: true, Unread: []string{"lm_head.weight is [9, 256], config.json says [2048, 256]"}}},
 		{"another length", "", func(m map[string]entry) { m["model.norm.weight"] = entry{"F32", []int{3}} },
 			Coverage{HasMTP: true, Unread: []string{"model.norm.weight has 3 values, config.json says 256"}}},
 		{"bytes for a vector", "", func(m map[string]entry) { m["model.norm.weight"] = entry{"U8", []int{256}} },
 			Coverage{HasMTP: true, Unread: []string{"dtype U8"}}},
-		{"a router as NVFP4", nvfp4, func(m map[string]entry) { quantize(m, up); quantize(m, "model.layers.1.mlp.gate") },
-			Coverage{HasMTP: true, Unread: []string{"model.layers.1.mlp.gate.weight is stored as NVFP4"}, Contradictions: []string{"leaves them out: model.layers.1.mlp.gate"}}},
+		{"a router as NVFP4", nvfp4, func(m map[string]entry) {
+			quantize(m, up)
+			quantize(m, "model.layers.1.mlp.gate")
+		},
+			Coverage{HasMTP: true, Unread: []string{"model.layers.1.mlp.gate.weight is stored as NVFP4"},
+				Contradictions: []string{"leaves them out: model.layers.1.mlp.gate"}}},
 		{"not quantised but said so", nvfp4, func(m map[string]entry) {
 			quantize(m, up)
 			quantize(m, "model.layers.1.mlp.experts.1.up_proj")
@@ -136,7 +161,8 @@ func TestCover(t *testing.T) {
 			for _, s := range []string{".weight_scale", ".weight_scale_2", ".input_scale"} {
 				delete(m, up+s)
 			}
-		}, Coverage{HasMTP: true, Contradictions: []string{"leaves them out: model.layers.1.mlp.experts.1.up_proj", "does not leave them out: " + up}}},
+		}, Coverage{HasMTP: true, Contradictions: []string{"leaves them out: model.layers.1.mlp.experts.1.up_proj",
+			"does not leave them out: " + up}}},
 	} {
 		got, _ := cover(t, tt.quant, tt.edit)
 		if got.HasMTP != tt.want.HasMTP {
@@ -144,7 +170,8 @@ func TestCover(t *testing.T) {
 		}
 		for what, lists := range map[string][2][]string{
 			"missing": {got.Missing, tt.want.Missing}, "unread": {got.Unread, tt.want.Unread},
-			"unused": {got.Unused, tt.want.Unused}, "skipped": {got.Skipped, tt.want.Skipped}, "fused": {got.Fused, tt.want.Fused}, "contradictions": {got.Contradictions, tt.want.Contradictions},
+			"unused": {got.Unused, tt.want.Unused}, "skipped": {got.Skipped, tt.want.Skipped},
+			"fused": {got.Fused, tt.want.Fused}, "contradictions": {got.Contradictions, tt.want.Contradictions},
 		} {
 			same := len(lists[0]) == len(lists[1])
 			for i := 0; same && i < len(lists[0]); i++ {
@@ -168,10 +195,22 @@ func TestCheck(t *testing.T) {
 	}{
 		{"whole", W4A16, func(map[string]entry) {}, ""},
 		{"no input scale", W4A16, func(m map[string]entry) { quantize(m, up); delete(m, up+".input_scale") }, ""},
-		{"no input scale for 4-bit inputs", W4A4, func(m map[string]entry) { quantize(m, up); delete(m, up+".input_scale") }, "1 NVFP4 weights have no input scale"},
-		{"an input scale of 0", W4A16, func(m map[string]entry) { quantize(m, up); m[up+".input_scale"] = entry{"F32", []int{1}} }, ""},
-		{"an input scale of 0 for 4-bit inputs", W4A4, func(m map[string]entry) { quantize(m, up); m[up+".input_scale"] = entry{"F32", []int{1}} }, up},
-		{"missing before skipped", W4A16, func(m map[string]entry) { delete(m, "lm_head.weight"); m[up+".bias"] = entry{"BF16", []int{1}} }, "lm_head.weight"},
+		{"no input scale for 4-bit inputs", W4A4, func(m map[string]entry) {
+			quantize(m, up)
+			delete(m, up+".input_scale")
+		}, "1 NVFP4 weights have no input scale"},
+		{"an input scale of 0", W4A16, func(m map[string]entry) {
+			quantize(m, up)
+			m[up+".input_scale"] = entry{"F32", []int{1}}
+		}, ""},
+		{"an input scale of 0 for 4-bit inputs", W4A4, func(m map[string]entry) {
+			quantize(m, up)
+			m[up+".input_scale"] = entry{"F32", []int{1}}
+		}, up},
+		{"missing before skipped", W4A16, func(m map[string]entry) {
+			delete(m, "lm_head.weight")
+			m[up+".bias"] = entry{"BF16", []int{1}}
+		}, "lm_head.weight"},
 		{"skipped", W4A16, func(m map[string]entry) { m[up+".bias"] = entry{"BF16", []int{1}} }, up + ".bias"},
 	} {
 		v, _ := cover(t, "", tt.edit)
@@ -203,7 +242,9 @@ func TestLoaded(t *testing.T) {
 		}
 	}
 	const each = 128 * 256 // values of a weight
-	if stored, loaded, notes := sum(func(m map[string]entry) { all(m, "") }); stored-loaded != 6*4 || loaded != 6*(each/2+each/16) || len(notes) > 0 {
+	if stored, loaded, notes := sum(func(m map[string]entry) {
+		all(m, "")
+	}); stored-loaded != 6*4 || loaded != 6*(each/2+each/16) || len(notes) > 0 {
 		t.Errorf("NVFP4: %d stored, %d loaded, %q", stored, loaded, notes)
 	}
 	// Weights in several formats among the gates and ups make all four of them BF16.
@@ -222,7 +263,8 @@ func TestLoaded(t *testing.T) {
 		if one == "FP8" {
 			bytes = each + 2*4
 		}
-		if stored != 5*(each/2+each/16+4)+bytes || loaded != 2*(each/2+each/16)+4*2*each || len(notes) != 1 || !strings.Contains(notes[0], "layer 1") || !strings.Contains(notes[0], "BF16") {
+		if stored != 5*(each/2+each/16+4)+bytes || loaded != 2*(each/2+each/16)+4*2*each || len(notes) != 1 ||
+			!strings.Contains(notes[0], "layer 1") || !strings.Contains(notes[0], "BF16") {
 			t.Errorf("one %s: %d stored, %d loaded, %q", one, stored, loaded, notes)
 		}
 	}

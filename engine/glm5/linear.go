@@ -85,7 +85,8 @@ func (l *loader) source(module string) (source, error) {
 		return source{}, err
 	}
 	if lin.Rows != t.Rows || lin.Cols != t.Cols {
-		return source{}, fmt.Errorf("%s is [%d, %d], config.json says [%d, %d]", module, lin.Rows, lin.Cols, t.Rows, t.Cols)
+		return source{}, fmt.Errorf("%s is [%d, %d], config.json says [%d, %d]", module, lin.Rows, lin.Cols,
+			t.Rows, t.Cols)
 	}
 	lin = t.asStored(lin, l.exact, l.shards)
 	return source{lin, t.Split, t.Part, t.Runs(lin.Format, l.dense)}, nil
@@ -163,10 +164,12 @@ func mergeable(all []source) int {
 	first := all[0]
 	n := 1
 	scaled := first.Format == kernels.FP4 || first.Format == kernels.FP8
-	for n < len(all) && all[n].runs == first.runs && (all[n].Format == first.Format || first.runs != kernels.FP8) && (!scaled || all[n].Global == first.Global) {
+	for n < len(all) && all[n].runs == first.runs && (all[n].Format == first.Format || first.runs != kernels.FP8) &&
+		(!scaled || all[n].Global == first.Global) {
 		n++
 	}
-	if n == 1 && len(all) == 2 && all[1].Format == kernels.FP4 && first.Format == kernels.FP4 && all[1].Rows == first.Rows {
+	if n == 1 && len(all) == 2 && all[1].Format == kernels.FP4 && first.Format == kernels.FP4 &&
+		all[1].Rows == first.Rows {
 		return 2
 	}
 	return n

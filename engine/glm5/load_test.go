@@ -22,7 +22,8 @@ func loadWith(t *testing.T, tp int, memory int64, o glm5.Options, edit func(file
 	return loadUntil(t, t.Context(), tp, memory, o, edit)
 }
 
-func loadUntil(t *testing.T, ctx context.Context, tp int, memory int64, o glm5.Options, edit func(files map[string][]byte)) error {
+func loadUntil(t *testing.T, ctx context.Context, tp int, memory int64, o glm5.Options,
+	edit func(files map[string][]byte)) error {
 	t.Helper()
 	files := maps.Clone(demo.Files())
 	if edit != nil {
@@ -54,7 +55,8 @@ func config(from, to string) func(map[string][]byte) {
 // rename gives a tensor another name of the same length.
 func rename(from, to string) func(map[string][]byte) {
 	return func(files map[string][]byte) {
-		files["model.safetensors"] = bytes.Replace(files["model.safetensors"], []byte(`"`+from+`"`), []byte(`"`+to+`"`), 1)
+		files["model.safetensors"] = bytes.Replace(files["model.safetensors"], []byte(`"`+from+`"`),
+			[]byte(`"`+to+`"`), 1)
 	}
 }
 
@@ -69,15 +71,22 @@ func TestLoadNamesWhatIsWrong(t *testing.T) {
 		{name: "ranks", tp: 3, want: []string{"tensor parallelism 3"}},
 		{name: "shards", tp: 2, o: glm5.Options{Shards: 1}, want: []string{"in 1 parts for 2 ranks"}},
 		{name: "odd shards", tp: 1, o: glm5.Options{Shards: 5}, want: []string{"5 is not supported"}},
-		{name: "options", tp: 1, o: glm5.Options{KVCache: "fp4", Act: "w1a1", Context: 4096}, want: []string{"fp4", "w1a1", "Context 4096"}},
-		{name: "missing weight", tp: 2, edit: rename("model.layers.3.self_attn.o_proj.weight", "model.layers.3.self_attn.x_proj.weight"),
+		{name: "options", tp: 1, o: glm5.Options{KVCache: "fp4", Act: "w1a1", Context: 4096},
+			want: []string{"fp4", "w1a1", "Context 4096"}},
+		{name: "missing weight", tp: 2, edit: rename("model.layers.3.self_attn.o_proj.weight",
+			"model.layers.3.self_attn.x_proj.weight"),
 			want: []string{"layers.3", "self_attn.o_proj", "not in the checkpoint"}},
-		{name: "missing vector", tp: 1, edit: rename("model.norm.weight", "model.nurm.weight"), want: []string{"model.norm.weight", "not in the checkpoint"}},
-		{name: "missing expert", tp: 1, edit: rename("model.layers.2.mlp.experts.7.up_proj.weight", "model.layers.2.mlp.experts.7.xp_proj.weight"),
+		{name: "missing vector", tp: 1, edit: rename("model.norm.weight", "model.nurm.weight"),
+			want: []string{"model.norm.weight", "not in the checkpoint"}},
+		{name: "missing expert", tp: 1, edit: rename("model.layers.2.mlp.experts.7.up_proj.weight",
+			"model.layers.2.mlp.experts.7.xp_proj.weight"),
 			want: []string{"layers.2", "experts.7.up_proj"}},
-		{name: "shape", tp: 1, edit: config(`"q_lora_rank": 128`, `"q_lora_rank": 256`), want: []string{"config.json says"}},
-		{name: "vector's length", tp: 1, edit: config(`"index_head_dim": 32`, `"index_head_dim": 64`), want: []string{"config.json says"}},
-		{name: "experts", tp: 1, edit: config(`"n_routed_experts": 16`, `"n_routed_experts": 20`), want: []string{"60 weights are not in the checkpoint"}},
+		{name: "shape", tp: 1, edit: config(`"q_lora_rank": 128`, `"q_lora_rank": 256`),
+			want: []string{"config.json says"}},
+		{name: "vector's length", tp: 1, edit: config(`"index_head_dim": 32`, `"index_head_dim": 64`),
+			want: []string{"config.json says"}},
+		{name: "experts", tp: 1, edit: config(`"n_routed_experts": 16`, `"n_routed_experts": 20`),
+			want: []string{"60 weights are not in the checkpoint"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tp := c.tp
@@ -132,7 +141,8 @@ func (l *looked) Err() error {
 // TestLoadEnds: a model of many layers need not be there first.
 func TestLoadEnds(t *testing.T) {
 	for _, layers := range []int{0, 3} {
-		if err := loadUntil(t, &looked{t.Context(), layers}, 2, 0, glm5.Options{}, nil); !errors.Is(err, context.Canceled) {
+		if err := loadUntil(t, &looked{t.Context(), layers}, 2, 0, glm5.Options{}, nil); !errors.Is(err,
+			context.Canceled) {
 			t.Errorf("after %d layers: %v", layers, err)
 		}
 	}
@@ -163,7 +173,8 @@ func TestLatentEps(t *testing.T) {
 		b.Add(1, 0, 0, 0)
 		latent := 0
 		for _, call := range m.Program(b) {
-			of := strings.HasPrefix(string(call.Kernel), "latent_write") || call.Kernel == "rms_norm" && call.Dims.K == int32(m.Config.QLoRA)
+			of := strings.HasPrefix(string(call.Kernel), "latent_write") || call.Kernel == "rms_norm" &&
+				call.Dims.K == int32(m.Config.QLoRA)
 			if of {
 				latent++
 			}
@@ -176,7 +187,8 @@ func TestLatentEps(t *testing.T) {
 		}
 	}
 	for _, eps := range []float32{-1e-6, 1} {
-		if err := loadWith(t, 1, 0, glm5.Options{LatentEps: eps}, nil); err == nil || !strings.Contains(err.Error(), "epsilon") {
+		if err := loadWith(t, 1, 0, glm5.Options{LatentEps: eps}, nil); err == nil ||
+			!strings.Contains(err.Error(), "epsilon") {
 			t.Errorf("epsilon %g: %v", eps, err)
 		}
 	}

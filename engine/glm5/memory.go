@@ -42,16 +42,23 @@ func (m *Model) Memory() []Region {
 		b     kernels.Buffer
 	}{
 		{"tokens", true, a.tokens}, {"pos", true, a.pos}, {"seq", true, a.seq}, {"slots", true, a.slots},
-		{"logit_rows", true, a.logitRows}, {"params", true, a.params}, {RegionPages, true, a.pages}, {RegionSeen, true, a.seen},
+		{"logit_rows", true, a.logitRows}, {"params", true, a.params}, {RegionPages, true, a.pages},
+		{RegionSeen, true, a.seen},
 		{RegionCounts, true, a.counts}, {RegionMasks, true, a.masks}, {"entries", true, a.entries},
 		{"x", true, a.x}, {"h", true, a.h}, {"front", true, a.front}, {"qr", true, a.qr}, {"iq", true, a.iq},
-		{"scores", true, a.scores}, {RegionSel, true, a.sel}, {"router", true, a.router}, {RegionExperts, true, a.experts},
-		{RegionWeights, true, a.weights}, {"last", true, a.last}, {RegionLogits, true, a.logits}, {RegionSampled, true, a.sampled},
-		{"pair", true, a.pair}, {"next", true, a.next}, {"tips", true, a.tips}, {"ahead.tokens", true, g.rows.tokens}, {"ahead.pos", true, g.rows.pos},
-		{"ahead.seq", true, g.rows.seq}, {"ahead.slots", true, g.rows.slots}, {"ahead.from", true, g.from}, {"ahead.params", true, g.params},
-		{"ahead.order", true, g.order}, {"ahead.x", true, g.rows.x}, {"ahead.front", true, g.rows.front}, {"ahead.logits", true, g.logits},
+		{"scores", true, a.scores}, {RegionSel, true, a.sel}, {"router", true, a.router},
+		{RegionExperts, true, a.experts},
+		{RegionWeights, true, a.weights}, {"last", true, a.last}, {RegionLogits, true, a.logits},
+		{RegionSampled, true, a.sampled},
+		{"pair", true, a.pair}, {"next", true, a.next}, {"tips", true, a.tips}, {"ahead.tokens", true, g.rows.tokens},
+		{"ahead.pos", true, g.rows.pos},
+		{"ahead.seq", true, g.rows.seq}, {"ahead.slots", true, g.rows.slots}, {"ahead.from", true, g.from},
+		{"ahead.params", true, g.params},
+		{"ahead.order", true, g.order}, {"ahead.x", true, g.rows.x}, {"ahead.front", true, g.rows.front},
+		{"ahead.logits", true, g.logits},
 		{"q", false, a.q}, {"qa", false, a.qa}, {"latent", false, a.latent}, {"values", false, a.values},
-		{"gate_up", false, a.gateUp}, {"act", false, a.act}, {"chosen", false, a.chosen}, {"part", false, a.part}, {"columns", false, a.columns},
+		{"gate_up", false, a.gateUp}, {"act", false, a.act}, {"chosen", false, a.chosen}, {"part", false, a.part},
+		{"columns", false, a.columns},
 	} {
 		add(r.name, -1, r.whole, r.b)
 	}

@@ -147,15 +147,18 @@ func (m *Model) Upload(b *Batch) error {
 		from []byte
 	}{
 		{a.params, bytesOf(b.Params)}, {a.logitRows, bytesOf(b.Logits)},
-		{a.tokens, bytesOf(b.Tokens)}, {a.pos, bytesOf(b.Pos)}, {a.seq, bytesOf(b.Seq)}, {a.slots, bytesOf(b.Slots)}, {a.from, bytesOf(b.From)},
+		{a.tokens, bytesOf(b.Tokens)}, {a.pos, bytesOf(b.Pos)}, {a.seq, bytesOf(b.Seq)}, {a.slots, bytesOf(b.Slots)},
+		{a.from, bytesOf(b.From)},
 		{a.next, bytesOf(b.Next)}, {a.tips, bytesOf(b.Tips)},
 	} {
 		copy(m.inputs[u.to.Offset-a.inputs.Offset:], u.from)
 	}
 	for i, from := range b.From {
 		if from >= 0 { // one token back: feed takes it on
-			params, pos := m.inputs[a.params.Offset-a.inputs.Offset+int64(i*paramBytes):], m.inputs[a.pos.Offset-a.inputs.Offset+4*int64(b.Logits[i]):]
-			binary.NativeEndian.PutUint64(params[unsafe.Offsetof(kernels.SampleParams{}.Counter):], b.Params[i].Counter-1)
+			params, pos := m.inputs[a.params.Offset-a.inputs.Offset+int64(i*paramBytes):], m.inputs[a.pos.Offset-
+				a.inputs.Offset+4*int64(b.Logits[i]):]
+			binary.NativeEndian.PutUint64(params[unsafe.Offsetof(kernels.SampleParams{}.Counter):],
+				b.Params[i].Counter-1)
 			binary.NativeEndian.PutUint32(pos, uint32(b.Pos[b.Logits[i]]-1))
 		}
 	}
@@ -273,7 +276,8 @@ func (m *Model) Sampled(dst []kernels.Sampled) error {
 }
 
 // bytesOf returns the memory of values without pointers.
-func bytesOf[T int32 | uint16 | uint64 | float32 | Tip | kernels.SampleParams | kernels.Entry | kernels.Sampled](v []T) []byte {
+func bytesOf[T int32 | uint16 | uint64 | float32 | Tip | kernels.SampleParams | kernels.Entry | kernels.Sampled](
+	v []T) []byte {
 	if len(v) == 0 {
 		return nil
 	}

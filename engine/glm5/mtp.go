@@ -55,7 +55,8 @@ func (p *program) predict(b *Batch) {
 	p.layer = int16(c.Layers)
 	if tips > 0 {
 		p.call("accept", true, kernels.Dims{M: tips, N: p.logits}, 0,
-			a.sampled, a.tips, a.logitRows, a.tokens, a.pos, a.seq, a.slots, a.params, a.next, g.from, g.rows.pos, g.rows.seq, g.rows.slots, g.params)
+			a.sampled, a.tips, a.logitRows, a.tokens, a.pos, a.seq, a.slots, a.params, a.next, g.from, g.rows.pos,
+			g.rows.seq, g.rows.slots, g.params)
 	}
 	p.at.tokens = a.next
 	p.joined()
@@ -75,7 +76,8 @@ func (p *program) predict(b *Batch) {
 		if i > 0 {
 			last := a.sampled.Slice(at-int64(tips)*sampledBytes, int64(tips)*sampledBytes)
 			p.call("feed", true, kernels.Dims{M: tips, N: int32(c.Vocab)}, 0,
-				last, g.order, g.order, g.rows.tokens, g.rows.pos, g.rows.seq, g.rows.slots, a.pages, g.params, a.seen, a.counts)
+				last, g.order, g.order, g.rows.tokens, g.rows.pos, g.rows.seq, g.rows.slots, a.pages, g.params,
+				a.seen, a.counts)
 			p.joined()
 			p.gemm(&l.front, p.rows, a.h, p.at.front)
 			if c.ShareMTPIndex { // the selection of the first draft holds

@@ -23,17 +23,18 @@ var expertFormat = map[Act]kernels.Format{W4A16: kernels.FP4, W4A4: "fp4a4", W4A
 // Options say how much a model can hold and in which formats. The zero value is
 // usable.
 type Options struct {
-	KVCache   kernels.Format // of both caches: F32, BF16 or FP8; "": BF16
-	Act       Act            // "": W4A16
-	Dense     kernels.Format // FP8: BF16 weights of attention, indexers, dense and shared MLPs are rounded to it at load; "", BF16: they stay
-	MaxRows   int            // tokens of a step; 0: 512
-	MaxSeqs   int            // sequences with cache pages at once; 0: 64
-	MaxLogits int            // rows of logits in a step; 0: MaxSeqs
-	Pages     int            // of the caches; 0: one context, or 65,536 tokens if that is more
-	Context   int            // positions of a sequence; 0: the model's
-	Tokens    int            // ids from here on are padding and never sampled; 0: none are
-	MTP       bool           // load the prediction layer
-	Drafts    int            // most drafts that it makes for a sequence in a step; 0: none
+	KVCache kernels.Format // of both caches: F32, BF16 or FP8; "": BF16
+	Act     Act            // "": W4A16
+	// FP8: BF16 weights of attention, indexers, dense and shared MLPs are rounded to it at load; "", BF16: they stay
+	Dense     kernels.Format
+	MaxRows   int  // tokens of a step; 0: 512
+	MaxSeqs   int  // sequences with cache pages at once; 0: 64
+	MaxLogits int  // rows of logits in a step; 0: MaxSeqs
+	Pages     int  // of the caches; 0: one context, or 65,536 tokens if that is more
+	Context   int  // positions of a sequence; 0: the model's
+	Tokens    int  // ids from here on are padding and never sampled; 0: none are
+	MTP       bool // load the prediction layer
+	Drafts    int  // most drafts that it makes for a sequence in a step; 0: none
 
 	// LatentEps is the epsilon of the latent norms, q_a_layernorm and kv_a_layernorm;
 	// 0: the config's, which follows transformers: see DefaultLatentEps.

@@ -17,7 +17,8 @@ func (l *loader) embedding() (packed, error) {
 		return packed{}, err
 	}
 	buf, err := l.g.Load(kernels.Replicated, func(int) kernels.Weights {
-		return kernels.Weights{Name: s.Name, Format: s.Format, Use: kernels.Gather, Count: 1, Rows: s.Rows, Cols: s.Cols,
+		return kernels.Weights{Name: s.Name, Format: s.Format, Use: kernels.Gather, Count: 1,
+			Rows: s.Rows, Cols: s.Cols,
 			Read: func(_ int, a kernels.Alloc) (kernels.Matrix, error) { return s.SliceTo(a, 0, s.Rows, 0, s.Cols) }}
 	})
 	return packed{buf, kernels.With("embed", s.Format)}, err
@@ -30,24 +31,27 @@ func (l *loader) embedding() (packed, error) {
 // absorb loads each head's key rows, transposed.
 func (l *loader) absorb(module string) (packed, error) {
 	c := l.c
-	return l.perHead("q_absorb", module, c.KVLoRA, c.QKNope, func(s *source, a kernels.Alloc, f kernels.Format, row int) (kernels.Matrix, error) {
-		m, err := s.as(f, row, row+c.QKNope)
-		m.Data = transpose(a, m.Data, c.QKNope, c.KVLoRA, width(f))
-		return m, err
-	})
+	return l.perHead("q_absorb", module, c.KVLoRA, c.QKNope,
+		func(s *source, a kernels.Alloc, f kernels.Format, row int) (kernels.Matrix, error) {
+			m, err := s.as(f, row, row+c.QKNope)
+			m.Data = transpose(a, m.Data, c.QKNope, c.KVLoRA, width(f))
+			return m, err
+		})
 }
 
 // valuesUp loads each head's value rows.
 func (l *loader) valuesUp(module string) (packed, error) {
 	c := l.c
-	return l.perHead("v_up", module, c.VHead, c.KVLoRA, func(s *source, _ kernels.Alloc, f kernels.Format, row int) (kernels.Matrix, error) {
-		return s.as(f, row+c.QKNope, row+c.QKNope+c.VHead)
-	})
+	return l.perHead("v_up", module, c.VHead, c.KVLoRA,
+		func(s *source, _ kernels.Alloc, f kernels.Format, row int) (kernels.Matrix, error) {
+			return s.as(f, row+c.QKNope, row+c.QKNope+c.VHead)
+		})
 }
 
 // perHead loads a matrix [rows, cols] for each head of a rank; read gets the
 // head's first row of the module. BF16 stays BF16, all else becomes float32.
-func (l *loader) perHead(kernel kernels.Name, module string, rows, cols int, read func(s *source, a kernels.Alloc, f kernels.Format, row int) (kernels.Matrix, error)) (packed, error) {
+func (l *loader) perHead(kernel kernels.Name, module string, rows, cols int,
+	read func(s *source, a kernels.Alloc, f kernels.Format, row int) (kernels.Matrix, error)) (packed, error) {
 	s, err := l.source(module)
 	if err != nil {
 		return packed{}, err
@@ -58,8 +62,11 @@ func (l *loader) perHead(kernel kernels.Name, module string, rows, cols int, rea
 	}
 	heads, each := l.c.Heads/l.shards, l.c.QKNope+l.c.VHead
 	buf, err := l.g.Load(kernels.Sharded, func(rank int) kernels.Weights {
-		return kernels.Weights{Name: string(kernel) + " of " + module, Format: format, Count: heads, Rows: rows, Cols: cols,
-			Read: func(i int, a kernels.Alloc) (kernels.Matrix, error) { return read(&s, a, format, (rank*heads+i)*each) }}
+		return kernels.Weights{Name: string(kernel) + " of " + module, Format: format, Count: heads,
+			Rows: rows, Cols: cols,
+			Read: func(i int, a kernels.Alloc) (kernels.Matrix, error) {
+				return read(&s, a, format, (rank*heads+i)*each)
+			}}
 	})
 	return packed{buf, kernels.With(kernel, format)}, err
 }

@@ -102,7 +102,8 @@ func (p *program) call(k kernels.Name, replicated bool, d kernels.Dims, scalar f
 	p.callWith(k, replicated, d, [4]float32{scalar}, args...)
 }
 
-func (p *program) callWith(k kernels.Name, replicated bool, d kernels.Dims, scalars [4]float32, args ...kernels.Buffer) {
+func (p *program) callWith(k kernels.Name, replicated bool, d kernels.Dims, scalars [4]float32,
+	args ...kernels.Buffer) {
 	n := len(p.args)
 	p.args = append(p.args, args...)
 	p.calls = append(p.calls, kernels.Call{
@@ -164,7 +165,8 @@ func (p *program) copies(b *Batch) {
 
 func (p *program) embed() {
 	m := p.m
-	p.call(m.w.embed.kernel, true, kernels.Dims{M: p.rows, N: int32(m.Config.Hidden)}, 0, m.w.embed.buf, p.at.tokens, p.at.x)
+	p.call(m.w.embed.kernel, true, kernels.Dims{M: p.rows, N: int32(m.Config.Hidden)}, 0, m.w.embed.buf,
+		p.at.tokens, p.at.x)
 }
 
 func (p *program) norm(x, w, y kernels.Buffer) {
@@ -180,7 +182,8 @@ func (p *program) gemm(w *linear, rows int32, x, y kernels.Buffer) {
 		if len(w.parts) > 1 {
 			out = y.Columns(t.col, t.rows, w.rows)
 		}
-		p.call(t.kernel, w.replicated, kernels.Dims{M: rows, N: int32(t.rows), K: int32(w.cols)}, p.m.exact, t.buf, x, out)
+		p.call(t.kernel, w.replicated, kernels.Dims{M: rows, N: int32(t.rows), K: int32(w.cols)},
+			p.m.exact, t.buf, x, out)
 	}
 }
 
@@ -232,7 +235,8 @@ func (p *program) writeLatent(l *layer, x kernels.Buffer) {
 
 func (p *program) writeIndex(l *indexer, x kernels.Buffer) {
 	m, c := p.m, &p.m.Config
-	p.call(m.names.indexWrite, true, kernels.Dims{M: p.rows, K: int32(c.IndexHeadDim), Rope: int32(c.QKRope)}, c.IndexEps,
+	p.call(m.names.indexWrite, true, kernels.Dims{M: p.rows, K: int32(c.IndexHeadDim), Rope: int32(c.QKRope)},
+		c.IndexEps,
 		x, l.keyNorm, l.keyBias, m.w.rope, p.at.pos, p.at.slots, l.cache)
 }
 
@@ -249,7 +253,8 @@ func (p *program) choose(l *indexer, headWeights kernels.Buffer, k block) {
 	dim, heads := int32(c.IndexHeadDim), int32(c.IndexHeads)
 	pos, seq := from(p.at.pos, k, 1), from(p.at.seq, k, 1)
 	p.gemm(&l.queryUp, k.rows, from(a.qr, k, c.QLoRA), a.iq)
-	p.call(m.names.indexLogits, true, kernels.Dims{M: k.rows, N: k.width, K: dim, Heads: heads, Rope: int32(c.QKRope), Slots: k.slots, Ctx: k.ctx}, m.indexScale,
+	p.call(m.names.indexLogits, true, kernels.Dims{M: k.rows, N: k.width, K: dim, Heads: heads, Rope: int32(c.QKRope),
+		Slots: k.slots, Ctx: k.ctx}, m.indexScale,
 		a.iq, from(headWeights, k, 0), m.w.rope, l.cache, a.pages, seq, pos, a.scores)
 	p.call("index_topk", true, kernels.Dims{M: k.rows, N: k.width, TopK: int32(c.IndexTopK), Ctx: k.ctx}, 0,
 		a.scores, pos, from(a.sel, k, c.IndexTopK))
@@ -262,7 +267,8 @@ func (p *program) attend(l *layer, k block, topK int32) {
 		return
 	}
 	m, c, a := p.m, &p.m.Config, &p.m.buf
-	d := kernels.Dims{M: k.rows, K: int32(c.KVLoRA), Rope: int32(c.QKRope), Heads: m.heads, TopK: topK, Slots: k.slots, Ctx: k.ctx}
+	d := kernels.Dims{M: k.rows, K: int32(c.KVLoRA), Rope: int32(c.QKRope), Heads: m.heads, TopK: topK,
+		Slots: k.slots, Ctx: k.ctx}
 	var sel kernels.Buffer
 	if topK == 0 {
 		d.N = int32(c.IndexTopK)
@@ -272,7 +278,8 @@ func (p *program) attend(l *layer, k block, topK int32) {
 	}
 	heads := int(m.heads)
 	p.call(m.names.attend, false, d, m.softmaxScale,
-		from(a.qa, k, heads*(c.KVLoRA+c.QKRope)), l.latentCache, a.pages, from(p.at.seq, k, 1), from(p.at.pos, k, 1), sel, from(a.latent, k, heads*c.KVLoRA))
+		from(a.qa, k, heads*(c.KVLoRA+c.QKRope)), l.latentCache, a.pages, from(p.at.seq, k, 1), from(p.at.pos, k, 1),
+		sel, from(a.latent, k, heads*c.KVLoRA))
 }
 
 // valuesUp takes the attention's output from the latent space to the heads' values.
@@ -308,10 +315,13 @@ func (p *program) mixture(w *mixture) {
 	n, k := int32(c.Experts), int32(c.ExpertsPerToken)
 	hidden, inner := int32(c.Hidden), int32(c.MoEIntermediate)/m.shards
 	p.gemm(&w.router, p.rows, a.h, a.router)
-	p.callWith("moe_route", true, kernels.Dims{M: p.rows, Groups: n, TopK: k}, m.routing, a.router, w.bias, a.experts, a.weights)
+	p.callWith("moe_route", true, kernels.Dims{M: p.rows, Groups: n, TopK: k}, m.routing, a.router, w.bias,
+		a.experts, a.weights)
 	p.mlp(&w.shared)
-	p.call(w.up.kernel, false, kernels.Dims{M: p.rows, N: inner, K: hidden, Groups: n, TopK: k}, m.exact, w.up.buf, a.h, a.experts, a.chosen)
-	p.call(w.down.kernel, false, kernels.Dims{M: p.rows, N: hidden, K: inner, Groups: n, TopK: k}, m.exact, w.down.buf, a.chosen, a.experts, a.weights, a.part)
+	p.call(w.up.kernel, false, kernels.Dims{M: p.rows, N: inner, K: hidden, Groups: n, TopK: k}, m.exact, w.up.buf, a.h,
+		a.experts, a.chosen)
+	p.call(w.down.kernel, false, kernels.Dims{M: p.rows, N: hidden, K: inner, Groups: n, TopK: k}, m.exact, w.down.buf,
+		a.chosen, a.experts, a.weights, a.part)
 }
 
 // head turns the wanted rows of h into logits and tokens.

@@ -44,9 +44,11 @@ func newSketch(t testing.TB, config string, ranks int, o Options) *sketch {
 	some := func() kernels.Buffer { b, _ := alloc(1<<40, kernels.Replicated); return b }
 	n := o.Shards
 	lin := func(rows, cols int, whole bool) linear {
-		return linear{parts: []part{{packed: packed{some(), "gemm_bf16"}, rows: rows}}, rows: rows, cols: cols, replicated: whole}
+		return linear{parts: []part{{packed: packed{some(), "gemm_bf16"}, rows: rows}}, rows: rows, cols: cols,
+			replicated: whole}
 	}
-	s.w = &loaded{embed: packed{some(), "embed_bf16"}, rope: some(), norm: some(), head: lin(c.Vocab/n, c.Hidden, false)}
+	s.w = &loaded{embed: packed{some(), "embed_bf16"}, rope: some(), norm: some(),
+		head: lin(c.Vocab/n, c.Hidden, false)}
 	for i := range o.layers(&c) {
 		l := layer{attnNorm: some(), mlpNorm: some(), queryNorm: some(), latentNorm: some(), latentCache: some(),
 			queryUp: lin(c.Heads*c.QKHeadDim()/n, c.QLoRA, false), out: lin(c.Hidden, c.Heads*c.VHead/n, false),
@@ -54,7 +56,8 @@ func newSketch(t testing.TB, config string, ranks int, o Options) *sketch {
 		width := c.QLoRA + c.KVLoRA + c.QKRope
 		if c.IndexerFull(i) {
 			width = c.frontWidth()
-			l.index = &indexer{queryUp: lin(c.IndexHeads*c.IndexHeadDim, c.QLoRA, true), keyNorm: some(), keyBias: some(), cache: some()}
+			l.index = &indexer{queryUp: lin(c.IndexHeads*c.IndexHeadDim, c.QLoRA, true), keyNorm: some(),
+				keyBias: some(), cache: some()}
 		}
 		l.front = lin(width, c.Hidden, true)
 		mlpOf := func(inner int) mlp {
@@ -63,13 +66,15 @@ func newSketch(t testing.TB, config string, ranks int, o Options) *sketch {
 		if c.Dense(i) {
 			l.mlp = mlpOf(c.Intermediate)
 		} else {
-			l.experts = &mixture{router: lin(c.Experts, c.Hidden, true), bias: some(), shared: mlpOf(c.SharedIntermediate()),
-				up: packed{some(), "moe_up_fp4"}, down: packed{some(), "moe_down_fp4"}}
+			l.experts = &mixture{router: lin(c.Experts, c.Hidden, true), bias: some(),
+				shared: mlpOf(c.SharedIntermediate()),
+				up:     packed{some(), "moe_up_fp4"}, down: packed{some(), "moe_down_fp4"}}
 		}
 		s.w.layers = append(s.w.layers, l)
 	}
 	if o.MTP {
-		s.w.mtp = &prediction{embedNorm: some(), hiddenNorm: some(), norm: some(), join: lin(c.Hidden, 2*c.Hidden, true)}
+		s.w.mtp = &prediction{embedNorm: some(), hiddenNorm: some(), norm: some(),
+			join: lin(c.Hidden, 2*c.Hidden, true)}
 	}
 	a, err := newArena(&c, o, alloc)
 	if err != nil {
@@ -101,9 +106,11 @@ func (s *sketch) check(t *testing.T, calls []kernels.Call) {
 				continue
 			}
 			if b.Offset < 0 || b.Len < 0 || b.Offset+b.Len > s.sizes[b.Index-1] {
-				t.Fatalf("call %d %s: argument %s is %+v of %d bytes", i, c.Kernel, k.Args[j].Name, b, s.sizes[b.Index-1])
+				t.Fatalf("call %d %s: argument %s is %+v of %d bytes", i, c.Kernel, k.Args[j].Name, b,
+					s.sizes[b.Index-1])
 			}
-			if n := k.Args[j].Len; n != nil && b.Pitch != 0 && int64(c.Dims.M-1)*int64(b.Pitch)+4*n(c.Dims)/int64(c.Dims.M) > b.Len {
+			if n := k.Args[j].Len; n != nil && b.Pitch != 0 && int64(c.Dims.M-1)*int64(b.Pitch)+
+				4*n(c.Dims)/int64(c.Dims.M) > b.Len {
 				t.Fatalf("call %d %s: argument %s is %+v for %+v", i, c.Kernel, k.Args[j].Name, b, c.Dims)
 			}
 		}
@@ -142,7 +149,8 @@ func TestProgramFitsItsBuffers(t *testing.T) {
 			s := newSketch(t, config, k.ranks, Options{MaxRows: 3000, Context: 150_000, MTP: true, Shards: k.shards})
 			r := rand.New(rand.NewPCG(5, 6))
 			for _, b := range []*Batch{
-				s.batch([2]int{0, 1}), s.batch([2]int{149_999, 1}), s.batch([2]int{0, 3000}), s.batch([2]int{147_000, 3000}),
+				s.batch([2]int{0, 1}), s.batch([2]int{149_999, 1}), s.batch([2]int{0, 3000}),
+				s.batch([2]int{147_000, 3000}),
 				s.batch([2]int{2000, 100}, [2]int{5, 1}, [2]int{90_000, 1}, [2]int{2047, 1}, [2]int{2048, 1}),
 			} {
 				if err := s.Model.check(b); err != nil {
@@ -168,7 +176,8 @@ func TestProgramFitsItsBuffers(t *testing.T) {
 
 // The list for a few rows of a small model, as a text to read.
 func TestProgramGolden(t *testing.T) {
-	s := newSketch(t, filepath.Join("..", "..", "datasets", "demo", "model", "config.json"), 8, Options{MaxRows: 64, Context: 512, MTP: true})
+	s := newSketch(t, filepath.Join("..", "..", "datasets", "demo", "model", "config.json"), 8,
+		Options{MaxRows: 64, Context: 512, MTP: true})
 	b := s.batch([2]int{60, 8}, [2]int{200, 1})
 	var text strings.Builder
 	for _, p := range []struct {
@@ -207,7 +216,8 @@ func dims(d kernels.Dims) string {
 	for _, f := range []struct {
 		name string
 		v    int64
-	}{{"M", int64(d.M)}, {"N", int64(d.N)}, {"K", int64(d.K)}, {"groups", int64(d.Groups)}, {"heads", int64(d.Heads)}, {"rope", int64(d.Rope)},
+	}{{"M", int64(d.M)}, {"N", int64(d.N)}, {"K", int64(d.K)}, {"groups", int64(d.Groups)}, {"heads", int64(d.Heads)},
+		{"rope", int64(d.Rope)},
 		{"topk", int64(d.TopK)}, {"ranks", int64(d.Ranks)}, {"slots", d.Slots}, {"ctx", d.Ctx}} {
 		if f.v != 0 {
 			s += fmt.Sprintf(" %s=%d", f.name, f.v)

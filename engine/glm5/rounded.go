@@ -217,7 +217,9 @@ func (r *rounded) sum() []Rounding {
 	for p := range r.parts {
 		places = append(places, p)
 	}
-	slices.SortFunc(places, func(a, b place8) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.rank, b.rank)) })
+	slices.SortFunc(places, func(a, b place8) int {
+		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.rank, b.rank))
+	})
 	var out []Rounding
 	for _, part := range Parts {
 		var s sum8

@@ -93,8 +93,10 @@ func TestDenseWeights(t *testing.T) {
 			if dense == kernels.FP8 {
 				want = "gemm_fp8"
 			}
-			if l.out.parts[0].kernel != want || len(l.front.parts) != 1 || l.front.parts[0].kernel != want || l.absorb.kernel != "q_absorb_bf16" {
-				t.Errorf("dense %s: layer %d runs %s, %+v, %s", dense, i, l.out.parts[0].kernel, l.front.parts, l.absorb.kernel)
+			if l.out.parts[0].kernel != want || len(l.front.parts) != 1 || l.front.parts[0].kernel != want ||
+				l.absorb.kernel != "q_absorb_bf16" {
+				t.Errorf("dense %s: layer %d runs %s, %+v, %s", dense, i, l.out.parts[0].kernel, l.front.parts,
+					l.absorb.kernel)
 			}
 			if l.experts != nil && l.experts.router.parts[0].kernel == "gemm_fp8" {
 				t.Errorf("layer %d has its router rounded", i)
@@ -109,7 +111,8 @@ func TestDenseWeights(t *testing.T) {
 	var parts []Part
 	for i, r := range one {
 		parts = append(parts, r.Part)
-		if r.Error < .01 || r.Error > .04 || i >= len(eight) || eight[i].Values != r.Values || math.Abs(eight[i].Error/r.Error-1) > 1e-3 {
+		if r.Error < .01 || r.Error > .04 || i >= len(eight) || eight[i].Values != r.Values ||
+			math.Abs(eight[i].Error/r.Error-1) > 1e-3 {
 			t.Errorf("%+v, and on eight ranks %+v", r, eight)
 		}
 	}

@@ -94,16 +94,26 @@ var weights = []struct {
 	{"input_layernorm.weight", Norms, everyOne, Whole, false, hidden, nil},
 	{"self_attn.q_a_proj.weight", Attn, everyOne, Whole, true, qLoRA, hidden},
 	{"self_attn.q_a_layernorm.weight", Norms, everyOne, Whole, false, qLoRA, nil},
-	{"self_attn.q_b_proj.weight", Attn, everyOne, Rows, true, func(c *Config) int { return c.Heads * c.QKHeadDim() }, qLoRA},
-	{"self_attn.kv_a_proj_with_mqa.weight", Attn, everyOne, Whole, true, func(c *Config) int { return c.KVLoRA + c.QKRope }, hidden},
+	{"self_attn.q_b_proj.weight", Attn, everyOne, Rows, true, func(c *Config) int {
+		return c.Heads * c.QKHeadDim()
+	}, qLoRA},
+	{"self_attn.kv_a_proj_with_mqa.weight", Attn, everyOne, Whole, true, func(c *Config) int {
+		return c.KVLoRA + c.QKRope
+	}, hidden},
 	{"self_attn.kv_a_layernorm.weight", Norms, everyOne, Whole, false, kvLoRA, nil},
-	{"self_attn.kv_b_proj.weight", Attn, everyOne, Rows, true, func(c *Config) int { return c.Heads * (c.QKNope + c.VHead) }, kvLoRA},
+	{"self_attn.kv_b_proj.weight", Attn, everyOne, Rows, true, func(c *Config) int {
+		return c.Heads * (c.QKNope + c.VHead)
+	}, kvLoRA},
 	{"self_attn.o_proj.weight", Attn, everyOne, Cols, true, hidden, func(c *Config) int { return c.Heads * c.VHead }},
-	{"self_attn.indexer.wq_b.weight", Index, indexed, Whole, true, func(c *Config) int { return c.IndexHeads * c.IndexHeadDim }, qLoRA},
+	{"self_attn.indexer.wq_b.weight", Index, indexed, Whole, true, func(c *Config) int {
+		return c.IndexHeads * c.IndexHeadDim
+	}, qLoRA},
 	{"self_attn.indexer.wk.weight", Index, indexed, Whole, true, indexDim, hidden},
 	{"self_attn.indexer.k_norm.weight", Index, indexed, Whole, false, indexDim, nil},
 	{"self_attn.indexer.k_norm.bias", Index, indexed, Whole, false, indexDim, nil},
-	{"self_attn.indexer.weights_proj.weight", Index, indexed, Whole, true, func(c *Config) int { return c.IndexHeads }, hidden},
+	{"self_attn.indexer.weights_proj.weight", Index, indexed, Whole, true, func(c *Config) int {
+		return c.IndexHeads
+	}, hidden},
 	{"post_attention_layernorm.weight", Norms, everyOne, Whole, false, hidden, nil},
 	{"mlp.gate_proj.weight", DenseMLP, dense, Rows, true, inner, hidden},
 	{"mlp.up_proj.weight", DenseMLP, dense, Rows, true, inner, hidden},
@@ -173,7 +183,8 @@ func (c *Config) LayerTensors(i int) iter.Seq[Tensor] {
 			if !c.has(i, w.in) || c.TiedHead && w.name == "lm_head.weight" {
 				continue
 			}
-			t := Tensor{Part: w.part, Layer: i, Expert: -1, Rows: w.rows(c), Split: w.split, MayQuantize: w.mayQuantize, MTP: c.IsMTP(i)}
+			t := Tensor{Part: w.part, Layer: i, Expert: -1, Rows: w.rows(c), Split: w.split, MayQuantize: w.mayQuantize,
+				MTP: c.IsMTP(i)}
 			if w.cols != nil {
 				t.Cols = w.cols(c)
 			}

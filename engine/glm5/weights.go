@@ -19,8 +19,9 @@ type loaded struct {
 
 // layer is a decoder layer. Exactly one of mlp and experts is used.
 type layer struct {
-	attnNorm, mlpNorm     kernels.Buffer
-	front                 linear // query latent | latent | rotary key, and indexer key | indexer weights where there is an indexer
+	attnNorm, mlpNorm kernels.Buffer
+	// query latent | latent | rotary key, and indexer key | indexer weights where there is an indexer
+	front                 linear
 	queryNorm, latentNorm kernels.Buffer
 	queryUp               linear
 	absorb                packed // a head's matrix takes its query into the latent space

@@ -28,7 +28,8 @@ type Step struct {
 
 // Trace is the step as it ran, in the step's memory.
 func (s *Step) Trace() kernels.Trace {
-	return kernels.Trace{Step: s.Number, Kind: s.Kind, Times: s.Times, Calls: s.Calls, Spans: s.Spans, Asides: s.Asides, Shared: s.shared}
+	return kernels.Trace{Step: s.Number, Kind: s.Kind, Times: s.Times, Calls: s.Calls, Spans: s.Spans, Asides: s.Asides,
+		Shared: s.shared}
 }
 
 // Ring is the steps of a model that are in flight. It is for one goroutine.

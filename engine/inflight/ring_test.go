@@ -12,7 +12,8 @@ func TestTimesOfAhead(t *testing.T) {
 	at := func(from, to int64) kernels.Interval { return kernels.Interval{Start: from, End: to} }
 	own := kernels.Times{Schedule: at(100, 110), Upload: at(110, 115), Launch: at(115, 120)}
 	next := kernels.Times{Schedule: at(160, 163), Upload: at(163, 166), Launch: at(166, 170)}
-	ahead := kernels.Times{Wall: at(150, 200), Sample: at(150, 157), Schedule: at(170, 170), Upload: at(170, 170), Launch: at(170, 170), Device: at(170, 200)}
+	ahead := kernels.Times{Wall: at(150, 200), Sample: at(150, 157), Schedule: at(170, 170), Upload: at(170, 170),
+		Launch: at(170, 170), Device: at(170, 200)}
 	beside := next
 	beside.Wall, beside.Sample, beside.Device = ahead.Wall, ahead.Sample, ahead.Device
 	lockstep := own
@@ -43,7 +44,8 @@ func TestTimesOfAhead(t *testing.T) {
 			t.Errorf("%s: landed at %d", c.about, r.last)
 		}
 		r.Sampled()
-		if x := &s.Times; r.ahead && *x != c.want || !r.ahead && (x.Sample != r.sample || x.Wall.End != r.sample.End || r.sample.Start != 200) {
+		if x := &s.Times; r.ahead && *x != c.want || !r.ahead && (x.Sample != r.sample || x.Wall.End != r.sample.End ||
+			r.sample.Start != 200) {
 			t.Errorf("%s: after its tokens: %+v", c.about, *x)
 		}
 	}

@@ -148,7 +148,8 @@ func TestMixedPrefixesAreComputedOnce(t *testing.T) {
 		t.Errorf("%d tokens counted as shared, %d are", counted, p.prompts-least)
 	}
 	saved := float64(p.shared) / float64(p.prompts-least)
-	t.Logf("%d prompt tokens, %d differ: %.1f %% of the others saved, %d steps, %d preempted", p.prompts, least, 100*saved, p.steps, p.preempted)
+	t.Logf("%d prompt tokens, %d differ: %.1f %% of the others saved, %d steps, %d preempted", p.prompts, least,
+		100*saved, p.steps, p.preempted)
 	if saved < .95 {
 		t.Errorf("%.1f %% of what can be saved is", 100*saved)
 	}
@@ -181,7 +182,9 @@ func TestLengthsAreLearnt(t *testing.T) {
 			length[q.Tokens[0]] = 20 << (2 * len(length)) // 20 to 1,280
 		}
 	}
-	p := play(t, Options{MaxBatchTokens: 2048, MaxSeqs: 64, Pages: 512, Context: 8192}, 1<<14, seqs, func(q *Seq) int { return length[q.Tokens[0]] })
+	p := play(t, Options{MaxBatchTokens: 2048, MaxSeqs: 64, Pages: 512, Context: 8192}, 1<<14, seqs, func(q *Seq) int {
+		return length[q.Tokens[0]]
+	})
 	t.Logf("%+v", p)
 	if p.preempted > 100 {
 		t.Errorf("%d of %d sequences were sent back", p.preempted, len(seqs))

@@ -63,7 +63,8 @@ func (s *Scheduler) Add(q *Seq) error {
 	case len(q.Tokens) == 0:
 		return fmt.Errorf("sequence %d: no tokens", q.ID)
 	case len(q.Tokens) > q.Max, len(q.Tokens) == q.Max && !q.Whole:
-		return fmt.Errorf("sequence %d: %w: %d tokens leave no room to answer in a context of %d", q.ID, ErrTooLong, len(q.Tokens), q.Max)
+		return fmt.Errorf("sequence %d: %w: %d tokens leave no room to answer in a context of %d", q.ID, ErrTooLong,
+			len(q.Tokens), q.Max)
 	case max(q.Max-1, len(q.Tokens)) > fits: // the last token is not cached, if it is generated
 		return fmt.Errorf("sequence %d: %w: up to %d tokens, the cache holds %d", q.ID, ErrTooLong, q.Max, fits)
 	}

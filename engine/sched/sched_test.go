@@ -43,7 +43,8 @@ func check(t interface{ Fatalf(string, ...any) }, s *Scheduler) {
 			}
 		}
 		for i, k := range n.kids {
-			if k.up != n || k.end <= n.end || len(k.src) != k.end || i > 0 && n.kids[i-1].first() >= k.first() || n.up != nil && !slices.Equal(k.src[:n.end], n.src) {
+			if k.up != n || k.end <= n.end || len(k.src) != k.end || i > 0 && n.kids[i-1].first() >= k.first() ||
+				n.up != nil && !slices.Equal(k.src[:n.end], n.src) {
 				t.Fatalf("node up to %d below one up to %d", k.end, n.end)
 			}
 			l, w := walk(k)
@@ -58,7 +59,8 @@ func check(t interface{ Fatalf(string, ...any) }, s *Scheduler) {
 		if live == 0 || len(n.kids) == 1 && len(n.seqs) == 0 {
 			t.Fatalf("a node of %d sequences and %d children", live, len(n.kids))
 		}
-		if n.ready < n.up.end || n.ready > n.end || len(n.pages) != n.ready/s.o.PageTokens-n.up.end/s.o.PageTokens || n.tail >= 0 && n.waiting == 0 && s.pages.onlyKept(n.tail) {
+		if n.ready < n.up.end || n.ready > n.end || len(n.pages) != n.ready/s.o.PageTokens-n.up.end/s.o.PageTokens ||
+			n.tail >= 0 && n.waiting == 0 && s.pages.onlyKept(n.tail) {
 			t.Fatalf("node from %d to %d, ready %d, %d pages, tail %d", n.up.end, n.end, n.ready, len(n.pages), n.tail)
 		}
 		if n.busy != nil && (n.busy.Seat < 0 || !slices.Contains(s.running, n.busy)) {
@@ -89,8 +91,10 @@ func check(t interface{ Fatalf(string, ...any) }, s *Scheduler) {
 			idle++
 		}
 	}
-	if !slices.Equal(refs, s.pages.refs) || !slices.Equal(kept, s.pages.kept) || idle != s.pages.idle || free != len(s.pages.free) {
-		t.Fatalf("owners %v, counted %v; idle %d, %d; free %d, %d", s.pages.refs, refs, s.pages.idle, idle, len(s.pages.free), free)
+	if !slices.Equal(refs, s.pages.refs) || !slices.Equal(kept, s.pages.kept) || idle != s.pages.idle ||
+		free != len(s.pages.free) {
+		t.Fatalf("owners %v, counted %v; idle %d, %d; free %d, %d", s.pages.refs, refs, s.pages.idle, idle,
+			len(s.pages.free), free)
 	}
 	if !slices.IsSortedFunc(s.running, func(a, b *Seq) int { return int(a.turn - b.turn) }) {
 		t.Fatalf("a newer sequence runs before an older one")
@@ -133,7 +137,8 @@ func (e *entries) step(t interface{ Fatalf(string, ...any) }, b *Batch) {
 	for _, it := range b.Items {
 		for pos := range it.From + it.Count {
 			if e.slots[slot(it.Seq, pos)] != prefixHash(it.Seq.Tokens[:pos+1]) {
-				t.Fatalf("sequence %d attends to other tokens than its own at %d of %d", it.Seq.ID, pos, it.From+it.Count)
+				t.Fatalf("sequence %d attends to other tokens than its own at %d of %d", it.Seq.ID, pos,
+					it.From+it.Count)
 			}
 		}
 	}
@@ -161,7 +166,8 @@ func TestEverythingFinishes(t *testing.T) {
 		}
 		var plans []plan
 		for range rapid.IntRange(1, 25).Draw(t, "requests") {
-			p := plan{at: rapid.IntRange(0, 30).Draw(t, "at"), output: rapid.IntRange(1, 20).Draw(t, "output"), cancel: rapid.IntRange(0, 9).Draw(t, "cancel") == 0}
+			p := plan{at: rapid.IntRange(0, 30).Draw(t, "at"), output: rapid.IntRange(1, 20).Draw(t, "output"),
+				cancel: rapid.IntRange(0, 9).Draw(t, "cancel") == 0}
 			if len(plans) > 0 && rapid.IntRange(0, 2).Draw(t, "like") > 0 { // another, and its first tokens
 				p.prompt = slices.Clone(plans[rapid.IntRange(0, len(plans)-1).Draw(t, "of")].prompt)
 				p.prompt = p.prompt[:rapid.IntRange(1, len(p.prompt)).Draw(t, "same")]
@@ -280,7 +286,8 @@ func TestTooLong(t *testing.T) {
 	for _, c := range []struct {
 		tokens, max int
 		ok          bool
-	}{{1, 129, true}, {1, 130, false}, {128, 0, false}, {1000, 0, false}, {10, 0, false}, {10, 10, false}, {128, 129, true}} {
+	}{{1, 129, true}, {1, 130, false}, {128, 0, false}, {1000, 0, false}, {10, 0, false}, {10, 10, false},
+		{128, 129, true}} {
 		err := s.Add(&Seq{Tokens: make([]int32, c.tokens), Max: c.max})
 		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrTooLong) {
 			t.Errorf("%d tokens of at most %d: %v", c.tokens, c.max, err)

@@ -89,7 +89,8 @@ func common(a, b []int32) int {
 // split puts a node between k and its parent, whose child at a place k is, that ends
 // at a token within k.
 func (t *tree) split(k *node, at, end int) *node {
-	n := &node{up: k.up, kids: []*node{k}, src: k.src[:end], end: end, live: k.live, waiting: k.waiting, ended: k.ended, busy: k.busy, ready: min(k.ready, end), tail: -1, at: -1}
+	n := &node{up: k.up, kids: []*node{k}, src: k.src[:end], end: end, live: k.live, waiting: k.waiting, ended: k.ended,
+		busy: k.busy, ready: min(k.ready, end), tail: -1, at: -1}
 	k.up.kids[at] = n
 	whole := end/t.page - k.up.end/t.page
 	whole = min(whole, len(k.pages))

@@ -83,11 +83,14 @@ type synthetic struct {
 var baseConfig = map[string]any{
 	"model_type": "glm_moe_dsa", "architectures": []string{"GlmMoeDsaForCausalLM"}, "hidden_act": "silu",
 	"vocab_size": 96, "hidden_size": 64, "intermediate_size": 128, "moe_intermediate_size": 128, "num_hidden_layers": 3,
-	"num_attention_heads": 8, "num_key_value_heads": 8, "n_shared_experts": 1, "n_routed_experts": 8, "num_experts_per_tok": 2,
-	"routed_scaling_factor": 1.8, "kv_lora_rank": 32, "q_lora_rank": 48, "qk_rope_head_dim": 8, "qk_nope_head_dim": 16, "v_head_dim": 16,
-	"n_group": 1, "topk_group": 1, "norm_topk_prob": true, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
-	"index_topk": 6, "index_head_dim": 16, "index_n_heads": 2, "first_k_dense_replace": 1, "num_nextn_predict_layers": 0,
-	"rope_parameters": map[string]any{"rope_type": "default", "rope_theta": 10000.0}, "eos_token_id": 1,
+	"num_attention_heads": 8, "num_key_value_heads": 8, "n_shared_experts": 1, "n_routed_experts": 8,
+	"num_experts_per_tok":   2,
+	"routed_scaling_factor": 1.8, "kv_lora_rank": 32, "q_lora_rank": 48, "qk_rope_head_dim": 8, "qk_nope_head_dim": 16,
+	"v_head_dim": 16,
+	"n_group":    1, "topk_group": 1, "norm_topk_prob": true, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
+	"index_topk": 6, "index_head_dim": 16, "index_n_heads": 2, "first_k_dense_replace": 1,
+	"num_nextn_predict_layers": 0,
+	"rope_parameters":          map[string]any{"rope_type": "default", "rope_theta": 10000.0}, "eos_token_id": 1,
 }
 
 func all(form string) func(string) string { return func(string) string { return form } }

@@ -73,7 +73,8 @@ func with(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open f
 		return err
 	}
 	m, err := glm5.Load(ctx, ck, g, glm5.Options{
-		KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, SplitInputs: o.SplitInputs, LatentEps: o.LatentEps, MTP: want.Has(0, "mtp_logits") && c.MTPLayers > 0,
+		KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, SplitInputs: o.SplitInputs, LatentEps: o.LatentEps,
+		MTP:     want.Has(0, "mtp_logits") && c.MTPLayers > 0,
 		MaxRows: longest, MaxLogits: longest, MaxSeqs: 1, Context: longest, Pages: longest/kernels.PageTokens + 1,
 	})
 	if err == nil {

@@ -45,7 +45,8 @@ func accept(x *frame, lo, hi int) error {
 		r, p := rows[at], &own[at]
 		from[m], atPos[m], atSeq[m], atSlots[m] = r, pos[r], seq[r], slots[r]
 		next := kernels.Greedy()
-		next.Temperature, next.TopP, next.MinP, next.TopK, next.Seed, next.Counter = p.Temperature, p.TopP, p.MinP, p.TopK, p.Seed, p.Counter+1
+		next.Temperature, next.TopP, next.MinP, next.TopK = p.Temperature, p.TopP, p.MinP, p.TopK
+		next.Seed, next.Counter = p.Seed, p.Counter+1
 		next.Last, next.Allowed, next.Entries, next.Biases = samples[at].Token, p.Allowed, p.Entries, p.Biases
 		ahead[m] = next
 	}

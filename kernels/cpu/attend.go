@@ -42,7 +42,8 @@ func attend(f kernels.Format) work {
 				return x.err
 			}
 			if len(qs) == 1 {
-				simd.Attend(row(ys[0], m, own*k)[h*k:end*k], row(qs[0], m, own*wide)[h*wide:end*wide], end-h, x.scalar(0), cache, slots, &x.s.simd)
+				simd.Attend(row(ys[0], m, own*k)[h*k:end*k], row(qs[0], m, own*wide)[h*wide:end*wide], end-h,
+					x.scalar(0), cache, slots, &x.s.simd)
 			} else {
 				q, y := x.s.floats(0, heads*wide), x.s.floats(1, heads*k)
 				for g := h; g < end; g++ {

@@ -79,7 +79,8 @@ func (d *device) Load(w kernels.Weights, s kernels.Sharing) (kernels.Buffer, err
 	if err := checkWeights(w); err != nil {
 		return kernels.Buffer{}, err
 	}
-	want := shape{bytes: packedBytes(w), sharing: s, name: w.Name, format: w.Format, use: w.Use, count: w.Count, rows: w.Rows, cols: w.Cols}
+	want := shape{bytes: packedBytes(w), sharing: s, name: w.Name, format: w.Format, use: w.Use, count: w.Count,
+		rows: w.Rows, cols: w.Cols}
 	return d.reserve(want, func() (storage, error) {
 		st, err := d.hub.memory(want.bytes)
 		if err == nil {
@@ -147,7 +148,8 @@ func (d *device) bytes(b kernels.Buffer, n int) ([]byte, error) {
 	}
 	data := bufs[b.Index-1].on(d.rank).data
 	if b.Offset < 0 || b.Len < int64(n) || b.Offset > int64(len(data)) || int64(n) > int64(len(data))-b.Offset {
-		return nil, fmt.Errorf("%w: %d bytes at %d of buffer %d, which has %d (view: %d)", kernels.ErrKernel, n, b.Offset, b.Index, len(data), b.Len)
+		return nil, fmt.Errorf("%w: %d bytes at %d of buffer %d, which has %d (view: %d)", kernels.ErrKernel, n,
+			b.Offset, b.Index, len(data), b.Len)
 	}
 	return data[b.Offset : b.Offset+int64(n)], nil
 }

@@ -33,7 +33,8 @@ func Example() {
 	if err := d.Upload(gateUp, in); err != nil {
 		log.Fatal(err)
 	}
-	calls := []kernels.Call{{Kernel: "silu_mul", Layer: -1, Dims: kernels.Dims{M: 1, N: 2}, Args: []kernels.Buffer{gateUp, y}}}
+	calls := []kernels.Call{{Kernel: "silu_mul", Layer: -1, Dims: kernels.Dims{M: 1, N: 2},
+		Args: []kernels.Buffer{gateUp, y}}}
 	if err := d.Start(calls, nil, kernels.Fetch{}); err != nil {
 		log.Fatal(err)
 	}

@@ -53,7 +53,8 @@ func BenchmarkRun(b *testing.B) {
 			}
 			defer g.Close()
 			x, _ := g.Alloc(1024, kernels.Replicated)
-			call := kernels.Call{Kernel: "silu_mul", Replicated: true, Dims: kernels.Dims{M: 1, N: 8}, Args: []kernels.Buffer{x, x}}
+			call := kernels.Call{Kernel: "silu_mul", Replicated: true, Dims: kernels.Dims{M: 1, N: 8},
+				Args: []kernels.Buffer{x, x}}
 			calls := make([]kernels.Call, 100)
 			for i := range calls {
 				calls[i] = call

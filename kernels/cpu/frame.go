@@ -122,7 +122,8 @@ func (x *frame) weights(i int, f kernels.Format, count, rows, cols int32) []matr
 	case w == nil:
 		x.fail(i, "%s was not loaded to be multiplied with", b.name)
 	case b.format != f || b.count != int(count) || b.rows != int(rows) || b.cols != int(cols):
-		x.fail(i, "%s is %d of %s [%d, %d], the call wants %d of %s [%d, %d]", b.name, b.count, b.format, b.rows, b.cols, count, f, rows, cols)
+		x.fail(i, "%s is %d of %s [%d, %d], the call wants %d of %s [%d, %d]", b.name, b.count, b.format, b.rows,
+			b.cols, count, f, rows, cols)
 	default:
 		return w
 	}

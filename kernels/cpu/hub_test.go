@@ -57,7 +57,8 @@ func upload(t *testing.T, g *ranks.Group, v ...int32) kernels.Buffer {
 }
 
 func TestOptions(t *testing.T) {
-	if err := (Options{Threads: -1, Memory: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "Threads") || !strings.Contains(err.Error(), "Memory") {
+	if err := (Options{Threads: -1, Memory: -1}).Validate(); err == nil || !strings.Contains(err.Error(), "Threads") ||
+		!strings.Contains(err.Error(), "Memory") {
 		t.Errorf("Validate: %v, want both faults", err)
 	}
 	for _, n := range []int{-1, 0, MaxRanks + 1} {
@@ -74,10 +75,11 @@ func TestReplicatedOnce(t *testing.T) {
 	load := func(s kernels.Sharing) {
 		t.Helper()
 		if _, err := g.Load(s, func(int) kernels.Weights {
-			return kernels.Weights{Name: "w", Format: kernels.F32, Count: 1, Rows: 16, Cols: 16, Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
-				reads.Add(1)
-				return kernels.Matrix{Data: make([]byte, 1024)}, nil
-			}}
+			return kernels.Weights{Name: "w", Format: kernels.F32, Count: 1, Rows: 16, Cols: 16,
+				Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+					reads.Add(1)
+					return kernels.Matrix{Data: make([]byte, 1024)}, nil
+				}}
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -99,14 +101,30 @@ func TestReadErrors(t *testing.T) {
 	g := group(t, 1, Options{})
 	broken := errors.New("disk on fire")
 	for _, w := range []kernels.Weights{
-		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, broken }, Count: 1, Rows: 2, Cols: 2, Format: kernels.F32},
-		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 0, Rows: 2, Cols: 2, Format: kernels.F32},
-		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: "int3"},
-		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP4},
-		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP8},
-		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP8, Use: kernels.Gather},
-		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: 1, Rows: 2, Cols: 2, Format: kernels.BF16, Use: kernels.Gather},
-		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{}, nil }, Count: maxDim, Rows: maxDim, Cols: maxDim, Format: kernels.F32},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+			return kernels.Matrix{}, broken
+		}, Count: 1, Rows: 2, Cols: 2, Format: kernels.F32},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+			return kernels.Matrix{}, nil
+		}, Count: 0, Rows: 2, Cols: 2, Format: kernels.F32},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+			return kernels.Matrix{}, nil
+		}, Count: 1, Rows: 2, Cols: 2, Format: "int3"},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+			return kernels.Matrix{}, nil
+		}, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP4},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+			return kernels.Matrix{}, nil
+		}, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP8},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+			return kernels.Matrix{}, nil
+		}, Count: 1, Rows: 2, Cols: 2, Format: kernels.FP8, Use: kernels.Gather},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+			return kernels.Matrix{}, nil
+		}, Count: 1, Rows: 2, Cols: 2, Format: kernels.BF16, Use: kernels.Gather},
+		{Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+			return kernels.Matrix{}, nil
+		}, Count: maxDim, Rows: maxDim, Cols: maxDim, Format: kernels.F32},
 		{Count: 1, Rows: 2, Cols: 2, Format: kernels.F32},
 	} {
 		w.Name = "model.some.weight"
@@ -129,7 +147,9 @@ func TestHostileBatches(t *testing.T) {
 	cache := alloc(t, g, int64(2*kernels.PageTokens*kernels.LatentEntry(kernels.F32, latent, rope)), kernels.Sharded)
 	table, err := g.Load(kernels.Sharded, func(int) kernels.Weights {
 		return kernels.Weights{Name: "t", Format: kernels.F32, Use: kernels.Gather, Count: 1, Rows: 8, Cols: 4,
-			Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{Data: make([]byte, 128)}, nil }}
+			Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+				return kernels.Matrix{Data: make([]byte, 128)}, nil
+			}}
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -145,14 +165,17 @@ func TestHostileBatches(t *testing.T) {
 	}
 	zero, pages := upload(t, g, 0), upload(t, g, 0, 1)
 	write := func(pos, slot kernels.Buffer) kernels.Call {
-		return kernels.Call{Kernel: "latent_write_f32", Dims: kernels.Dims{M: 1, K: latent, Rope: rope}, Args: []kernels.Buffer{x, x, angles, pos, slot, cache}}
+		return kernels.Call{Kernel: "latent_write_f32", Dims: kernels.Dims{M: 1, K: latent, Rope: rope},
+			Args: []kernels.Buffer{x, x, angles, pos, slot, cache}}
 	}
 	attend := func(pages, seq, pos, sel kernels.Buffer, topK int32) kernels.Call {
-		return kernels.Call{Kernel: "mla_attend_f32", Dims: kernels.Dims{M: 1, Heads: 1, K: latent, Rope: rope, TopK: topK},
+		return kernels.Call{Kernel: "mla_attend_f32",
+			Dims: kernels.Dims{M: 1, Heads: 1, K: latent, Rope: rope, TopK: topK},
 			Args: []kernels.Buffer{x, cache, pages, seq, pos, sel, x.Slice(1<<15, 1<<15)}}
 	}
 	embed := func(token int32) kernels.Call {
-		return kernels.Call{Kernel: "embed_f32", Dims: kernels.Dims{M: 1, N: 4}, Args: []kernels.Buffer{table, upload(t, g, token), x}}
+		return kernels.Call{Kernel: "embed_f32", Dims: kernels.Dims{M: 1, N: 4},
+			Args: []kernels.Buffer{table, upload(t, g, token), x}}
 	}
 	up := func(expert int32) kernels.Call {
 		return kernels.Call{Kernel: "moe_up_f32", Dims: kernels.Dims{M: 1, N: 16, K: 16, Groups: 4, TopK: 1},
@@ -186,7 +209,8 @@ func TestHostileBatches(t *testing.T) {
 		"a negative expert":          {up(-1), false},
 		"a table as a factor": {kernels.Call{Kernel: "gemm_f32", Dims: kernels.Dims{M: 1, N: 8, K: 4},
 			Args: []kernels.Buffer{table, x, x.Slice(1<<15, 1<<15)}}, false},
-		"negative dimensions": {kernels.Call{Kernel: "rms_norm", Dims: kernels.Dims{M: -1, K: -4}, Args: []kernels.Buffer{x, x, x}}, false},
+		"negative dimensions": {kernels.Call{Kernel: "rms_norm", Dims: kernels.Dims{M: -1, K: -4},
+			Args: []kernels.Buffer{x, x, x}}, false},
 	} {
 		err := g.Run([]kernels.Call{c.call}, nil)
 		if c.ok && err != nil || !c.ok && !errors.Is(err, kernels.ErrKernel) {
@@ -207,7 +231,8 @@ func TestReplicatedCalls(t *testing.T) {
 		{true, shared, shared, true}, {false, own, own, true}, {false, shared, own, true},
 		{false, own, shared, false}, {true, own, shared, false}, {true, shared, own, false},
 	} {
-		err := g.Run([]kernels.Call{{Kernel: "silu_mul", Replicated: c.replicated, Dims: kernels.Dims{M: 1, N: 4}, Args: []kernels.Buffer{c.x, c.y}}}, nil)
+		err := g.Run([]kernels.Call{{Kernel: "silu_mul", Replicated: c.replicated, Dims: kernels.Dims{M: 1, N: 4},
+			Args: []kernels.Buffer{c.x, c.y}}}, nil)
 		if c.ok != (err == nil) {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -271,7 +296,8 @@ func TestPanics(t *testing.T) {
 		e.workers[1].wake <- j
 		e.workers[2].wake <- j
 		j.work(e.workers[0])
-		if j.err == nil || !errors.Is(j.err, kernels.ErrDevice) || !strings.Contains(j.err.Error(), "gather_rows of layer 7") {
+		if j.err == nil || !errors.Is(j.err, kernels.ErrDevice) ||
+			!strings.Contains(j.err.Error(), "gather_rows of layer 7") {
 			t.Fatalf("%d parts: %v", parts, j.err)
 		}
 		if after.Load() > 0 {

@@ -23,7 +23,10 @@ func BenchmarkLoad(b *testing.B) {
 					b.Fatal(err)
 				}
 				if _, err := g.Load(kernels.Sharded, func(int) kernels.Weights {
-					return kernels.Weights{Name: "w", Format: f, Count: 1, Rows: rows, Cols: cols, Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return m, nil }}
+					return kernels.Weights{Name: "w", Format: f, Count: 1, Rows: rows, Cols: cols,
+						Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+							return m, nil
+						}}
 				}); err != nil {
 					b.Fatal(err)
 				}

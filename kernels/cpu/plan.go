@@ -69,7 +69,8 @@ func newTask(c *kernels.Call, ranks int, bufs []*buffer) (task, error) {
 			continue
 		}
 		if int(a.Index) > len(bufs) {
-			return task{}, fmt.Errorf("%w: argument %s of %s: no buffer %d", kernels.ErrKernel, k.Args[i].Name, c.Kernel, a.Index)
+			return task{}, fmt.Errorf("%w: argument %s of %s: no buffer %d", kernels.ErrKernel, k.Args[i].Name,
+				c.Kernel, a.Index)
 		}
 		if n := bufs[a.Index-1].bytes; a.Offset < 0 || a.Len < 0 || a.Offset > n || a.Len > n-a.Offset {
 			return task{}, fmt.Errorf("%w: argument %s of %s: [%d, %d) is outside buffer %d of %d bytes",
@@ -81,10 +82,12 @@ func newTask(c *kernels.Call, ranks int, bufs []*buffer) (task, error) {
 		written := k.Args[i].Role == kernels.Out || k.Args[i].Role == kernels.InOut
 		shared := bufs[a.Index-1].sharing == kernels.Replicated
 		if once && !shared {
-			return task{}, fmt.Errorf("%w: %s is replicated, but its argument %s is not", kernels.ErrKernel, c.Kernel, k.Args[i].Name)
+			return task{}, fmt.Errorf("%w: %s is replicated, but its argument %s is not", kernels.ErrKernel, c.Kernel,
+				k.Args[i].Name)
 		}
 		if written && shared && !once {
-			return task{}, fmt.Errorf("%w: %s is not replicated, but its argument %s is written and is", kernels.ErrKernel, c.Kernel, k.Args[i].Name)
+			return task{}, fmt.Errorf("%w: %s is not replicated, but its argument %s is written and is",
+				kernels.ErrKernel, c.Kernel, k.Args[i].Name)
 		}
 	}
 	if once {

@@ -43,7 +43,8 @@ func (x *frame) entriesOf(p *kernels.SampleParams) []kernels.Entry {
 	}
 	b := x.bytes(argEntries, x.rank)
 	from, n := int64(p.Entries), int64(p.Biases)+int64(p.Labels)
-	if x.err == nil && (!aligned(b, 4) || p.Biases < 0 || p.Labels < 0 || from < 0 || from+n > int64(len(b)/entryBytes)) {
+	if x.err == nil && (!aligned(b, 4) || p.Biases < 0 || p.Labels < 0 || from < 0 ||
+		from+n > int64(len(b)/entryBytes)) {
 		x.fail(argEntries, "entries %d to %d are not in %d bytes", from, from+n, len(b))
 	}
 	if x.err != nil {

@@ -63,7 +63,8 @@ func (m *matrix) cover(row int) int { return (row + simd.Lanes - 1) / simd.Lanes
 func checkWeights(w kernels.Weights) error {
 	switch {
 	case w.Count < 1 || w.Rows < 1 || w.Cols < 1 || w.Count > maxDim || w.Rows > maxDim || w.Cols > maxDim:
-		return fmt.Errorf("cpu: loading %s: %d matrices [%d, %d]: sizes must be positive and at most %d", w.Name, w.Count, w.Rows, w.Cols, maxDim)
+		return fmt.Errorf("cpu: loading %s: %d matrices [%d, %d]: sizes must be positive and at most %d", w.Name,
+			w.Count, w.Rows, w.Cols, maxDim)
 	case w.Read == nil:
 		return fmt.Errorf("cpu: loading %s: no Read", w.Name)
 	case w.Use == kernels.Gather && w.Format != kernels.F32 && w.Format != kernels.BF16:
@@ -71,7 +72,8 @@ func checkWeights(w kernels.Weights) error {
 	case matrixBytes(w) == 0:
 		return fmt.Errorf("cpu: loading %s: no layout for %s [%d, %d]", w.Name, w.Format, w.Rows, w.Cols)
 	case matrixBytes(w) > 1<<46/int64(w.Count):
-		return fmt.Errorf("cpu: loading %s: %w: %d matrices of %d bytes", w.Name, kernels.ErrMemory, w.Count, matrixBytes(w))
+		return fmt.Errorf("cpu: loading %s: %w: %d matrices of %d bytes", w.Name, kernels.ErrMemory, w.Count,
+			matrixBytes(w))
 	}
 	return nil
 }
@@ -171,11 +173,13 @@ func packHalves(dst []byte, w kernels.Weights, m kernels.Matrix, threads int) (m
 		return matrix{}, fmt.Errorf("%d rows have no halves", w.Rows)
 	}
 	data, scales, n := len(m.Data)/2, len(m.Scales)/2, simd.PackedBytes(w.Format, rows, w.Cols)
-	gate, err := packPart(dst[:n], w.Format, rows, w.Cols, kernels.Matrix{Data: m.Data[:data], Scales: m.Scales[:scales], Global: m.Global, Input: m.Input}, threads)
+	gate, err := packPart(dst[:n], w.Format, rows, w.Cols,
+		kernels.Matrix{Data: m.Data[:data], Scales: m.Scales[:scales], Global: m.Global, Input: m.Input}, threads)
 	if err != nil {
 		return matrix{}, err
 	}
-	up, err := packPart(dst[n:], w.Format, rows, w.Cols, kernels.Matrix{Data: m.Data[data:], Scales: m.Scales[scales:], Global: m.GlobalUp, Input: m.Input}, threads)
+	up, err := packPart(dst[n:], w.Format, rows, w.Cols, kernels.Matrix{Data: m.Data[data:], Scales: m.Scales[scales:],
+		Global: m.GlobalUp, Input: m.Input}, threads)
 	return matrix{w: gate, up: up, scale: 1}, err
 }
 

@@ -74,7 +74,8 @@ func TestBatchBits(t *testing.T) {
 		{"moe_up_fp8b", kernels.Dims{N: 256, K: 6144, Groups: 16, TopK: 8}},
 		{"moe_down_fp8b", kernels.Dims{N: 6144, K: 256, Groups: 16, TopK: 8}},
 		{"mla_attend_fp8", kernels.Dims{Heads: 8, K: 512, Rope: 64, TopK: 2048}},
-		{"mla_attend_fp8", kernels.Dims{Heads: 8, K: 512, Rope: 64, Ctx: 530 * 2700}}, // more positions than 16 leaves have
+		// more positions than 16 leaves have
+		{"mla_attend_fp8", kernels.Dims{Heads: 8, K: 512, Rope: 64, Ctx: 530 * 2700}},
 		{"mla_attend_bf16", kernels.Dims{Heads: 8, K: 512, Rope: 64, TopK: 2048}},
 		{"index_logits_fp8", kernels.Dims{N: 4096, Heads: 32, K: 128, Rope: 64}},
 		{"index_logits_bf16", kernels.Dims{N: 4096, Heads: 32, K: 128, Rope: 64}},

@@ -154,7 +154,8 @@ func TestPlacement(t *testing.T) {
 // What a rank's kernels say of their waits, and the host's word to stop.
 func TestVerdict(t *testing.T) {
 	fresh := func() *group {
-		return &group{ranks: make([]*device, 4), words: make([]byte, 4096), options: Options{StepTimeout: 4 * time.Second}}
+		return &group{ranks: make([]*device, 4), words: make([]byte, 4096),
+			options: Options{StepTimeout: 4 * time.Second}}
 	}
 	g := fresh()
 	if err := g.verdict(1); err != nil || g.ended() != nil {

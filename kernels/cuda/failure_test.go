@@ -144,7 +144,8 @@ func testFault(t *testing.T, kind FaultKind, n int, want []string) {
 		t.Errorf("it took %v, with a step timeout of %v", took, limit)
 	}
 	for _, w := range want {
-		if !errors.Is(err, kernels.ErrDevice) || !strings.Contains(err.Error(), w) || strings.Contains(err.Error(), "\n") {
+		if !errors.Is(err, kernels.ErrDevice) || !strings.Contains(err.Error(), w) ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%v does not say %q in one line", err, w)
 		}
 	}

@@ -88,7 +88,8 @@ func (d *device) depart(x *flight, spans []kernels.Span, f kernels.Fetch) error 
 		errs = append(errs, driver.ToHost(x.memory[:n], d.ptr(f.From), d.stream))
 	}
 	if len(spans) > 0 {
-		c.Stamps, c.Out, c.Calls = d.stamps.ptr, uintptr(unsafe.Pointer(&x.memory[stampsAt(len(f.To))])), int32(len(spans))
+		c.Stamps, c.Out, c.Calls = d.stamps.ptr, uintptr(unsafe.Pointer(&x.memory[stampsAt(len(f.To))])), int32(
+			len(spans))
 	}
 	if c.Words+c.Calls > 0 {
 		errs = append(errs, d.copy(c))

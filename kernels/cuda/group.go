@@ -160,7 +160,8 @@ func (g *group) meet(err error) error {
 		m.cond.Wait()
 	}
 	if m.late {
-		return g.fail(fmt.Errorf("%w: %d of %d ranks were not ready for a list within %v", kernels.ErrDevice, n-m.arrived, n,
+		return g.fail(fmt.Errorf("%w: %d of %d ranks were not ready for a list within %v", kernels.ErrDevice,
+			n-m.arrived, n,
 			g.options.StepTimeout))
 	}
 	return m.last
@@ -224,7 +225,8 @@ func (g *group) join() error {
 	clear(g.words)
 	if g.options.Collective == ViaHost {
 		if g.perGPU > 1 && len(on) > 1 {
-			return fmt.Errorf("%w: ranks that share GPUs exchange through the host only on one GPU: give each a GPU, or "+
+			return fmt.Errorf("%w: ranks that share GPUs exchange through the host only on one GPU: give each a GPU, "+
+				"or "+
 				"leave --collective host out", kernels.ErrDevice)
 		}
 		if g.hosted, err = driver.Pinned(n * 2 * plan.InboxBytes); err != nil {
@@ -255,7 +257,8 @@ func (g *group) join() error {
 		if g.inbox[r], err = d.malloc(2 * plan.InboxBytes); err != nil {
 			return fmt.Errorf("inbox of rank %d: %w", r, err)
 		}
-		if err := errors.Join(driver.Set(g.inbox[r], 0xFF, 2*plan.InboxBytes, d.stream), driver.Sync(d.stream)); err != nil {
+		if err := errors.Join(driver.Set(g.inbox[r], 0xFF, 2*plan.InboxBytes, d.stream),
+			driver.Sync(d.stream)); err != nil {
 			return fmt.Errorf("%w: clear the inbox of rank %d: %w", kernels.ErrDevice, r, err)
 		}
 	}

@@ -32,7 +32,8 @@ func (m *memory) malloc(bytes int64) (uintptr, error) {
 			return 0, fmt.Errorf("%w: allocate on GPU %d: %w", kernels.ErrDevice, m.gpu, err)
 		}
 		free, total, _ := cu.MemInfo()
-		return 0, fmt.Errorf("%w: %s wanted on GPU %d, %s, which has %s of %s free", kernels.ErrMemory, gib(bytes), m.gpu,
+		return 0, fmt.Errorf("%w: %s wanted on GPU %d, %s, which has %s of %s free", kernels.ErrMemory,
+			gib(bytes), m.gpu,
 			m.name, gib(free), gib(total))
 	}
 	return uintptr(p), nil
@@ -51,7 +52,8 @@ func (m *memory) find(b kernels.Buffer) (*plan.Buffer, error) {
 	}
 	x := &m.Buffers[b.Index-1]
 	if b.Offset < 0 || b.Len < 0 || b.Offset > x.Bytes || b.Len > x.Bytes-b.Offset {
-		return nil, fmt.Errorf("%w: bytes %d+%d of buffer %d, which has %d", kernels.ErrKernel, b.Offset, b.Len, b.Index,
+		return nil, fmt.Errorf("%w: bytes %d+%d of buffer %d, which has %d", kernels.ErrKernel, b.Offset,
+			b.Len, b.Index,
 			x.Bytes)
 	}
 	return x, nil
@@ -83,7 +85,8 @@ func (m *memory) check(c *kernels.Call) error {
 			return fmt.Errorf("%s, argument %s: %w", c.Kernel, k.Args[i].Name, err)
 		}
 		if (k.Args[i].Role == kernels.Weight) != (b.Weight != nil) {
-			return fmt.Errorf("%w: %s, argument %s: a weight and a plain buffer are confused", kernels.ErrKernel, c.Kernel,
+			return fmt.Errorf("%w: %s, argument %s: a weight and a plain buffer are confused",
+				kernels.ErrKernel, c.Kernel,
 				k.Args[i].Name)
 		}
 	}
@@ -115,7 +118,8 @@ func (m *memory) grow(p *plan.Plan, stream cu.Stream, idle func() error) (err er
 			return err
 		}
 		if err := driver.Set(at, c.Fill, c.Bytes, stream); err != nil {
-			return errors.Join(fmt.Errorf("%w: fill %s: %w", kernels.ErrDevice, c.Name, err), cu.MemFree(cu.DevicePtr(at)))
+			return errors.Join(fmt.Errorf("%w: fill %s: %w", kernels.ErrDevice, c.Name, err),
+				cu.MemFree(cu.DevicePtr(at)))
 		}
 		if m.Constants == nil {
 			m.Constants = map[plan.Constant]uintptr{}

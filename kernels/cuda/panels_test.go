@@ -181,7 +181,8 @@ func TestPanelsAreRead(t *testing.T) {
 	few, b := product(part, some)
 	alone, c := product(y, m)
 	for _, calls := range [][]kernels.Call{
-		{{Kernel: "rms_norm", Dims: kernels.Dims{M: m, K: k}, Args: []kernels.Buffer{x, norm, y}, Scalars: [4]float32{1e-5}},
+		{{Kernel: "rms_norm", Dims: kernels.Dims{M: m, K: k}, Args: []kernels.Buffer{x, norm, y},
+			Scalars: [4]float32{1e-5}},
 			all, few},
 		{alone},
 	} {

@@ -89,7 +89,8 @@ func (d *device) toGPU(ptr uintptr, pinned []byte) error {
 	if !plan.Copies(len(pinned), ptr) {
 		return driver.ToDevice(ptr, pinned, d.stream)
 	}
-	err := d.copy(plan.Copy{From: uintptr(unsafe.Pointer(&pinned[0])), To: ptr, Words: int32(len(pinned) / 4), In: true})
+	err := d.copy(plan.Copy{From: uintptr(unsafe.Pointer(&pinned[0])), To: ptr,
+		Words: int32(len(pinned) / 4), In: true})
 	d.arriving = true
 	return err
 }

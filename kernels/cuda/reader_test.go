@@ -64,11 +64,14 @@ func TestSlot(t *testing.T) {
 	} {
 		memory := make([]byte, 6)
 		s := slot{memory: memory, free: &cu.Event{}}
-		x := s.read(&kernels.Weights{Read: func(_ int, a kernels.Alloc) (kernels.Matrix, error) { return c.read(a), nil }}, 0)
+		x := s.read(&kernels.Weights{Read: func(_ int, a kernels.Alloc) (kernels.Matrix, error) {
+			return c.read(a), nil
+		}}, 0)
 		if !bytes.Equal(x.Data, view[:4]) || !bytes.Equal(x.Scales, view[4:]) {
 			t.Errorf("%s: %v %v", c.name, x.Data, x.Scales)
 		}
-		if in := within(x.Data, memory) && within(x.Scales, memory); (x.slot.free != nil) != c.pinned || c.pinned && !in {
+		if in := within(x.Data, memory) && within(x.Scales, memory); (x.slot.free != nil) != c.pinned ||
+			c.pinned && !in {
 			t.Errorf("%s: pinned %v, inside %v", c.name, x.slot.free != nil, in)
 		}
 	}

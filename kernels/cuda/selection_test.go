@@ -108,7 +108,8 @@ func testSelection(t *testing.T, held []kernels.Device, f kernels.Format, m int3
 		calls = append(calls, kernels.Call{Kernel: name, Dims: d, Args: args, Scalars: [4]float32{scalar}})
 	}
 	write := func(x, slots, pos kernels.Buffer) {
-		call(kernels.With("index_write", f), kernels.Dims{K: key, Rope: rope}, 1e-5, x, norm, bias, angles, pos, slots, cache)
+		call(kernels.With("index_write", f), kernels.Dims{K: key, Rope: rope}, 1e-5, x, norm, bias, angles,
+			pos, slots, cache)
 	}
 	for i := range width { // every position of every sequence has a key
 		all := make([]int32, m)

@@ -40,7 +40,8 @@ func (s *stamps) start(m *memory, q *queue, calls int, on bool) (err error) {
 	s.on = on
 	switch {
 	case on && calls > maxStamped:
-		return fmt.Errorf("%w: spans of %d calls, a list with spans has at most %d", kernels.ErrKernel, calls, maxStamped)
+		return fmt.Errorf("%w: spans of %d calls, a list with spans has at most %d", kernels.ErrKernel,
+			calls, maxStamped)
 	case !on || s.ptr != 0:
 		return nil
 	}

@@ -67,7 +67,8 @@ func (d *device) fill(ptr uintptr, w *plan.Weight, ws *kernels.Weights) error {
 			return err
 		}
 		if int64(len(m.Data)+len(m.Scales)) < raw {
-			return fmt.Errorf("matrix %d has %d bytes, its %dx%d values in %s need %d", i, len(m.Data)+len(m.Scales), w.Rows,
+			return fmt.Errorf("matrix %d has %d bytes, its %dx%d values in %s need %d", i,
+				len(m.Data)+len(m.Scales), w.Rows,
 				w.Cols, w.Format, raw)
 		}
 		dst := ptr + uintptr(int64(i)*w.Each)

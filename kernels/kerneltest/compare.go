@@ -72,7 +72,8 @@ func within(got, want []float64, limit float64) (float64, error) {
 		worst /= size
 	}
 	if worst > limit {
-		return worst, fmt.Errorf("value %d is %g, want %g: off by %.3g of the largest, at most %.3g", at, got[at], want[at], worst, limit)
+		return worst, fmt.Errorf("value %d is %g, want %g: off by %.3g of the largest, at most %.3g", at, got[at],
+			want[at], worst, limit)
 	}
 	return worst, nil
 }

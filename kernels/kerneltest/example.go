@@ -59,7 +59,8 @@ func newExample(k *kernels.Kernel, n int, d kernels.Dims, ranks int, replicated 
 	for _, a := range k.Args {
 		arg := &argument{Arg: a, sharing: sharing}
 		for c := range copies {
-			fill{e, arg, seeded(h.Sum64(), uint64(n), uint64(c), uint64(len(e.args))), seeded(h.Sum64(), uint64(n), uint64(c)), c}.one()
+			fill{e, arg, seeded(h.Sum64(), uint64(n), uint64(c), uint64(len(e.args))),
+				seeded(h.Sum64(), uint64(n), uint64(c)), c}.one()
 		}
 		e.args = append(e.args, arg)
 	}

@@ -94,5 +94,6 @@ func refFeed(r *reference) {
 			seen[int(row)*bitmap+int(token)/8] |= 1 << (token % 8)
 		}
 	}
-	r.want[3], r.want[4], r.want[6], r.want[8], r.want[9], r.want[10] = tokens, pos, slots, getInts(params), getInts(seen), getInts(counts)
+	r.want[3], r.want[4], r.want[6], r.want[8], r.want[9], r.want[10] = tokens, pos, slots, getInts(params), getInts(
+		seen), getInts(counts)
 }

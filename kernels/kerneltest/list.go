@@ -25,7 +25,8 @@ func (b *bench) again(t *testing.T, calls []kernels.Call, outs []kernels.Buffer,
 		got := b.run(calls, outs...)
 		for i, name := range names {
 			if j := firstDifference(got[i][0], want[i][0]); j >= 0 {
-				t.Fatalf("%s: value %d is %g in the list, %g alone", name, j/4, float32At(got[i][0], j/4), float32At(want[i][0], j/4))
+				t.Fatalf("%s: value %d is %g in the list, %g alone", name, j/4, float32At(got[i][0], j/4),
+					float32At(want[i][0], j/4))
 			}
 		}
 	}
@@ -54,11 +55,13 @@ func Products(t *testing.T, open Open, kernel kernels.Name, k int32, n []int32, 
 			var outs []kernels.Buffer
 			var names []string
 			for i, n := range n {
-				outs, names = append(outs, b.alloc(4*int64(m*n))), append(names, fmt.Sprintf("product %d, %dx%d", i, n, k))
+				outs, names = append(outs, b.alloc(4*int64(m*n))), append(names,
+					fmt.Sprintf("product %d, %dx%d", i, n, k))
 			}
 			for len(calls) < 8 { // fewer are launched one by one; what writes the same comes later
 				for i, n := range n {
-					calls = append(calls, kernels.Call{Kernel: kernel, Dims: kernels.Dims{M: m, N: n, K: k}, Args: []kernels.Buffer{weights[i], x, outs[i]}})
+					calls = append(calls, kernels.Call{Kernel: kernel, Dims: kernels.Dims{M: m, N: n, K: k},
+						Args: []kernels.Buffer{weights[i], x, outs[i]}})
 				}
 			}
 			b.again(t, calls, outs, names...)

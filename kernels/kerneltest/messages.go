@@ -14,7 +14,8 @@ import (
 // most bytes. Sums have the bits of additions in the ranks' order, every rank has
 // the same, and a row's bits do not depend on the message that it is part of.
 func Messages(t *testing.T, open Open, most int64) {
-	shapes := []struct{ m, n int32 }{{1, 512}, {1, 6144}, {3, 6144}, {11, 6144}, {43, 6144}, {171, 6144}, {683, 6144}, {2731, 6144}, {7, 1000}, {2, 50}}
+	shapes := []struct{ m, n int32 }{{1, 512}, {1, 6144}, {3, 6144}, {11, 6144}, {43, 6144}, {171, 6144}, {683, 6144},
+		{2731, 6144}, {7, 1000}, {2, 50}}
 	for _, n := range []int32{1, 2, 4, 8} {
 		t.Run(fmt.Sprintf("ranks=%d", n), func(t *testing.T) {
 			b := opened(t, open(t, int(n)))
@@ -110,7 +111,8 @@ func (b *bench) reduceMessage(m, n int32) {
 	k := kernels.Lookup("all_reduce_norm")
 	for r := range ranks {
 		if i := firstDifference(got[0][r], want); i >= 0 {
-			b.Fatalf("%dx%d: rank %d: sum %d is %g, want %g", m, n, r, i/4, float32At(got[0][r], i/4), float32At(want, i/4))
+			b.Fatalf("%dx%d: rank %d: sum %d is %g, want %g", m, n, r, i/4, float32At(got[0][r], i/4),
+				float32At(want, i/4))
 		}
 		if i := firstDifference(got[1][r], got[1][0]); i >= 0 {
 			b.Fatalf("%dx%d: value %d differs between ranks %d and 0", m, n, i/4, r)
@@ -162,10 +164,12 @@ func (b *bench) gatherMessage(m, each int32) {
 			copy(want[(i*int64(ranks)+int64(r))*row:], data[i*row:][:row])
 		}
 	}
-	got := b.do(kernels.Call{Kernel: "all_gather", Dims: kernels.Dims{M: m, N: each * ranks, Ranks: ranks}, Args: []kernels.Buffer{part, y}}, y)
+	got := b.do(kernels.Call{Kernel: "all_gather", Dims: kernels.Dims{M: m, N: each * ranks, Ranks: ranks},
+		Args: []kernels.Buffer{part, y}}, y)
 	for r := range int(ranks) {
 		if i := firstDifference(got[0][r], want); i >= 0 {
-			b.Fatalf("gather of %dx%d: rank %d: value %d is %g, want %g", m, each, r, i/4, float32At(got[0][r], i/4), float32At(want, i/4))
+			b.Fatalf("gather of %dx%d: rank %d: value %d is %g, want %g", m, each, r, i/4, float32At(got[0][r], i/4),
+				float32At(want, i/4))
 		}
 	}
 }

@@ -30,7 +30,8 @@ func refSample(r *reference) {
 	var want []drawn
 	for m := range int(r.d.M) {
 		p := arg(1)[paramSize*m:][:paramSize]
-		want = append(want, refRow(logits[m*wide:][:n], p, steering{seen: arg(2), counts: arg(4), masks: arg(5), entries: arg(6), wide: wide}))
+		want = append(want, refRow(logits[m*wide:][:n], p,
+			steering{seen: arg(2), counts: arg(4), masks: arg(5), entries: arg(6), wide: wide}))
 	}
 	r.want[3] = want
 }
@@ -62,7 +63,8 @@ func refRow(logits []float64, p []byte, s steering) drawn {
 	temperature, topP, minP, repetition := field(0), field(1), field(2), field(3)
 	topK, logprobs, seenRow, last := number(4), number(5), number(6), number(7)
 	presence, frequency := field(12), field(13)
-	countRow, mask, allowed, first, biases, labels, forced := number(14), number(15), number(16), number(17), number(18), number(19), number(20)
+	countRow, mask, allowed, first, biases, labels, forced := number(14), number(15), number(16), number(17), number(
+		18), number(19), number(20)
 
 	logits = slices.Clone(logits)
 	for i := range logits {

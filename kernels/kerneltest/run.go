@@ -125,7 +125,8 @@ func (p *placed) run() [][][]byte {
 	for i, a := range p.args {
 		for r, image := range p.images[i] {
 			got := make([]byte, len(image))
-			if err := p.g.Download(r, got, kernels.Buffer{Index: p.call.Args[i].Index, Len: int64(len(got))}); err != nil {
+			if err := p.g.Download(r, got, kernels.Buffer{Index: p.call.Args[i].Index, Len: int64(len(got))}); err !=
+				nil {
 				p.Fatal(err)
 			}
 			out[i] = append(out[i], p.inside(i, got, image, a.Role == kernels.In))
@@ -217,7 +218,8 @@ func (e *example) same(whole, part [][][]byte, idx []int) error {
 				}
 				x, y := whole[i][r][n*m:][:used], part[i][r][n*j:][:used]
 				if !bytes.Equal(x, y) {
-					return fmt.Errorf("row %d of %s on rank %d has other bits: %x and %x at byte %d", m, a.Name, r, x[:4], y[:4], firstDifference(x, y))
+					return fmt.Errorf("row %d of %s on rank %d has other bits: %x and %x at byte %d", m, a.Name, r,
+						x[:4], y[:4], firstDifference(x, y))
 				}
 			}
 		}

@@ -73,7 +73,8 @@ func testSelection(t *testing.T, open Open) {
 				pos[0], pos[5] = int32(min(width-1, topk)), int32(min(width-1, topk+2))
 			}
 			sel := b.alloc(int64(4 * rows * topk))
-			got := b.do(kernels.Call{Kernel: "index_topk", Dims: kernels.Dims{M: int32(rows), N: int32(width), TopK: int32(topk), Ctx: int64(rows * width)},
+			got := b.do(kernels.Call{Kernel: "index_topk",
+				Dims: kernels.Dims{M: int32(rows), N: int32(width), TopK: int32(topk), Ctx: int64(rows * width)},
 				Args: []kernels.Buffer{b.put(putFloats(scores)), b.put(putInts(pos)), sel}}, sel)[0][0]
 			for m := range rows {
 				if err := selects(got[4*m*topk:][:4*topk], scores[m*width:][:pos[m]+1], topk); err != nil {

@@ -44,7 +44,8 @@ func kinds() []kernels.SampleParams {
 		with(func(p *kernels.SampleParams) { p.Biases, p.Temperature, p.Logprobs = runBiases, 1, 2 }),
 		with(func(p *kernels.SampleParams) { p.Labels, p.Logprobs = runLabels, 17 }),
 		with(func(p *kernels.SampleParams) {
-			p.Temperature, p.TopP, p.Mask, p.Allowed, p.Biases, p.Labels, p.Logprobs = 1.1, .95, 2, 1, runBiases, runLabels, 6
+			p.Temperature, p.TopP, p.Mask, p.Allowed = 1.1, .95, 2, 1
+			p.Biases, p.Labels, p.Logprobs = runBiases, runLabels, 6
 			p.Repetition, p.Seen, p.Counts, p.Presence, p.Frequency = .9, 2, 2, .25, -.125
 		}),
 		with(func(p *kernels.SampleParams) { p.Forced, p.Logprobs, p.Temperature, p.Biases = 5, 3, 1, runBiases }),

@@ -58,7 +58,8 @@ const (
 
 // long reports whether an example is too much for this run.
 func long(k *kernels.Kernel, d kernels.Dims) bool {
-	return testing.Short() && (k.Cost(d).FLOPs > shortFLOPs || k.Class == kernels.Sample && int(d.M)*int(d.N) > shortSample*2048)
+	return testing.Short() && (k.Cost(d).FLOPs > shortFLOPs || k.Class == kernels.Sample &&
+		int(d.M)*int(d.N) > shortSample*2048)
 }
 
 func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
@@ -268,7 +269,9 @@ func testMemory(t *testing.T, open Open) {
 	}
 	if _, err := b.g.Load(kernels.Sharded, func(int) kernels.Weights {
 		return kernels.Weights{Name: "bad.weight", Format: kernels.F32, Count: 1, Rows: 16, Cols: 16,
-			Read: func(int, kernels.Alloc) (kernels.Matrix, error) { return kernels.Matrix{Data: make([]byte, 8)}, nil }}
+			Read: func(int, kernels.Alloc) (kernels.Matrix, error) {
+				return kernels.Matrix{Data: make([]byte, 8)}, nil
+			}}
 	}); err == nil {
 		t.Error("loading a weight with too few bytes succeeded")
 	}

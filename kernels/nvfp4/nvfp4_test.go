@@ -65,7 +65,8 @@ func TestEncodeE2M1(t *testing.T) {
 
 func TestE4M3(t *testing.T) {
 	// Values that the format's definition fixes.
-	for b, want := range map[byte]float32{0: 0, 1: 0x1p-9, 7: 7 * 0x1p-9, 8: 0x1p-6, 0x38: 1, 0x3c: 1.5, 0x7e: 448, 0xb8: -1, 0xfe: -448} {
+	for b, want := range map[byte]float32{0: 0, 1: 0x1p-9, 7: 7 * 0x1p-9, 8: 0x1p-6, 0x38: 1, 0x3c: 1.5, 0x7e: 448,
+		0xb8: -1, 0xfe: -448} {
 		if E4M3[b] != want {
 			t.Errorf("E4M3[%#x] = %v, want %v", b, E4M3[b], want)
 		}

@@ -85,7 +85,8 @@ func (g *Group) allocate(f func(r int, d kernels.Device) (kernels.Buffer, error)
 	}
 	for r, b := range g.bufs {
 		if b != g.bufs[0] {
-			return kernels.Buffer{}, fmt.Errorf("rank %d: %w: allocation is %+v, rank 0 has %+v", r, kernels.ErrDevice, b, g.bufs[0])
+			return kernels.Buffer{}, fmt.Errorf("rank %d: %w: allocation is %+v, rank 0 has %+v", r,
+				kernels.ErrDevice, b, g.bufs[0])
 		}
 	}
 	return g.bufs[0], nil

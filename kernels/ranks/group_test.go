@@ -80,12 +80,16 @@ func fakes(t *testing.T, n int, o Options) (*Group, []*fake) {
 func TestGroup(t *testing.T) {
 	for _, lock := range []bool{false, true} {
 		g, fs := fakes(t, 4, Options{Lock: lock})
-		b, err := g.Load(kernels.Sharded, func(rank int) kernels.Weights { return kernels.Weights{Name: fmt.Sprint("w", rank)} })
+		b, err := g.Load(kernels.Sharded, func(rank int) kernels.Weights {
+			return kernels.Weights{Name: fmt.Sprint("w", rank)}
+		})
 		if err != nil || b.Index != 1 || b.Len != 8 {
 			t.Errorf("Load: %+v, %v", b, err)
 		}
-		spans := [][]kernels.Span{make([]kernels.Span, 1), make([]kernels.Span, 1), make([]kernels.Span, 1), make([]kernels.Span, 1)}
-		if err := errors.Join(g.Upload(b, []byte{9}), g.UploadTo(2, b, []byte{7}), g.Run(make([]kernels.Call, 1), spans), g.Run(nil, nil)); err != nil {
+		spans := [][]kernels.Span{make([]kernels.Span, 1), make([]kernels.Span, 1), make([]kernels.Span, 1),
+			make([]kernels.Span, 1)}
+		if err := errors.Join(g.Upload(b, []byte{9}), g.UploadTo(2, b, []byte{7}),
+			g.Run(make([]kernels.Call, 1), spans), g.Run(nil, nil)); err != nil {
 			t.Error(err)
 		}
 		for r, f := range fs {
@@ -97,7 +101,8 @@ func TestGroup(t *testing.T) {
 			if r == 2 {
 				want = []byte{7}
 			}
-			if !slices.Equal(got, want) || f.loaded != fmt.Sprint("w", r) || f.runs != 2 || f.waits != 2 || spans[r][0].Start != int64(r) {
+			if !slices.Equal(got, want) || f.loaded != fmt.Sprint("w", r) || f.runs != 2 || f.waits != 2 ||
+				spans[r][0].Start != int64(r) {
 				t.Errorf("rank %d has %v: %+v, spans %+v", r, got, f, spans[r])
 			}
 		}
@@ -146,14 +151,16 @@ func TestErrors(t *testing.T) {
 	broken := errors.New("broken")
 	fs[1].fail, fs[2].fail = broken, errors.New("also broken")
 	_, err := g.Alloc(8, kernels.Sharded)
-	for _, err := range []error{err, g.Run(nil, nil), g.Upload(kernels.Buffer{}, nil), g.Download(1, nil, kernels.Buffer{})} {
+	for _, err := range []error{err, g.Run(nil, nil), g.Upload(kernels.Buffer{}, nil),
+		g.Download(1, nil, kernels.Buffer{})} {
 		if !errors.Is(err, broken) || !strings.Contains(err.Error(), "rank 1") {
 			t.Errorf("error %v, want that of rank 1", err)
 		}
 	}
 	// What ended a rank because of another's error does not hide that.
 	fs[0].fail = fmt.Errorf("%w: %w", kernels.ErrPeer, broken)
-	if err := g.Run(nil, nil); !errors.Is(err, broken) || errors.Is(err, kernels.ErrPeer) || !strings.Contains(err.Error(), "rank 1") {
+	if err := g.Run(nil, nil); !errors.Is(err, broken) || errors.Is(err, kernels.ErrPeer) ||
+		!strings.Contains(err.Error(), "rank 1") {
 		t.Errorf("error %v, want that of rank 1", err)
 	}
 	fs[1].fail, fs[2].fail = nil, nil
@@ -166,7 +173,8 @@ func TestErrors(t *testing.T) {
 	}
 	fs[1].fail, fs[2].fail = nil, nil
 	fs[2].next++ // this rank has made an allocation of its own
-	if _, err := g.Alloc(8, kernels.Sharded); !errors.Is(err, kernels.ErrDevice) || !strings.Contains(err.Error(), "rank 2") {
+	if _, err := g.Alloc(8, kernels.Sharded); !errors.Is(err, kernels.ErrDevice) ||
+		!strings.Contains(err.Error(), "rank 2") {
 		t.Errorf("indexes that differ: %v", err)
 	}
 }

@@ -48,13 +48,16 @@ var machines = []Machine{
 	{Name: "mi325x", Read: 6000 * giga, Copy: 6000 * giga, Link: 448 * giga, FLOPs: flops(163.4, 1307.4, 2614.9, 0)},
 	// AMD CDNA 4 white paper: 256 units of 4,096 FP16, 8,192 FP8 and 16,384 FP4 operations a
 	// clock, at the 2.2 and 2.4 GHz of the MI350X and MI355X data sheets; seven links of 76.8 GB/s.
-	{Name: "mi350x", Read: 8000 * giga, Copy: 8000 * giga, Link: 538 * giga, FLOPs: flops(144.2, 2306.9, 4613.7, 9227.5)},
-	{Name: "mi355x", Read: 8000 * giga, Copy: 8000 * giga, Link: 538 * giga, FLOPs: flops(157.3, 2516.6, 5033.2, 10066.3)},
+	{Name: "mi350x", Read: 8000 * giga, Copy: 8000 * giga, Link: 538 * giga,
+		FLOPs: flops(144.2, 2306.9, 4613.7, 9227.5)},
+	{Name: "mi355x", Read: 8000 * giga, Copy: 8000 * giga, Link: 538 * giga,
+		FLOPs: flops(157.3, 2516.6, 5033.2, 10066.3)},
 }
 
 // flops has the peaks of the pipes in 10^12 a second; 0: it has no such pipe.
 func flops(vector, matrix, int8, fp4 float64) map[kernels.Pipe]int64 {
-	m := map[kernels.Pipe]int64{kernels.OnVector: int64(vector * tera), kernels.OnMatrix: int64(matrix * tera), kernels.OnInt8: int64(int8 * tera)}
+	m := map[kernels.Pipe]int64{kernels.OnVector: int64(vector * tera), kernels.OnMatrix: int64(matrix * tera),
+		kernels.OnInt8: int64(int8 * tera)}
 	if fp4 > 0 {
 		m[kernels.OnFP4] = int64(fp4 * tera)
 	}
@@ -64,15 +67,19 @@ func flops(vector, matrix, int8, fp4 float64) map[kernels.Pipe]int64 {
 // devices tell machines by the words of a device's name, as drivers give it: all words
 // of the first row that fits. A GH200's name has H200 in it, which is no word.
 var devices = []struct{ words, machine string }{
-	{"A100 40GB", "a100-40gb"}, {"A100", "a100"}, {"H100 PCIE", "h100-pcie"}, {"H100 NVL", "h100-nvl"}, {"H100", "h100"}, {"H200", "h200"},
+	{"A100 40GB", "a100-40gb"}, {"A100", "a100"}, {"H100 PCIE", "h100-pcie"}, {"H100 NVL", "h100-nvl"},
+	{"H100", "h100"}, {"H200", "h200"},
 	{"GB200", "gb200"}, {"B200", "b200"}, {"RTX PRO 6000", "rtx-pro-6000"},
-	{"MI250X", "mi250x"}, {"MI250", "mi250"}, {"MI300X", "mi300x"}, {"MI325X", "mi325x"}, {"MI350X", "mi350x"}, {"MI355X", "mi355x"},
+	{"MI250X", "mi250x"}, {"MI250", "mi250"}, {"MI300X", "mi300x"}, {"MI325X", "mi325x"}, {"MI350X", "mi350x"},
+	{"MI355X", "mi355x"},
 }
 
 // Of returns the machine of a device's name, such as "NVIDIA H100 80GB HBM3", and
 // whether one is known.
 func Of(device string) (Machine, bool) {
-	words := strings.FieldsFunc(strings.ToUpper(device), func(r rune) bool { return r != '.' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') })
+	words := strings.FieldsFunc(strings.ToUpper(device), func(r rune) bool {
+		return r != '.' && (r < '0' || r > '9') && (r < 'A' || r > 'Z')
+	})
 	for _, d := range devices {
 		fits := true
 		for _, w := range strings.Fields(d.words) {

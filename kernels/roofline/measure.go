@@ -143,7 +143,8 @@ func CPU() string {
 // cannot be written costs only the next run's time.
 func Cached(path string, threads int) Machine {
 	var m Machine
-	if b, err := os.ReadFile(path); err == nil && json.Unmarshal(b, &m) == nil && m.Read > 0 && m.FLOPs[kernels.OnVector] > 0 {
+	if b, err := os.ReadFile(path); err == nil && json.Unmarshal(b, &m) == nil && m.Read > 0 &&
+		m.FLOPs[kernels.OnVector] > 0 {
 		return m
 	}
 	return Renewed(path, threads)

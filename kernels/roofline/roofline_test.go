@@ -34,9 +34,12 @@ func TestBound(t *testing.T) {
 // TestOf holds which machine a device's name means.
 func TestOf(t *testing.T) {
 	for device, want := range map[string]string{
-		"NVIDIA A100-SXM4-40GB": "a100-40gb", "NVIDIA A100-SXM4-80GB": "a100", "NVIDIA H100 80GB HBM3": "h100", "NVIDIA H100 PCIe": "h100-pcie", "NVIDIA H100 NVL": "h100-nvl",
-		"NVIDIA H200": "h200", "NVIDIA B200": "b200", "NVIDIA GB200": "gb200", "NVIDIA RTX PRO 6000 Blackwell Server Edition": "rtx-pro-6000",
-		"AMD Instinct MI250X": "mi250x", "AMD Instinct MI300X": "mi300x", "AMD_Instinct_MI300X_OAM": "mi300x", "AMD Instinct MI325X": "mi325x", "AMD Instinct MI355X": "mi355x",
+		"NVIDIA A100-SXM4-40GB": "a100-40gb", "NVIDIA A100-SXM4-80GB": "a100", "NVIDIA H100 80GB HBM3": "h100",
+		"NVIDIA H100 PCIe": "h100-pcie", "NVIDIA H100 NVL": "h100-nvl",
+		"NVIDIA H200": "h200", "NVIDIA B200": "b200", "NVIDIA GB200": "gb200",
+		"NVIDIA RTX PRO 6000 Blackwell Server Edition": "rtx-pro-6000",
+		"AMD Instinct MI250X":                          "mi250x", "AMD Instinct MI300X": "mi300x",
+		"AMD_Instinct_MI300X_OAM": "mi300x", "AMD Instinct MI325X": "mi325x", "AMD Instinct MI355X": "mi355x",
 		"NVIDIA GH200 480GB": "", "NVIDIA RTX 6000 Ada Generation": "", "Tesla V100-SXM2-16GB": "", "": "",
 	} {
 		if m, ok := Of(device); m.Name != want || ok != (want != "") {
@@ -72,7 +75,8 @@ func TestMeasure(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "cache", "machine.json")
 	m := Cached(path, 0)
-	if m.Read < 1e8 || m.Read > 1e14 || m.Copy < 1e8 || m.FLOPs[kernels.OnVector] < 1e8 || m.FLOPs[kernels.OnVector] > 1e16 {
+	if m.Read < 1e8 || m.Read > 1e14 || m.Copy < 1e8 || m.FLOPs[kernels.OnVector] < 1e8 ||
+		m.FLOPs[kernels.OnVector] > 1e16 {
 		t.Errorf("impossible machine %+v", m)
 	}
 	if again := Cached(path, 0); !cmp.Equal(m, again) {

@@ -40,7 +40,8 @@ func publicTemplates(t testing.TB) []publicTemplate {
 
 // renderAs renders a case as transformers was asked to.
 func (c *publicCase) renderAs(t testing.TB, tmpl *Template) (string, error) {
-	in := Input{Messages: c.In["messages"], Tools: c.In["tools"], AddGenerationPrompt: string(c.In["add_generation_prompt"]) != "false", Kwargs: map[string]json.RawMessage{}}
+	in := Input{Messages: c.In["messages"], Tools: c.In["tools"],
+		AddGenerationPrompt: string(c.In["add_generation_prompt"]) != "false", Kwargs: map[string]json.RawMessage{}}
 	for key, v := range c.In {
 		if !slices.Contains(taken, key) {
 			in.Kwargs[key] = v

@@ -24,7 +24,8 @@ func TestRenderErrors(t *testing.T) {
 		{`[{"content": "x"}]`, "message 0: role is missing or not a string"},
 		{`[{"role": "user", "tool_calls": "["}]`, "message 0: tool_calls: unexpected EOF"},
 		{`[{"role": "user", "tool_calls": [1]}]`, "message 0: tool call 0: not an object"},
-		{`[{"role": "user", "content": "a"}, {"role": "robot", "content": "b"}]`, "message 1: chat template: unknown role robot"},
+		{`[{"role": "user", "content": "a"}, {"role": "robot", "content": "b"}]`,
+			"message 1: chat template: unknown role robot"},
 		{strings.Repeat("[", 1000), "nested more than"},
 	} {
 		_, err := render(t, tmpl, Input{Messages: []byte(c.messages)})
@@ -32,7 +33,8 @@ func TestRenderErrors(t *testing.T) {
 			t.Errorf("%.60s: error %v, want one with %q", c.messages, err, c.want)
 		}
 	}
-	_, err = render(t, tmpl, Input{Messages: []byte(`[{"role": "user", "content": ""}]`), Kwargs: map[string]json.RawMessage{"late": []byte("true")}})
+	_, err = render(t, tmpl, Input{Messages: []byte(`[{"role": "user", "content": ""}]`),
+		Kwargs: map[string]json.RawMessage{"late": []byte("true")}})
 	var raised *jinja.Error
 	if !errors.As(err, &raised) || !raised.Raised || err.Error() != "chat template: late" {
 		t.Errorf("error %v, want the template's, of no message", err)
@@ -51,7 +53,8 @@ func TestRenderErrors(t *testing.T) {
 // TestMessageRules has what columns of structs make of messages: every key in
 // every message, null where it was absent, and JSON as text.
 func TestMessageRules(t *testing.T) {
-	tmpl, err := Load(`{%- for m in messages -%}{{ m | tojson }}{% endfor -%}{{ tools | tojson }}{{ documents | tojson }}`, nil)
+	tmpl, err := Load(
+		`{%- for m in messages -%}{{ m | tojson }}{% endfor -%}{{ tools | tojson }}{{ documents | tojson }}`, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,31 +62,43 @@ func TestMessageRules(t *testing.T) {
 		in         Input
 		want, fail string
 	}{
-		{Input{Messages: []byte(`[{"role": "user", "content": "a", "name": null, "tool_calls": null}]`)}, `{"role": "user", "content": "a"}nullnull`, ""},
+		{Input{Messages: []byte(`[{"role": "user", "content": "a", "name": null, "tool_calls": null}]`)},
+			`{"role": "user", "content": "a"}nullnull`, ""},
 		{Input{Messages: []byte(`[{"role": "assistant", "content": null, "tool_calls": "[{\"id\": null, \"function\": {\"name\": \"f\", \"arguments\": \"{\\\"k\\\": null, \\\"n\\\": 1.50}\"}}]"}]`)},
 			`{"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"k": null, "n": 1.5}}}]}nullnull`, ""},
-		{Input{Messages: []byte(`[{"role": "user", "content": [{"type": "text", "text": "t", "url": null}]}]`)}, `{"role": "user", "content": [{"type": "text", "text": "t"}]}nullnull`, ""},
+		{Input{Messages: []byte(`[{"role": "user", "content": [{"type": "text", "text": "t", "url": null}]}]`)},
+			`{"role": "user", "content": [{"type": "text", "text": "t"}]}nullnull`, ""},
 		{Input{Messages: []byte(`[{"role": "user"}]`)}, `{"role": "user", "content": ""}nullnull`, ""},
-		{Input{Messages: []byte(`[{"role": "user", "content": "a", "tool_calls": []}]`)}, `{"role": "user", "content": "a"}nullnull`, ""},
+		{Input{Messages: []byte(`[{"role": "user", "content": "a", "tool_calls": []}]`)},
+			`{"role": "user", "content": "a"}nullnull`, ""},
 		{Input{Messages: []byte(`[{"role": "assistant", "content": "", "tool_calls": [{"name": "g", "arguments": ""}, {"function": {"name": "h", "arguments": null}}, {"function": {"name": "i"}}, {"function": {"arguments": "[1]"}}]}]`)},
 			`{"role": "assistant", "content": "", "tool_calls": [{"name": "g", "arguments": {}}, {"function": {"name": "h", "arguments": {}}}, {"function": {"name": "i", "arguments": {}}}, {"function": {"arguments": [1]}}]}nullnull`, ""},
-		{Input{Messages: []byte(`[{"role": "assistant", "tool_calls": [{"name": "g", "arguments": "not json"}]}]`)}, "", "message 0: tool call 0: arguments: not JSON"},
-		{Input{Messages: []byte(`[{"role": "assistant", "content": "a", "reasoning": "r"}]`)}, `{"thinking": "r", "role": "assistant", "content": "a", "reasoning": "r", "reasoning_content": "r"}nullnull`, ""},
-		{Input{Messages: []byte(`[{"role": "assistant", "content": "a", "thinking": "r", "reasoning": null}]`)}, `{"thinking": "r", "role": "assistant", "content": "a", "reasoning_content": "r"}nullnull`, ""},
+		{Input{Messages: []byte(`[{"role": "assistant", "tool_calls": [{"name": "g", "arguments": "not json"}]}]`)}, "",
+			"message 0: tool call 0: arguments: not JSON"},
+		{Input{Messages: []byte(`[{"role": "assistant", "content": "a", "reasoning": "r"}]`)},
+			`{"thinking": "r", "role": "assistant", "content": "a", "reasoning": "r", "reasoning_content": "r"}nullnull`, ""},
+		{Input{Messages: []byte(`[{"role": "assistant", "content": "a", "thinking": "r", "reasoning": null}]`)},
+			`{"thinking": "r", "role": "assistant", "content": "a", "reasoning_content": "r"}nullnull`, ""},
 		{Input{Messages: []byte(`[{"role": "assistant", "content": "a", "tool_calls": [{"function": {"name": "f", "arguments": {"x": null, "y": 1}}}]}]`), Sparse: true},
 			`{"role": "assistant", "content": "a", "tool_calls": [{"function": {"name": "f", "arguments": {"y": 1}}}]}nullnull`, ""},
 		{Input{Messages: []byte(`[{"role": "assistant", "content": "a", "tool_calls": [{"function": {"name": "f", "arguments": {"a": null, "b": null, "c": null, "d": null, "e": null, "y": {"z": null}}}}, {"name": "g", "arguments": {"a": null}}]}]`), Sparse: true,
 			Tools: []byte(`[{"function": {"name": "f", "parameters": {"properties": {"a": {"type": ["string", "null"]}, "b": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "c": {"type": "string", "nullable": true}, "d": {"type": "string"}, "e": {"enum": ["x", null]}, "y": {"type": "null"}}}}}]`)},
 			`{"role": "assistant", "content": "a", "tool_calls": [{"function": {"name": "f", "arguments": {"a": null, "b": null, "c": null, "e": null, "y": {}}}}, {"name": "g", "arguments": {}}]}[{"function": {"name": "f", "parameters": {"properties": {"a": {"type": ["string", "null"]}, "b": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "c": {"type": "string", "nullable": true}, "d": {"type": "string"}, "e": {"enum": ["x", null]}, "y": {"type": "null"}}}}}]null`, ""},
-		{Input{Messages: []byte(`[{"role": "user", "tool_calls": ["x", {"function": 1}], "content": ""}]`), Sparse: true, Tools: []byte(`[{"function": 1}, {"name": 2, "parameters": 3}, {"parameters": {"properties": {"a": 1, "b": {"type": [1]}}}}]`)}, "", "tool call 0: not an object"},
-		{Input{Messages: []byte(`[]`), Tools: []byte(`["{\"type\": null}", {"a": null}]`)}, `[{"type": null}, {"a": null}]null`, ""},
-		{Input{Messages: []byte(`[]`), Tools: []byte(`[{"a": {"b": null, "c": [{"d": null}]}}]`), SparseTools: true}, `[{"a": {"c": [{}]}}]null`, ""},
+		{Input{Messages: []byte(`[{"role": "user", "tool_calls": ["x", {"function": 1}], "content": ""}]`),
+			Sparse: true,
+			Tools:  []byte(`[{"function": 1}, {"name": 2, "parameters": 3}, {"parameters": {"properties": {"a": 1, "b": {"type": [1]}}}}]`)}, "", "tool call 0: not an object"},
+		{Input{Messages: []byte(`[]`), Tools: []byte(`["{\"type\": null}", {"a": null}]`)},
+			`[{"type": null}, {"a": null}]null`, ""},
+		{Input{Messages: []byte(`[]`), Tools: []byte(`[{"a": {"b": null, "c": [{"d": null}]}}]`), SparseTools: true},
+			`[{"a": {"c": [{}]}}]null`, ""},
 		{Input{Messages: []byte(`[]`), Tools: []byte(`"[{\"a\": 1}]"`)}, `[{"a": 1}]null`, ""},
 		{Input{Messages: []byte(`[]`), Tools: []byte(`null`)}, `nullnull`, ""},
 		{Input{Messages: []byte(`[]`), Tools: []byte(`["x"]`)}, "", "tool 0"},
 		{Input{Messages: []byte(`[]`), Tools: []byte(`[1]`)}, "", "tool 0: not an object"},
-		{Input{Messages: []byte(`"[{\"role\": \"user\", \"content\": \"a\"}]"`)}, `{"role": "user", "content": "a"}nullnull`, ""},
-		{Input{Turns: []Turn{{"user", "a"}}, Kwargs: map[string]json.RawMessage{"documents": []byte("[1]")}}, `{"role": "user", "content": "a"}null[1]`, ""},
+		{Input{Messages: []byte(`"[{\"role\": \"user\", \"content\": \"a\"}]"`)},
+			`{"role": "user", "content": "a"}nullnull`, ""},
+		{Input{Turns: []Turn{{"user", "a"}}, Kwargs: map[string]json.RawMessage{"documents": []byte("[1]")}},
+			`{"role": "user", "content": "a"}null[1]`, ""},
 	} {
 		got, err := render(t, tmpl, c.in)
 		if c.fail != "" {
@@ -141,7 +156,8 @@ func TestRead(t *testing.T) {
 			continue
 		}
 		// An argument hides a token for one render.
-		if _, err := render(t, tmpl, Input{Messages: []byte("[]"), Kwargs: map[string]json.RawMessage{"bos_token": []byte("1"), "pad_token": []byte("1")}}); err != nil {
+		if _, err := render(t, tmpl, Input{Messages: []byte("[]"),
+			Kwargs: map[string]json.RawMessage{"bos_token": []byte("1"), "pad_token": []byte("1")}}); err != nil {
 			t.Error(err)
 		}
 		if got, err := render(t, tmpl, Input{Messages: []byte("[]")}); err != nil || got != c.want {
@@ -195,13 +211,15 @@ func TestReadPlaces(t *testing.T) {
 		}
 	}
 	delete(files, "chat_template.jinja")
-	if _, err := Read(files, ""); err == nil || !strings.Contains(err.Error(), `no template "default"; there are ["rag" "tool_use"]`) {
+	if _, err := Read(files, ""); err == nil ||
+		!strings.Contains(err.Error(), `no template "default"; there are ["rag" "tool_use"]`) {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestContinue(t *testing.T) {
-	const keeps, trims = "{% for m in messages %}[{{ m.content if m.content is string else m.content[0].text }}]{% endfor %}{% if add_generation_prompt %}A{% endif %}",
+	const keeps, trims = "{% for m in messages %}[{{ m.content if m.content is string else m.content[0].text }}]{% " +
+		"endfor %}{% if add_generation_prompt %}A{% endif %}",
 		"{% for m in messages %}[{{ m.content|trim }}]{% endfor %}"
 	for _, c := range []struct{ template, messages, want string }{
 		{keeps, `[{"role": "user", "content": "q"}, {"role": "assistant", "content": "It is "}]`, "[q][It is "},
@@ -214,7 +232,8 @@ func TestContinue(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := tmpl.Render(t.Context(), Input{Messages: []byte(c.messages), AddGenerationPrompt: true, Continue: true})
+		p, err := tmpl.Render(t.Context(), Input{Messages: []byte(c.messages), AddGenerationPrompt: true,
+			Continue: true})
 		if err != nil || p.Text != c.want {
 			t.Errorf("%s: %q, %v, want %q", c.messages, p.Text, err, c.want)
 		}
@@ -223,23 +242,29 @@ func TestContinue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tmpl.Render(t.Context(), Input{Messages: []byte(`[{"role": "assistant", "content": "<think>why</think>so"}]`), Continue: true}); err == nil || !strings.Contains(err.Error(), "cannot be continued") {
+	if _, err := tmpl.Render(t.Context(),
+		Input{Messages: []byte(`[{"role": "assistant", "content": "<think>why</think>so"}]`), Continue: true}); err ==
+		nil || !strings.Contains(err.Error(), "cannot be continued") {
 		t.Errorf("error %v", err)
 	}
 	tmpl, _ = Load("{{ messages[0].content }}", nil)
-	p, err := tmpl.Render(t.Context(), Input{Messages: []byte(`[{"role": "assistant", "content": "<think>why"}]`), Continue: true})
+	p, err := tmpl.Render(t.Context(), Input{Messages: []byte(`[{"role": "assistant", "content": "<think>why"}]`),
+		Continue: true})
 	if err != nil || !p.Thinking {
 		t.Errorf("%+v, %v: the thought is open", p, err)
 	}
 }
 
 func TestGuard(t *testing.T) {
-	tmpl, err := Load("<|user|>{{ messages[0].content }}<|end|>{{ tools|tojson }}{{ messages[0].content.split('</think>')|join('+') }}", nil)
+	tmpl, err := Load("<|user|>{{ messages[0].content }}<|end|>{{ tools|tojson }}{{ "+
+		"messages[0].content.split('</think>')|join('+') }}", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	g := tmpl.NewGuard([]string{"<|user|>", "<|user|>x", "</think>"}, []string{"<|end|>", "<|other|>"})
-	p, err := tmpl.Render(t.Context(), Input{Messages: []byte(`[{"role": "user", "content": "a<|user|>xb</think>c<|end|><|other|>\udb80\udc00"}]`), Tools: []byte(`[{"d": "<|user|>"}]`), Guard: g})
+	p, err := tmpl.Render(t.Context(),
+		Input{Messages: []byte(`[{"role": "user", "content": "a<|user|>xb</think>c<|end|><|other|>\udb80\udc00"}]`),
+			Tools: []byte(`[{"d": "<|user|>"}]`), Guard: g})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +278,8 @@ func TestGuard(t *testing.T) {
 	if !slices.Equal(plain, want) {
 		t.Errorf("%q, want %q", plain, want)
 	}
-	if got := strings.NewReplacer(string(markStart), "", string(markEnd), "").Replace(p.Text); got != `<|user|>a<|user|>xb</think>c<|end|><|other|><|end|>[{"d": "<|user|>"}]a<|user|>xb+c<|end|><|other|>` {
+	if got := strings.NewReplacer(string(markStart), "", string(markEnd), "").Replace(p.Text); got !=
+		`<|user|>a<|user|>xb</think>c<|end|><|other|><|end|>[{"d": "<|user|>"}]a<|user|>xb+c<|end|><|other|>` {
 		t.Errorf("%q", got)
 	}
 }
@@ -280,7 +306,8 @@ func TestSplitReasoning(t *testing.T) {
 	} {
 		reasoning, response := SplitReasoning(c.text, c.open)
 		if reasoning != c.reasoning || response != c.response {
-			t.Errorf("%q, open %v: %q and %q, want %q and %q", c.text, c.open, reasoning, response, c.reasoning, c.response)
+			t.Errorf("%q, open %v: %q and %q, want %q and %q", c.text, c.open, reasoning, response,
+				c.reasoning, c.response)
 		}
 	}
 }

@@ -13,22 +13,29 @@ func TestSplitToolCalls(t *testing.T) {
 		name, response, said, calls, err string
 	}{
 		{"none", "plain text", "plain text", "null", ""},
-		{"one", "<tool_call>weather<arg_key>city</arg_key><arg_value>Berlin</arg_value><arg_key>days</arg_key><arg_value>3</arg_value></tool_call>", "",
+		{"one",
+			"<tool_call>weather<arg_key>city</arg_key><arg_value>Berlin</arg_value><arg_key>days</arg_key><arg_value>3</arg_value></tool_call>", "",
 			`[{"Name":"weather","Arguments":"{\"city\":\"Berlin\",\"days\":3}"}]`, ""},
-		{"text that looks like a number", "<tool_call>weather<arg_key>zip</arg_key><arg_value>01234</arg_value><arg_key>city</arg_key><arg_value>5</arg_value></tool_call>", "",
+		{"text that looks like a number",
+			"<tool_call>weather<arg_key>zip</arg_key><arg_value>01234</arg_value><arg_key>city</arg_key><arg_value>5</arg_value></tool_call>", "",
 			`[{"Name":"weather","Arguments":"{\"zip\":\"01234\",\"city\":\"5\"}"}]`, ""},
-		{"no schema", `<tool_call>other<arg_key>a</arg_key><arg_value>{"x": [1, 2]}</arg_value><arg_key>b</arg_key><arg_value>not json</arg_value></tool_call>`, "",
+		{"no schema",
+			`<tool_call>other<arg_key>a</arg_key><arg_value>{"x": [1, 2]}</arg_value><arg_key>b</arg_key><arg_value>not json</arg_value></tool_call>`, "",
 			`[{"Name":"other","Arguments":"{\"a\":{\"x\":[1,2]},\"b\":\"not json\"}"}]`, ""},
-		{"said before, between and after", "I look.\n<tool_call>time</tool_call>\nand\n<tool_call>time</tool_call> so", "I look.\n\nand\n so", `[{"Name":"time","Arguments":"{}"},{"Name":"time","Arguments":"{}"}]`, ""},
-		{"lines between the marks", "<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>two\nlines & <b></arg_value>\n</tool_call>", "",
+		{"said before, between and after", "I look.\n<tool_call>time</tool_call>\nand\n<tool_call>time</tool_call> so",
+			"I look.\n\nand\n so", `[{"Name":"time","Arguments":"{}"},{"Name":"time","Arguments":"{}"}]`, ""},
+		{"lines between the marks",
+			"<tool_call>weather\n<arg_key>city</arg_key>\n<arg_value>two\nlines & <b></arg_value>\n</tool_call>", "",
 			`[{"Name":"weather","Arguments":"{\"city\":\"two\\nlines & <b>\"}"}]`, ""},
 		{"a mark alone", "weather</tool_call>", "", "null", "</tool_call> stands in no call"},
 		{"a mark behind a call", "<tool_call>time</tool_call> <arg_key>", "", "null", "<arg_key> stands in no call"},
 		{"no end", "x <tool_call>weather<arg_key>city", "", "null", "has no end"},
 		{"no name", "<tool_call><arg_key>a</arg_key><arg_value>1</arg_value></tool_call>", "", "null", "no name"},
 		{"no value", "<tool_call>f<arg_key>a</arg_key></tool_call>", "", "null", "<arg_value>"},
-		{"words between", "<tool_call>f<arg_key>a</arg_key>is<arg_value>1</arg_value></tool_call>", "", "null", "<arg_value>"},
-		{"twice", "<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value><arg_key>a</arg_key><arg_value>2</arg_value></tool_call>", "", "null", "twice"},
+		{"words between", "<tool_call>f<arg_key>a</arg_key>is<arg_value>1</arg_value></tool_call>", "", "null",
+			"<arg_value>"},
+		{"twice",
+			"<tool_call>f<arg_key>a</arg_key><arg_value>1</arg_value><arg_key>a</arg_key><arg_value>2</arg_value></tool_call>", "", "null", "twice"},
 	} {
 		said, calls, err := SplitToolCalls(c.response, []byte(weather))
 		if c.err != "" {
@@ -40,12 +47,14 @@ func TestSplitToolCalls(t *testing.T) {
 		var b strings.Builder
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
-		if jerr := e.Encode(calls); jerr != nil || err != nil || said != c.said || strings.TrimSpace(b.String()) != c.calls {
+		if jerr := e.Encode(calls); jerr != nil || err != nil || said != c.said ||
+			strings.TrimSpace(b.String()) != c.calls {
 			t.Errorf("%s: %q, %s, %v", c.name, said, b.String(), err)
 		}
 	}
 	got := OpenAI([]ToolCall{{"f", `{"a":"<b>"}`}, {"g", "{}"}}, "7_0")
-	if got != `[{"id":"call_7_0_0","type":"function","function":{"name":"f","arguments":"{\"a\":\"<b>\"}"}},{"id":"call_7_0_1","type":"function","function":{"name":"g","arguments":"{}"}}]` {
+	if got !=
+		`[{"id":"call_7_0_0","type":"function","function":{"name":"f","arguments":"{\"a\":\"<b>\"}"}},{"id":"call_7_0_1","type":"function","function":{"name":"g","arguments":"{}"}}]` {
 		t.Error(got)
 	}
 }

@@ -136,6 +136,7 @@ func guidesOf(t testing.TB, path string) (*Guides, *tokenizer.Tokenizer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(g.Close)
-	fmt.Printf("%d tokens: %v, %d bytes of a box\n", tok.VocabSize(), (threadTime() - start).Round(time.Millisecond), len(g.fresh))
+	fmt.Printf("%d tokens: %v, %d bytes of a box\n", tok.VocabSize(),
+		(threadTime() - start).Round(time.Millisecond), len(g.fresh))
 	return g, tok
 }

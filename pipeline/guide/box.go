@@ -62,11 +62,13 @@ func (b *box) overdue(limit time.Duration) bool {
 }
 
 // The module's functions.
-var functions = []string{"reserve", "message", "message_len", "vocabulary", "grammar", "drop_grammar", "matcher", "drop_matcher", "accept", "rollback", "mask", "complete"}
+var functions = []string{"reserve", "message", "message_len", "vocabulary", "grammar", "drop_grammar", "matcher",
+	"drop_matcher", "accept", "rollback", "mask", "complete"}
 
 // open makes a box whose memory is as it was in another; nil: as the module begins.
 func (c *compiled) open(memory []byte) (*box, error) {
-	mod, err := c.runtime.InstantiateModule(context.Background(), c.module, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	mod, err := c.runtime.InstantiateModule(context.Background(), c.module,
+		wazero.NewModuleConfig().WithName("").WithStartFunctions())
 	if err != nil {
 		return nil, fmt.Errorf("the guides' module: %w", err)
 	}

@@ -22,7 +22,8 @@ func TestGrammars(t *testing.T) {
 			return NewGrammar("root ::= \"yes\" | word{1,3}  # a comment\nword ::= [a-c]+ \",\"?\n")
 		}},
 		{"ebnf that goes on", `^x{2}( [^a-zA-Z\n" -@]{2}|é\\"|)*y?$`, func() (Spec, error) {
-			return NewGrammar("root ::= \"x\"{2}\n  item*\n  (\"y\" | ) # none\nitem ::= ( \" \" [^a-zA-Z\\n\\\"\\x20-\\x40]{2} ) | \"\\u00e9\\\\\\\"\" | \"\"\n")
+			return NewGrammar("root ::= \"x\"{2}\n  item*\n  (\"y\" | ) # none\nitem ::= ( \" \" " +
+				"[^a-zA-Z\\n\\\"\\x20-\\x40]{2} ) | \"\\u00e9\\\\\\\"\" | \"\"\n")
 		}},
 		{"ebnf that recurs", `^y*x?$`, func() (Spec, error) { return NewGrammar(`root ::= ( "x" | "y" root? )`) }},
 	} {
@@ -40,7 +41,8 @@ func TestGrammars(t *testing.T) {
 				switch {
 				case !done:
 					continue
-				case c.want == "" && !slices.Contains(odd, text), c.want != "" && !regexp.MustCompile(c.want).MatchString(text):
+				case c.want == "" && !slices.Contains(odd, text),
+					c.want != "" && !regexp.MustCompile(c.want).MatchString(text):
 					t.Errorf("%q", text)
 				}
 				ended++
@@ -67,14 +69,20 @@ func TestRefusedGrammars(t *testing.T) {
 		{"start", func() (Spec, error) { return NewGrammar("begin: \"a\"") }},
 		{"no rule root", func() (Spec, error) { return NewGrammar(`x ::= "a"`) }},
 		{"no rule y", func() (Spec, error) { return NewGrammar(`root ::= y`) }},
-		{"line 2: the rule root is there twice", func() (Spec, error) { return NewGrammar("root ::= \"a\"\nroot ::= \"b\"") }},
+		{"line 2: the rule root is there twice", func() (Spec, error) {
+			return NewGrammar("root ::= \"a\"\nroot ::= \"b\"")
+		}},
 		{"a literal has no end", func() (Spec, error) { return NewGrammar(`root ::= "a`) }},
 		{"a class has no end", func() (Spec, error) { return NewGrammar(`root ::= [a-`) }},
 		{"a group has no end", func() (Spec, error) { return NewGrammar(`root ::= ("a"`) }},
 		{"is no range", func() (Spec, error) { return NewGrammar(`root ::= [z-a]`) }},
 		{"is no number of times", func() (Spec, error) { return NewGrammar(`root ::= "a"{3,2}`) }},
-		{"groups are more than 64 deep", func() (Spec, error) { return NewGrammar("root ::= " + strings.Repeat("(", 100)) }},
-		{"is longer than", func() (Spec, error) { return NewGrammar("root ::= \"" + strings.Repeat("a", mostText) + "\"") }},
+		{"groups are more than 64 deep", func() (Spec, error) {
+			return NewGrammar("root ::= " + strings.Repeat("(", 100))
+		}},
+		{"is longer than", func() (Spec, error) {
+			return NewGrammar("root ::= \"" + strings.Repeat("a", mostText) + "\"")
+		}},
 	} {
 		s, err := c.make()
 		if err == nil {
@@ -88,7 +96,8 @@ func TestRefusedGrammars(t *testing.T) {
 
 // FuzzEBNF: no grammar makes its reader panic or go on for ever.
 func FuzzEBNF(f *testing.F) {
-	for _, s := range []string{"root ::= \"yes\" | word{1,3}  # a\nword ::= [a-c]+ \",\"?\n", "root ::= (\"a\" | )* [^\\x41-\\x5a]", "root ::= .{2,}"} {
+	for _, s := range []string{"root ::= \"yes\" | word{1,3}  # a\nword ::= [a-c]+ \",\"?\n",
+		"root ::= (\"a\" | )* [^\\x41-\\x5a]", "root ::= .{2,}"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

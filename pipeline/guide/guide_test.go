@@ -34,7 +34,8 @@ func newGuides(t testing.TB, o Options) (*Guides, *tokenizer.Tokenizer) {
 }
 
 // sampleText draws a text by a spec, each token that may come next being as likely.
-func sampleText(t testing.TB, g *Guides, tok *tokenizer.Tokenizer, s Spec, rng *rand.Rand, most int) (text string, ended bool) {
+func sampleText(t testing.TB, g *Guides, tok *tokenizer.Tokenizer, s Spec, rng *rand.Rand,
+	most int) (text string, ended bool) {
 	t.Helper()
 	ids := sampleTokens(t, g, s, false, rng, most)
 	if n := len(ids); n > 0 && slices.Contains(demoEnds, ids[n-1]) {

@@ -88,7 +88,8 @@ func New(ctx context.Context, t Tokens, o Options) (*Guides, error) {
 		m.close()
 		return nil, fmt.Errorf("guides of %d tokens: %w", v.tokens, err)
 	}
-	g := &Guides{o: o, vocab: v, machine: m, fresh: b.memory(), think: -1, verdicts: map[specKey]*verdict{}, stop: make(chan struct{})}
+	g := &Guides{o: o, vocab: v, machine: m, fresh: b.memory(), think: -1, verdicts: map[specKey]*verdict{},
+		stop: make(chan struct{})}
 	v.bytes = nil
 	for id, text := range t.AddedIDs() {
 		if text == thinkEnd {

@@ -28,7 +28,8 @@ func some(t testing.TB) []Spec {
 	re, _ := NewRegex("[a-c]{4,9}")
 	choice, _ := NewChoice([]string{"one", "two", "three"})
 	return []Spec{
-		schemaOf(t, `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string","maxLength":9}},"required":["a","b"],"additionalProperties":false}`),
+		schemaOf(t,
+			`{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string","maxLength":9}},"required":["a","b"],"additionalProperties":false}`),
 		schemaOf(t, `{"type":"array","items":{"enum":["x",1,null]},"maxItems":5}`), re, choice,
 	}
 }
@@ -267,7 +268,8 @@ func TestClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(context.Background(), tok, Options{Ends: []int32{-1, 1 << 20}}); err == nil || !strings.Contains(err.Error(), "no end tokens") {
+	if _, err := New(context.Background(), tok, Options{Ends: []int32{-1, 1 << 20}}); err == nil ||
+		!strings.Contains(err.Error(), "no end tokens") {
 		t.Error(err)
 	}
 	g, _ := newGuides(t, Options{})

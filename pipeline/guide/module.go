@@ -68,7 +68,8 @@ func newMachine(ctx context.Context, cache string) (*machine, error) {
 func compile(ctx context.Context, o wazero.RuntimeConfig, code []byte) (c compiled, err error) {
 	c.runtime = wazero.NewRuntimeWithConfig(ctx, o)
 	now := func() float64 { return 0 } // times are of no use to the module
-	if _, err = c.runtime.NewHostModuleBuilder("env").NewFunctionBuilder().WithFunc(now).Export("now").Instantiate(ctx); err == nil {
+	if _, err = c.runtime.NewHostModuleBuilder("env").NewFunctionBuilder().WithFunc(now).Export("now").Instantiate(
+		ctx); err == nil {
 		c.module, err = c.runtime.CompileModule(ctx, code)
 	}
 	return c, err

@@ -61,7 +61,8 @@ func TestModule(t *testing.T) {
 			t.Errorf("the module has no function %s", name)
 		}
 	}
-	if i := bytes.Index(code, []byte("/registry/src")); i >= 0 && !bytes.Contains(code[max(0, i-8):i], []byte("cargo")) {
+	if i := bytes.Index(code, []byte("/registry/src")); i >= 0 && !bytes.Contains(code[max(0, i-8):i],
+		[]byte("cargo")) {
 		t.Errorf("the module has a path of the machine that built it: %q", code[max(0, i-40):i])
 	}
 }

@@ -64,13 +64,15 @@ const (
 // Pydantic add. One that is not here is refused too.
 var keywords = map[string]role{
 	"$schema": value, "$id": annotation, "id": annotation, "$anchor": annotation, "$comment": annotation,
-	"title": annotation, "description": annotation, "default": annotation, "examples": annotation, "example": annotation,
+	"title": annotation, "description": annotation, "default": annotation, "examples": annotation,
+	"example":  annotation,
 	"readOnly": annotation, "writeOnly": annotation, "deprecated": annotation, "discriminator": annotation,
 	"externalDocs": annotation, "xml": annotation,
 	"$ref": value, "$defs": shelf, "definitions": shelf,
 	"type": value, "enum": value, "const": value,
 	"anyOf": many, "oneOf": many, "allOf": many,
-	"properties": named, "patternProperties": named, "additionalProperties": one, "required": value, "minProperties": value, "maxProperties": value,
+	"properties": named, "patternProperties": named, "additionalProperties": one, "required": value,
+	"minProperties": value, "maxProperties": value,
 	"items": oneOrMany, "prefixItems": many, "additionalItems": one, "minItems": value, "maxItems": value,
 	"minLength": value, "maxLength": value, "pattern": value, "format": value,
 	"minimum": value, "maximum": value, "exclusiveMinimum": value, "exclusiveMaximum": value, "multipleOf": value,
@@ -79,11 +81,13 @@ var keywords = map[string]role{
 	"contains": refused, "minContains": refused, "maxContains": refused, "propertyNames": refused,
 	"dependencies": refused, "dependentRequired": refused, "dependentSchemas": refused,
 	"unevaluatedItems": refused, "unevaluatedProperties": refused,
-	"$dynamicRef": refused, "$dynamicAnchor": refused, "$recursiveRef": refused, "$recursiveAnchor": refused, "$vocabulary": refused,
+	"$dynamicRef": refused, "$dynamicAnchor": refused, "$recursiveRef": refused, "$recursiveAnchor": refused,
+	"$vocabulary": refused,
 }
 
 // neutral are values with which a refused keyword changes nothing.
-var neutral = map[string]string{"uniqueItems": "false", "nullable": "false", "minContains": "0", "$recursiveAnchor": "false"}
+var neutral = map[string]string{"uniqueItems": "false", "nullable": "false", "minContains": "0",
+	"$recursiveAnchor": "false"}
 
 // deepest is how far schemas may be within each other.
 const deepest = 64
@@ -140,7 +144,8 @@ func (c *checker) schema(t *tree, at string, depth int) (*tree, error) {
 			continue
 		case r == annotation:
 			if (m.key == "$id" || m.key == "id") && at != "" && m.value.kind == isLiteral {
-				return nil, fmt.Errorf("the keyword %s is supported only in the whole schema%s", quote(m.key), where(at))
+				return nil, fmt.Errorf("the keyword %s is supported only in the whole schema%s",
+					quote(m.key), where(at))
 			}
 			continue
 		}
@@ -234,7 +239,8 @@ const (
 )
 
 // patterns are formats that are followed as patterns.
-var patterns = map[string]string{"date": "^" + dateOf + "$", "time": "^" + timeOf + "$", "date-time": "^" + dateOf + "[Tt]" + timeOf + "$"}
+var patterns = map[string]string{"date": "^" + dateOf + "$", "time": "^" + timeOf + "$",
+	"date-time": "^" + dateOf + "[Tt]" + timeOf + "$"}
 
 // counts are keywords whose values are whole numbers, however they are written.
 var counts = []string{"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
@@ -269,7 +275,8 @@ func (c *checker) ref(v *tree, at string) (*tree, error) {
 		return nil, fmt.Errorf("no reference%s", where(at))
 	}
 	bad := func() error {
-		return fmt.Errorf("the keyword %s refers to %s, which is not in the schema%s", quote("$ref"), short(v.raw), where(at))
+		return fmt.Errorf("the keyword %s refers to %s, which is not in the schema%s", quote("$ref"),
+			short(v.raw), where(at))
 	}
 	place := strings.TrimPrefix(ref, c.base)
 	if place == "" {
@@ -284,7 +291,8 @@ func (c *checker) ref(v *tree, at string) (*tree, error) {
 		return nil, bad()
 	}
 	if fragment != "" && fragment[0] != '/' {
-		return nil, fmt.Errorf("the keyword %s is supported with places of the schema alone, not with %s%s", quote("$ref"), short(v.raw), where(at))
+		return nil, fmt.Errorf("the keyword %s is supported with places of the schema alone, not with %s%s",
+			quote("$ref"), short(v.raw), where(at))
 	}
 	target, err := c.root.at(fragment)
 	if err != nil {
@@ -370,7 +378,8 @@ func (c *checker) finish(out *tree, w Whitespace) (*tree, error) {
 	case w.Pattern != "":
 		options.members = append(options.members, member{"whitespace_pattern", literal(w.Pattern)})
 	case w.None:
-		options.members = append(options.members, member{"whitespace_flexible", &tree{raw: []byte("false")}}, member{"item_separator", literal(", ")}, member{"key_separator", literal(": ")})
+		options.members = append(options.members, member{"whitespace_flexible", &tree{raw: []byte("false")}},
+			member{"item_separator", literal(", ")}, member{"key_separator", literal(": ")})
 	default:
 		options.members = append(options.members, member{"whitespace_pattern", literal(usualWhitespace)})
 	}
@@ -408,9 +417,12 @@ func literal(s string) *tree {
 
 // sayings are what the module says of keywords, by words of it.
 var sayings = []struct{ words, keyword string }{
-	{"oneOf constraints", "oneOf"}, {"patternProperty regexes", "patternProperties"}, {"min/maxProperties", "maxProperties"},
-	{"min=", "minimum"}, {"'minLength'", "minLength"}, {"'maxLength'", "maxLength"}, {"'minItems'", "minItems"}, {"'maxItems'", "maxItems"},
-	{"'minProperties'", "minProperties"}, {"'maxProperties'", "maxProperties"}, {"'multipleOf'", "multipleOf"}, {"regex parse error", "pattern"},
+	{"oneOf constraints", "oneOf"}, {"patternProperty regexes", "patternProperties"},
+	{"min/maxProperties", "maxProperties"},
+	{"min=", "minimum"}, {"'minLength'", "minLength"}, {"'maxLength'", "maxLength"}, {"'minItems'", "minItems"},
+	{"'maxItems'", "maxItems"},
+	{"'minProperties'", "minProperties"}, {"'maxProperties'", "maxProperties"}, {"'multipleOf'", "multipleOf"},
+	{"regex parse error", "pattern"},
 }
 
 // said names the keyword that an error of the module is about.

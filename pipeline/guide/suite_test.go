@@ -133,7 +133,8 @@ func TestSuite(t *testing.T) {
 	var b strings.Builder
 	for _, draft := range sorted(drafts) {
 		n := drafts[draft]
-		fmt.Fprintf(&b, "%s: %d of %d schemas followed; %d of %d valid instances can be written as they are, 0 of %d invalid ones\n",
+		fmt.Fprintf(&b,
+			"%s: %d of %d schemas followed; %d of %d valid instances can be written as they are, 0 of %d invalid ones\n",
 			draft, n.followed, n.schemas, n.written, n.valid, n.invalid)
 	}
 	for _, name := range sorted(refusedBy) {

@@ -246,7 +246,9 @@ func TestLoadRefuses(t *testing.T) {
 			f["normalizer"] = n
 		}},
 		{"the last part must be ByteLevel", func(f map[string]any) { f["pre_tokenizer"] = nil }},
-		{"the last part must be ByteLevel", func(f map[string]any) { f["pre_tokenizer"] = map[string]any{"type": "Metaspace"} }},
+		{"the last part must be ByteLevel", func(f map[string]any) {
+			f["pre_tokenizer"] = map[string]any{"type": "Metaspace"}
+		}},
 		{`type "BertPreTokenizer" is not supported`, func(f map[string]any) { pre(f, 0)["type"] = "BertPreTokenizer" }},
 		{`prepend_scheme "last" is not`, func(f map[string]any) {
 			pre(f, 0)["type"],
@@ -385,7 +387,8 @@ func smallFile(t testing.TB) []byte {
 			map[string]any{"id": 301, "content": "é<", "normalized": true}},
 		"normalizer": map[string]any{"type": "Sequence", "normalizers": []any{map[string]any{"type": "NFC"}}},
 		"pre_tokenizer": map[string]any{"type": "Sequence", "pretokenizers": []any{map[string]any{"type": "Split",
-			"pattern": map[string]any{"Regex": patternQwen}, "behavior": "Isolated", "invert": false}, map[string]any{"type": "ByteLevel", "add_prefix_space": true, "use_regex": true}}},
+			"pattern": map[string]any{"Regex": patternQwen}, "behavior": "Isolated", "invert": false},
+			map[string]any{"type": "ByteLevel", "add_prefix_space": true, "use_regex": true}}},
 		"decoder": map[string]any{"type": "ByteLevel"},
 		"model": map[string]any{"type": "BPE", "dropout": nil, "ignore_merges": true, "vocab": vocab,
 			"merges": []any{[]any{"a", "b"}, []any{"ab", "ab"}}},
@@ -463,8 +466,10 @@ func TestDamaged(t *testing.T) {
 // TestNested: groups that may take exponential time are known by their looks.
 func TestNested(t *testing.T) {
 	for source, want := range map[string]bool{
-		`a+b*`: false, `(a+)?`: false, `(?:ab)+`: false, `(?i:'s|'t)?\p{L}+`: false, `[a+]*(b)`: false, `\p{N}{1,3}`: false, `\s+(?!\S)`: false, `(\p{L}){2}`: false,
-		`(a+)+`: true, `(a*)*`: true, `(?:a{1,3})*`: true, `((a+)b)+`: true, `(a|b+)*`: true, `(a+){2,}`: true, `a)`: true,
+		`a+b*`: false, `(a+)?`: false, `(?:ab)+`: false, `(?i:'s|'t)?\p{L}+`: false, `[a+]*(b)`: false,
+		`\p{N}{1,3}`: false, `\s+(?!\S)`: false, `(\p{L}){2}`: false,
+		`(a+)+`: true, `(a*)*`: true, `(?:a{1,3})*`: true, `((a+)b)+`: true, `(a|b+)*`: true,
+		`(a+){2,}`: true, `a)`: true,
 	} {
 		if got := nested(source); got != want {
 			t.Errorf("%s: %v", source, got)

@@ -45,8 +45,9 @@ var entryNames = [numEntries]string{"overlap", "gap.host", "gap.launch", "gap.wa
 
 // entryOf is where idle time of a cause belongs.
 var entryOf = map[string]Entry{
-	datasets.IdleLaunch: Launch, datasets.IdleWait: Wait, datasets.IdleQueue: Queue, datasets.IdleDependency: Dependency,
-	datasets.IdleHost: Host, datasets.IdleProfiler: Profiler, datasets.IdleUnknown: Unexplained,
+	datasets.IdleLaunch: Launch, datasets.IdleWait: Wait, datasets.IdleQueue: Queue,
+	datasets.IdleDependency: Dependency,
+	datasets.IdleHost:       Host, datasets.IdleProfiler: Profiler, datasets.IdleUnknown: Unexplained,
 }
 
 func (e Entry) String() string { return entryNames[e] }
@@ -67,7 +68,8 @@ type rankStep struct {
 var nothing = timeline.Interval{Start: math.MaxInt64, End: math.MinInt64}
 
 func (r *rankStep) reset(rank int32) {
-	r.rank, r.device, r.phases, r.profiler, r.window, r.period = rank, r.device[:0], r.phases[:0], r.profiler[:0], nothing, nil
+	r.rank, r.window, r.period = rank, nothing, nil
+	r.device, r.phases, r.profiler = r.device[:0], r.phases[:0], r.profiler[:0]
 	clear(r.launched)
 }
 

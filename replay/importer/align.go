@@ -61,7 +61,8 @@ func (t *trace) align() error {
 			continue
 		}
 		t.find("aligned", severityNote, b, int64(f.pairs),
-			"its clock was moved by %d ns, drift %.3f ppm, residual %d ns over %d collectives", f.offset, f.drift*1e6, f.residual, f.pairs)
+			"its clock was moved by %d ns, drift %.3f ppm, residual %d ns over %d collectives", f.offset, f.drift*1e6,
+			f.residual, f.pairs)
 		if f.offset != 0 || f.drift != 0 {
 			moved = true
 			t.move(t.fileOf(k), f)

@@ -14,7 +14,8 @@ func kindOfFile(head []byte) string {
 		{0, "\x28\xb5\x2f\xfd", "compressed with zstd: unpack it first (zstd -d)"},
 		{0, "\xfd7zXZ\x00", "compressed with xz: unpack it first (xz -d)"},
 		{0, "BZh", "compressed with bzip2: unpack it first (bzip2 -d)"},
-		{0, "PAR1", "a Parquet file: folders of an nsys parquetdir export are read by import nsys, timelines by report"},
+		{0, "PAR1",
+			"a Parquet file: folders of an nsys parquetdir export are read by import nsys, timelines by report"},
 		{0, "ARROW1", "an Arrow file: folders of an nsys arrowdir export are read by import nsys"},
 	} {
 		if len(head) >= k.at+len(k.magic) && string(head[k.at:k.at+len(k.magic)]) == k.magic {

@@ -82,7 +82,8 @@ func (t *trace) reading() {
 		c, rank := &p.parts, p.rank
 		if c.truncatedAt >= 0 {
 			t.find("truncated", severityUnreliable, rank, 0,
-				"the file ends early, at byte %d of its text (%s): all counts and totals are lower bounds", c.truncatedAt, c.truncation)
+				"the file ends early, at byte %d of its text (%s): all counts and totals are lower bounds",
+				c.truncatedAt, c.truncation)
 		}
 		if c.commas > 0 {
 			t.find("decimal_commas", severityNote, rank, c.commas,
@@ -91,7 +92,8 @@ func (t *trace) reading() {
 		}
 		if c.recovered > 0 {
 			t.find("recovered", severityNote, rank, c.recovered,
-				"events that are not valid JSON and were read leniently: %d, the first at byte %d", c.recovered, c.firstRecovered)
+				"events that are not valid JSON and were read leniently: %d, the first at byte %d", c.recovered,
+				c.firstRecovered)
 		}
 		if c.odd > 0 {
 			t.find("names", severityNote, rank, c.odd,
@@ -99,11 +101,13 @@ func (t *trace) reading() {
 		}
 		if c.quarantined > 0 {
 			t.find("unreadable", severityUnreliable, rank, c.quarantined,
-				"events that cannot be read and were left out: %d, the first at byte %d; totals are lower bounds", c.quarantined, c.firstQuarantined)
+				"events that cannot be read and were left out: %d, the first at byte %d; totals are lower bounds",
+				c.quarantined, c.firstQuarantined)
 		}
 		if c.badNumber > 0 {
 			t.find("bad_time", severityUnreliable, rank, c.badNumber,
-				"events with a time that is no number, which were left out: %d, the first at byte %d", c.badNumber, c.firstQuarantined)
+				"events with a time that is no number, which were left out: %d, the first at byte %d", c.badNumber,
+				c.firstQuarantined)
 		}
 		if p.coarse && t.deviceRowsOf(int32(i)) > 0 {
 			t.find("coarse", severityNote, rank, 0,
@@ -481,7 +485,8 @@ func (t *trace) launches() {
 				where += fmt.Sprintf(", %d of them after the last that has (the end of the recorded window)", c.last)
 			}
 			t.find("missing_kernels", severity, rank, c.missing,
-				"%d of %d launches have no GPU work in the trace%s: totals are lower bounds", c.missing, c.launches, where)
+				"%d of %d launches have no GPU work in the trace%s: totals are lower bounds", c.missing,
+				c.launches, where)
 		}
 		if c.graphsMissing > 0 {
 			t.find("missing_graphs", severityUnreliable, rank, c.graphsMissing,
@@ -489,7 +494,8 @@ func (t *trace) launches() {
 		}
 		if c.orphans > 0 {
 			t.find("launch_outside", severityNote, rank, c.orphans,
-				"the launches of %d of %d GPU events are not in the trace: nothing is known of their host side", c.orphans, c.rows)
+				"the launches of %d of %d GPU events are not in the trace: nothing is known of their host side",
+				c.orphans, c.rows)
 		}
 	}
 }

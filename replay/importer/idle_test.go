@@ -239,7 +239,8 @@ func checkIdle(t failer, s *Summary, rows []datasets.Span) {
 			idle := s.Periods[i].Idle
 			for cause, e := range map[string]attribute.Entry{"profiler": attribute.Profiler, "launch": attribute.Launch,
 				"wait":       attribute.Wait,
-				"dependency": attribute.Dependency, "queue": attribute.Queue, "host": attribute.Host, "unknown": attribute.Unexplained} {
+				"dependency": attribute.Dependency, "queue": attribute.Queue, "host": attribute.Host,
+				"unknown": attribute.Unexplained} {
 				if l.Other[e] != idle[cause] {
 					t.Errorf("step %d, rank %d: %d ns of %s in the ledger, want %d", step, l.Rank, l.Other[e], cause,
 						idle[cause])

@@ -126,7 +126,8 @@ func (t *trace) layersByPeriod() {
 		t.find("layers", severityNote, -1, 0, "layers by annotation")
 	case found > 0:
 		t.find("layers", severityNote, -1, int64(len(example)-1),
-			"layers by the period of the kernels: %d repetitions of %d kernels; a layer's number is its repetition", len(example)-1, example[2]-example[1])
+			"layers by the period of the kernels: %d repetitions of %d kernels; a layer's number is its repetition",
+			len(example)-1, example[2]-example[1])
 	default:
 		t.find("no_layers", severityNote, -1, 0, "no layer annotations and no period inside steps: rows have no layer")
 	}

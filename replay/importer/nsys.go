@@ -275,7 +275,8 @@ func dims(x, y, z int64) [3]int32 {
 // copyKinds name the values of ENUM_CUDA_MEMCPY_OPER as torch.profiler does.
 var copyKinds = map[int64]string{1: "Memcpy HtoD", 2: "Memcpy DtoH", 3: "Memcpy HtoA", 4: "Memcpy AtoH",
 	5: "Memcpy AtoA", 6: "Memcpy AtoD",
-	7: "Memcpy DtoA", 8: "Memcpy DtoD", 9: "Memcpy HtoH", 10: "Memcpy PtoP", 11: "Memcpy UVM HtoD", 12: "Memcpy UVM DtoH", 13: "Memcpy UVM DtoD"}
+	7: "Memcpy DtoA", 8: "Memcpy DtoD", 9: "Memcpy HtoH", 10: "Memcpy PtoP", 11: "Memcpy UVM HtoD",
+	12: "Memcpy UVM DtoH", 13: "Memcpy UVM DtoD"}
 
 func (r *nsysReader) copies() error {
 	for _, table := range []string{tableMemcpy, tableMemset} {

@@ -153,9 +153,14 @@ func TestKindsOfFiles(t *testing.T) {
 		{"Perfetto", "\x0a\x10\x08\x01", "Perfetto"},
 		{"XPlane", "\x0a\x20\x08\x01\x12/device:GPU:0", "XPlane"},
 		{"Parquet", "PAR1abcdefgh", "Parquet"},
-		{"legacy", `[{"name": "aten::add", "ph": "X", "ts": 1, "dur": 2, "tid": 0, "pid": "CUDA functions", "args": {}}]`, "before PyTorch 1.8"},
-		{"names only", `{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "args": {"name": "python"}}]}`, "no events at all"},
-		{"CPU only", `{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]}`, "nothing but events of the CPU: 1 ("},
+		{"legacy",
+			`[{"name": "aten::add", "ph": "X", "ts": 1, "dur": 2, "tid": 0, "pid": "CUDA functions", "args": {}}]`,
+			"before PyTorch 1.8"},
+		{"names only",
+			`{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 0, "tid": 0, "args": {"name": "python"}}]}`,
+			"no events at all"},
+		{"CPU only",
+			`{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]}`, "nothing but events of the CPU: 1 ("},
 	} {
 		_, _, err := importText(t.TempDir(), c.text)
 		if err == nil || !strings.Contains(err.Error(), c.say) {

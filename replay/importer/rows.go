@@ -245,7 +245,8 @@ func (b *rowMaker) row(row *datasets.Span, r *record) {
 	if t.hasSites && r.kind.onDevice() {
 		if l := t.launch(r); l != nil {
 			at := t.sites[l.site]
-			row.Operator, row.Module, row.Frame = t.names.list[at.operator].text, t.names.list[at.module].text, t.names.list[at.frame].text
+			list := t.names.list
+			row.Operator, row.Module, row.Frame = list[at.operator].text, list[at.module].text, list[at.frame].text
 		}
 	}
 	switch r.kind {

@@ -104,11 +104,13 @@ func TestCopySize(t *testing.T) {
 			"at::native::float8_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}, " +
 			"std::array<char*, 2ul> >", 1, 128, 512, 512 * 3},
 		{"void at::native::vectorized_elementwise_kernel<4, " +
-			"at::native::bfloat16tofloat32_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}>", 2, 128, 1024, 1024 * 6},
+			"at::native::bfloat16tofloat32_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}>", 2,
+			128, 1024, 1024 * 6},
 		{"void at::native::elementwise_kernel<128, 2, " +
 			"at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(float)#1}>>", 3, 128, 768, 768 * 8},
 		{"void at::native::elementwise_kernel_manual_unroll<128, 8, " +
-			"at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}>", 3, 128, 3072, 3072 * 4},
+			"at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda(c10::BFloat16)#1}>", 3, 128,
+			3072, 3072 * 4},
 		{"void at::native::elementwise_kernel<128, 4, at::native::BinaryFunctor<float>>", 3, 128, 0, 0},
 		{"void at::native::vectorized_elementwise_kernel<999, at::native::direct_copy_kernel_cuda>", 3, 128, 0, 0},
 		{"CatArrayBatchedCopy", 3, 128, 0, 0},

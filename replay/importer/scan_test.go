@@ -31,7 +31,8 @@ func kept(t *trace) []string {
 		s := t.shapes[r.shape]
 		l := t.lanes[r.lane]
 		out = append(out, fmt.Sprintf("%d %d..%d %q device %d/%d correlation %d node %d bytes %d %v %v",
-			r.kind, r.start, r.end, t.names.list[r.name].text, l.device, l.id, r.correlation, r.node, r.bytes, s.grid, s.block))
+			r.kind, r.start, r.end, t.names.list[r.name].text, l.device, l.id, r.correlation, r.node, r.bytes,
+			s.grid, s.block))
 	})
 	return out
 }
@@ -63,8 +64,12 @@ func TestRecovery(t *testing.T) {
 			want: nil, quarantined: 1},
 		{name: "a trailing comma", text: `{"ph":"X","cat":"kernel","name":"a","ts":3,"dur":1,}`, want: []string{"a"}},
 		{name: "no object", text: `12, "x", null`, want: nil, quarantined: 3},
-		{name: "literals", text: `{"ph":"X","cat":"kernel","name":"a","ts":3,"dur":1,"args":{"x":NaN,"y":-Infinity,"z":[Infinity]}}`, want: []string{"a"}},
-		{name: "nesting", text: `{"ph":"X","cat":"kernel","name":"a","args":{"x":[[],[[{"y":"}]"}]]],"stream":3},"ts":3,"dur":1}`, want: []string{"a"}},
+		{name: "literals",
+			text: `{"ph":"X","cat":"kernel","name":"a","ts":3,"dur":1,"args":{"x":NaN,"y":-Infinity,"z":[Infinity]}}`,
+			want: []string{"a"}},
+		{name: "nesting",
+			text: `{"ph":"X","cat":"kernel","name":"a","args":{"x":[[],[[{"y":"}]"}]]],"stream":3},"ts":3,"dur":1}`,
+			want: []string{"a"}},
 		{name: "the category last", text: `{"args":{"stream":3},"name":"a","ts":"3","dur":"1","ph":"X","cat":"kernel"}`,
 			want: []string{"a"}},
 		{name: "2021", text: `{"ph":"X","cat":"Kernel","name":"a","pid":"GPU 0","tid":"stream 7","ts":3,"dur":1}`,
@@ -88,8 +93,10 @@ func TestRecovery(t *testing.T) {
 					p := tr.procs[0].parts
 					if p.recovered != c.recovered || p.quarantined != c.quarantined || p.odd != c.odd ||
 						p.truncatedAt >= 0 != c.truncated {
-						t.Errorf("recovered %d, quarantined %d, odd names %d, truncated at %d (%s); want %d, %d, %d, %v",
-							p.recovered, p.quarantined, p.odd, p.truncatedAt, p.truncation, c.recovered, c.quarantined, c.odd, c.truncated)
+						t.Errorf(
+							"recovered %d, quarantined %d, odd names %d, truncated at %d (%s); want %d, %d, %d, %v",
+							p.recovered, p.quarantined, p.odd, p.truncatedAt, p.truncation, c.recovered, c.quarantined,
+							c.odd, c.truncated)
 					}
 					at := p.firstRecovered
 					if c.quarantined > 0 {
@@ -216,7 +223,8 @@ func TestDecimal(t *testing.T) {
 	})
 	for text, want := range map[string]int64{"5107224832789.454": 5107224832789454,
 		"1740461679471346": 1740461679471346000, "1740461679471346.1234": 1740461679471346123,
-		"0.0005": 1, "0.0004999": 0, "-0.0005": -1, "1e3": 1000000, "1.6E-3": 2, "9223372036854775.807": math.MaxInt64, "0": 0, "-0.0": 0} {
+		"0.0005": 1, "0.0004999": 0, "-0.0005": -1, "1e3": 1000000, "1.6E-3": 2, "9223372036854775.807": math.MaxInt64,
+		"0": 0, "-0.0": 0} {
 		if got, ok := nanoseconds([]byte(text)); !ok || got != want {
 			t.Errorf("%s: %d %v, want %d", text, got, ok, want)
 		}

@@ -101,7 +101,8 @@ func (t *trace) findSites(first int) {
 	t.callers = callers{}
 	if c.lost > 0 {
 		t.find("many_calls", severityNote, -1, c.lost,
-			"more than %d operators and Python frames: the last %d are not in costs by operator, module and frame", maxCalls, c.lost)
+			"more than %d operators and Python frames: the last %d are not in costs by operator, module and frame",
+			maxCalls, c.lost)
 	}
 	if c.n == 0 {
 		return

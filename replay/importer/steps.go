@@ -286,7 +286,8 @@ func (t *trace) stepsByPeriod() bool {
 			}
 		}
 		t.find("steps", severityNote, t.ranks[r].number, int64(c.period.repeats),
-			"no step annotations: %d steps by the period of the kernels, %d kernels each", c.period.repeats, c.period.length)
+			"no step annotations: %d steps by the period of the kernels, %d kernels each", c.period.repeats,
+			c.period.length)
 	}
 	return true
 }

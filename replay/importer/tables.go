@@ -97,7 +97,8 @@ func (s *source) openSQLite() error {
 	if err != nil {
 		return fmt.Errorf("opening the export: %w", err)
 	}
-	u := url.URL{Scheme: "file", Path: abs, RawQuery: "mode=ro&immutable=1&_pragma=query_only(1)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)"}
+	u := url.URL{Scheme: "file", Path: abs,
+		RawQuery: "mode=ro&immutable=1&_pragma=query_only(1)&_pragma=trusted_schema(0)&_pragma=cell_size_check(1)"}
 	s.db, err = sql.Open("sqlite", u.String())
 	if err != nil {
 		return fmt.Errorf("opening %s: %w", s.path, err)

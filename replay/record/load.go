@@ -99,7 +99,8 @@ func (l *load) until(ctx context.Context, n int) error {
 // stream sends one request and calls got for each piece that comes.
 func (s *server) stream(ctx context.Context, i, tokens int, got func()) error {
 	r, err := s.send(ctx, http.MethodPost, "/v1/completions", map[string]any{
-		"model": s.model, "prompt": fmt.Sprintf("Request %d. Count from one to ten thousand, in words: one, two, three,", i),
+		"model":      s.model,
+		"prompt":     fmt.Sprintf("Request %d. Count from one to ten thousand, in words: one, two, three,", i),
 		"max_tokens": tokens, "temperature": 0, "ignore_eos": true, "stream": true,
 	})
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 // that its kind of figure, which the first names, has not.
 var csvColumns = []string{"table", "variant", "kind", "by", "label", "class", "steps", "ranks", "calls", "self_ns",
 	"share_of_device", "share_of_wall", "total_ns",
-	"bytes", "wire_bytes", "flops", "gb_per_s", "gflop_per_s", "bound_ns", "median_ns", "lo_ns", "hi_ns", "gap_ns", "recorded_ns", "a_ns", "b_ns", "change_ns", "verdict"}
+	"bytes", "wire_bytes", "flops", "gb_per_s", "gflop_per_s", "bound_ns", "median_ns", "lo_ns", "hi_ns", "gap_ns",
+	"recorded_ns", "a_ns", "b_ns", "change_ns", "verdict"}
 
 // csvTable writes rows of csvColumns.
 type csvTable struct {

@@ -25,10 +25,11 @@
 //	wall_ns         the sum of ledger
 //	device_span_ns  from the first device start to the last device end
 //	classes[]       class, calls, self_ns (only this class ran), share (of
-//	                device_span_ns), share_of_kernels (of total_ns of all kernels), total_ns (lengths of the spans), gap_ns (the
-//	                device idled right before them, inside its span), bytes,
-//	                wire_bytes, flops, gb_per_s, gflop_per_s (of a rank; of the machine
-//	                where ranks share it), bound_ns (roofline; 0: unknown)
+//	                device_span_ns), share_of_kernels (of total_ns of all kernels),
+//	                total_ns (lengths of the spans), gap_ns (the device idled right
+//	                before them, inside its span), bytes, wire_bytes, flops, gb_per_s,
+//	                gflop_per_s (of a rank; of the machine where ranks share it),
+//	                bound_ns (roofline; 0: unknown)
 //	ledger          {class or entry: ns}; adds up to wall_ns. Entries that are no
 //	                class: overlap, gap.host, gap.launch, gap.wait, gap.queue,
 //	                gap.dependency, gap.peers, gap.profiler, other steps, unexplained

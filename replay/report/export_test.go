@@ -373,12 +373,14 @@ func TestRoundTrip(t *testing.T) {
 							rapid.Int64Range(1, 50).Draw(t, "length"), Correlation: id, Bytes: 2 * rapid.Int64Range(1,
 							99).Draw(t, "bytes")}
 					rows = append(rows, k, datasets.Span{Step: k.Step, Rank: rank, Call: -1, Layer: -1,
-						Lane: "host 144", Kernel: "cudaLaunchKernel", Class: "host", Evidence: "launch", StartNS: at, EndNS: at + 10, Correlation: id})
+						Lane: "host 144", Kernel: "cudaLaunchKernel", Class: "host", Evidence: "launch", StartNS: at,
+						EndNS: at + 10, Correlation: id})
 					at += rapid.Int64Range(12, 60).Draw(t, "pause")
 				}
 				if step > 0 {
 					rows = append(rows, datasets.Span{Step: step - 1, Rank: rank, Call: -1, Layer: -1,
-						Lane: "host step", Kernel: "execute 7 things", Class: "host", Evidence: "step", StartNS: from, EndNS: at})
+						Lane: "host step", Kernel: "execute 7 things", Class: "host", Evidence: "step",
+						StartNS: from, EndNS: at})
 				}
 			}
 		}

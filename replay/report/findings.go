@@ -37,7 +37,8 @@ func (r *Report) find() {
 		}
 		var list []timed
 		for _, rule := range []func(*Report, *attribute.Section) (code, text string, ns int64){
-			(*Report).cacheCast, (*Report).bound, (*Report).dominant, (*Report).idles, (*Report).waiting, (*Report).peers,
+			(*Report).cacheCast, (*Report).bound, (*Report).dominant, (*Report).idles, (*Report).waiting,
+			(*Report).peers,
 			(*Report).unknown, (*Report).unexplained, (*Report).overlaps,
 		} {
 			if code, text, ns := rule(r, s); text != "" {

@@ -301,8 +301,9 @@ func (p *Page) Write(w io.Writer) error {
 		return err
 	}
 	page, err := json.Marshal(map[string]any{
-		"spans": len(p.spans.columns.start), "kernels": orEmpty(p.spans.kernels), "lanes": orEmpty(p.spans.lanes), "steps": orEmpty(p.spans.steps),
-		"job": orEmpty(p.job), "isolated": orEmpty(p.Isolated), "tables": orEmpty(p.Tables), "note": p.note,
+		"spans": len(p.spans.columns.start), "kernels": orEmpty(p.spans.kernels), "lanes": orEmpty(p.spans.lanes),
+		"steps": orEmpty(p.spans.steps),
+		"job":   orEmpty(p.job), "isolated": orEmpty(p.Isolated), "tables": orEmpty(p.Tables), "note": p.note,
 	})
 	if err != nil {
 		return err

@@ -182,7 +182,8 @@ func TestPageInBrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Isolated = []Isolation{{Kind: kernels.Decode, Wall: 200_000, Rows: []IsolatedRow{{Label: "comm", InPlace: 34_000,
-		Warm: 12_000, Cold: 14_000, Marginal: 30_000}, {Label: "attn", InPlace: 20_000, Warm: 18_000, Cold: 19_000, Bound: 2_000}}}}
+		Warm: 12_000, Cold: 14_000, Marginal: 30_000}, {Label: "attn", InPlace: 20_000, Warm: 18_000, Cold: 19_000,
+		Bound: 2_000}}}}
 	for _, theme := range []struct {
 		name, ground string
 		flags        []string

@@ -151,7 +151,8 @@ func (t *Throughput) Write(w io.Writer, format string, style Style) error {
 		}
 		n := float64(k.Steps)
 		tab.add(k.Kind, thousands(k.Steps), fmt.Sprintf("%.1f", float64(k.Sequences)/n), ms(float64(k.WallNS)/n),
-			ms(float64(k.MedianNS)), ms(float64(k.MaxNS)), fmt.Sprint(k.MaxStep), figure(k.PerS), figure(k.SampledS), percent(share(k.WallNS, all.WallNS)))
+			ms(float64(k.MedianNS)), ms(float64(k.MaxNS)), fmt.Sprint(k.MaxStep), figure(k.PerS), figure(k.SampledS),
+			percent(share(k.WallNS, all.WallNS)))
 	}
 	switch format {
 	case "json":

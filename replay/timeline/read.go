@@ -299,7 +299,8 @@ func (r *Reader) event(e *Event, c *datasets.SpanColumns, i int) {
 	}
 	if r.also&datasets.Details != 0 {
 		e.Detail = &Detail{M: c.M[i], N: c.N[i], Heads: c.Heads[i], Rope: c.Rope[i], TopK: c.TopK[i], Ranks: c.Ranks[i],
-			GridY: c.GridY[i], GridZ: c.GridZ[i], BlockY: c.BlockY[i], BlockZ: c.BlockZ[i], Ctx: c.Ctx[i], Graph: c.Graph[i]}
+			GridY: c.GridY[i], GridZ: c.GridZ[i], BlockY: c.BlockY[i], BlockZ: c.BlockZ[i], Ctx: c.Ctx[i],
+			Graph: c.Graph[i]}
 	}
 }
 

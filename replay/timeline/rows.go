@@ -59,7 +59,8 @@ func aside(step int64, rank int, a kernels.Aside, origin int64) datasets.Span {
 func row(t *kernels.Trace, rank, i int, origin int64) datasets.Span {
 	c, s := &t.Calls[i], t.Spans[rank][i]
 	r := datasets.Span{
-		Step: t.Step, Rank: int32(rank), Lane: LaneDevice, Call: int32(i), Layer: int32(c.Layer), Kernel: string(c.Kernel),
+		Step: t.Step, Rank: int32(rank), Lane: LaneDevice, Call: int32(i), Layer: int32(c.Layer),
+		Kernel:  string(c.Kernel),
 		StartNS: s.Start - origin, EndNS: s.End - origin,
 		Dims: datasets.Dims(c.Dims),
 	}

@@ -138,8 +138,10 @@ func TestLanesAndKinds(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"decode": kernels.Decode, "decode_step.3": kernels.Decode, "step[DECODE bs=32]": kernels.Decode, "step[EXTEND bs=1]": kernels.Prefill, "mixed": kernels.Mixed,
-		"execute_context_0(0)_generation_8(8)": kernels.Decode, "execute_context_1(512)_generation_0(0)": kernels.Prefill,
+		"decode": kernels.Decode, "decode_step.3": kernels.Decode, "step[DECODE bs=32]": kernels.Decode,
+		"step[EXTEND bs=1]": kernels.Prefill, "mixed": kernels.Mixed,
+		"execute_context_0(0)_generation_8(8)":     kernels.Decode,
+		"execute_context_1(512)_generation_0(0)":   kernels.Prefill,
 		"execute_context_2(900)_generation_10(10)": kernels.Mixed, "ProfilerStep#12": KindUnknown, "": KindUnknown,
 	} {
 		if got := KindOf(name); got != want {

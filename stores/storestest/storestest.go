@@ -66,7 +66,9 @@ func (s *Server) URL(key string) string {
 // Put stores an object, without faults.
 func (s *Server) Put(t testing.TB, key string, data []byte) {
 	t.Helper()
-	if _, err := s.backend.PutObject(bucket, key, map[string]string{"Last-Modified": time.Now().UTC().Format(http.TimeFormat)}, bytes.NewReader(data), int64(len(data)), nil); err != nil {
+	if _, err := s.backend.PutObject(bucket, key,
+		map[string]string{"Last-Modified": time.Now().UTC().Format(http.TimeFormat)}, bytes.NewReader(data),
+		int64(len(data)), nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -120,7 +122,8 @@ func (s *Server) faulty(next http.Handler) http.Handler {
 		case "refuse":
 			w.Header().Set("Content-Type", "application/xml")
 			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = io.WriteString(w, `<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>`)
+			_, _ = io.WriteString(w,
+				`<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>`)
 			return
 		case "reset":
 			s.cut(w, r, next)

@@ -75,7 +75,8 @@ func readAll(lib nvml.Interface, devices []nvml.Device) *telemetry.GPU {
 			func() (uint32, nvml.Return) { return d.GetClockInfo(nvml.CLOCK_MEM) }))
 		// Old drivers have this name, new ones both.
 		mask := value(&q, "nvmlDeviceGetCurrentClocksThrottleReasons", "throttling", func() (uint64, nvml.Return) {
-			return d.GetCurrentClocksThrottleReasons() //lint:ignore SA1019 the new name is missing in drivers before 535
+			//lint:ignore SA1019 the new name is missing in drivers before 535
+			return d.GetCurrentClocksThrottleReasons()
 		})
 		for _, t := range throttles {
 			if mask&t.bit != 0 {

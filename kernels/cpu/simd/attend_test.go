@@ -62,10 +62,12 @@ func TestAttend(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
 			f := rapid.SampledFrom(cacheFormats).Draw(t, "format")
-			latent, rope, heads := rapid.IntRange(1, 200).Draw(t, "latent"), rapid.IntRange(0, 40).Draw(t, "rope"), rapid.IntRange(1, 20).Draw(t, "heads")
+			latent, rope, heads := rapid.IntRange(1, 200).Draw(t, "latent"), rapid.IntRange(0, 40).Draw(t,
+				"rope"), rapid.IntRange(1, 20).Draw(t, "heads")
 			c, values := latentCache(rng, f, latent, rope, 70)
 			width := latent + rope
-			q, scale := normal(rng, heads*width), float32(1/math.Sqrt(float64(width)))*rapid.Float32Range(.5, 20).Draw(t, "sharpness")
+			q, scale := normal(rng, heads*width), float32(1/math.Sqrt(float64(width)))*rapid.Float32Range(.5,
+				20).Draw(t, "sharpness")
 			slots := make([]int32, rapid.IntRange(0, 150).Draw(t, "slots"))
 			for i := range slots {
 				slots[i] = int32(rng.IntN(len(values)))

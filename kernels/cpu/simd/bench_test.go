@@ -99,8 +99,10 @@ func stream(b *testing.B, bytes int, f func()) {
 // ranks leave.
 func BenchmarkGemm(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for _, d := range []struct{ m, n, k int }{{64, 1536, 1536}, {64, 256, 256}, {8, 1536, 1536}, {4, 1536, 1536}, {2, 1536, 1536},
-		{64, 32, 256}, {4, 32, 256}, {1, 32, 256}, {64, 256, 16}, {4, 256, 16}, {1, 256, 16}, {1, 48, 128}, {1, 16, 16}, {3, 16, 16}} {
+	for _, d := range []struct{ m, n, k int }{{64, 1536, 1536}, {64, 256, 256}, {8, 1536, 1536}, {4, 1536, 1536},
+		{2, 1536, 1536},
+		{64, 32, 256}, {4, 32, 256}, {1, 32, 256}, {64, 256, 16}, {4, 256, 16}, {1, 256, 16}, {1, 48, 128},
+		{1, 16, 16}, {3, 16, 16}} {
 		for _, f := range weightFormats {
 			m, _ := matrix(rng, f, d.n, d.k)
 			w, err := packed(f, d.n, d.k, m)
@@ -122,7 +124,8 @@ func BenchmarkGemm(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("%dx%dx%d/fp4a8", d.m, d.n, d.k), func(b *testing.B) {
 				best(b, 2*float64(d.m*d.n*d.k), "GFLOP/s", func() {
-					GemmA8(Rows{Data: y, Stride: d.n}, QuantRows{Data: q, Stride: QuantBytes(d.k)}, d.m, w, 0, w.Panels(), s)
+					GemmA8(Rows{Data: y, Stride: d.n}, QuantRows{Data: q, Stride: QuantBytes(d.k)}, d.m, w,
+						0, w.Panels(), s)
 				})
 			})
 		}

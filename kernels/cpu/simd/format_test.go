@@ -23,7 +23,8 @@ func TestFMA(t *testing.T) {
 				half := math.Ldexp(1, math.Ilogb(float64(z))-24)
 				x, y = float32(half), 1+float32(rng.IntN(3)-1)*0x1p-23
 			case 1: // a subnormal sum
-				x, y, z = float32(rng.NormFloat64()*1e-20), float32(rng.NormFloat64()*1e-20), float32(rng.NormFloat64()*1e-40)
+				x, y, z = float32(rng.NormFloat64()*1e-20), float32(rng.NormFloat64()*1e-20), float32(
+					rng.NormFloat64()*1e-40)
 			}
 			exact := new(big.Float).SetPrec(2000)
 			if f := float64(x) * float64(y) * float64(z); f != f || math.IsInf(f, 0) {

@@ -23,7 +23,8 @@ type product struct {
 func drawProduct(t *rapid.T) product {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	f := rapid.SampledFrom(weightFormats).Draw(t, "format")
-	m, rows, cols := rapid.IntRange(1, 20).Draw(t, "m"), rapid.IntRange(1, 150).Draw(t, "rows"), rapid.IntRange(1, 600).Draw(t, "cols")
+	m, rows, cols := rapid.IntRange(1, 20).Draw(t, "m"), rapid.IntRange(1, 150).Draw(t, "rows"), rapid.IntRange(1,
+		600).Draw(t, "cols")
 	if f == kernels.FP4 {
 		cols = pad16(cols)
 	}
@@ -79,7 +80,8 @@ func TestGemmAgainstFloat64(t *testing.T) {
 						size += math.Abs(float64(v) * p.values[r*p.w.Cols+k])
 					}
 					if diff := math.Abs(float64(got[at+r]) - want); !(diff <= 2e-6*size) {
-						t.Fatalf("%s %dx%d: row %d, output %d: %v, want %v", p.w.Format, p.w.Rows, p.w.Cols, i, r, got[at+r], want)
+						t.Fatalf("%s %dx%d: row %d, output %d: %v, want %v", p.w.Format, p.w.Rows, p.w.Cols, i, r,
+							got[at+r], want)
 					}
 					written[at+r] = true
 				}

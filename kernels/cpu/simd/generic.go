@@ -35,10 +35,12 @@ func goLevel() *level {
 		reluAxpy:   reluAxpyGo,
 	}
 	for i := range maxTile {
-		l.tile[i] = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32, times int) {
+		l.tile[i] = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int,
+			alpha float32, times int) {
 			tileGo((i+1)*times, c, coff, a, aoff, b, ldb, k, load, alpha)
 		}
-		l.scaled[i] = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32, times int) {
+		l.scaled[i] = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int,
+			alpha float32, times int) {
 			scaledGo((i+1)*times, c, coff, a, aoff, b, k, load, alpha)
 		}
 		l.quant[i] = func(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32) {

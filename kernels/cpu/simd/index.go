@@ -12,11 +12,13 @@ import (
 // for the keys k at slots of an indexer's cache. q is [heads, dim], hw [heads];
 // heads are added in their order. Keys that the call before decoded, of the same first
 // slots, are there still; see Scratch.Forget.
-func IndexScores(dst, q []float32, heads, dim int, hw []float32, scale float32, f kernels.Format, cache []byte, slots []int32, s *Scratch) {
+func IndexScores(dst, q []float32, heads, dim int, hw []float32, scale float32, f kernels.Format, cache []byte,
+	slots []int32, s *Scratch) {
 	active.indexScores(dst, q, heads, dim, hw, scale, f, cache, slots, s)
 }
 
-func (l *level) indexScores(dst, q []float32, heads, dim int, hw []float32, scale float32, f kernels.Format, cache []byte, slots []int32, s *Scratch) {
+func (l *level) indexScores(dst, q []float32, heads, dim int, hw []float32, scale float32, f kernels.Format,
+	cache []byte, slots []int32, s *Scratch) {
 	row := pad16(dim)
 	s.q, s.p = grow(&s.q, heads*row), grow(&s.p, heads*chunk)
 	l.keysOf(f, cache, dim, slots, s)

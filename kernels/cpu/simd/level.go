@@ -36,12 +36,15 @@ func formatIndex(f kernels.Format) int {
 }
 
 type (
-	gemvFunc   = func(y, x *float32, w *byte, panel, k int, alpha float32)
-	tileFunc   = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int, alpha float32, times int)
-	wideFunc   = func(c *float32, coff *int64, a *float32, aoff *int64, b, b2 *float32, ldb, k, load int, alpha float32, times int)
-	scaledFunc = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32, times int)
-	quantFunc  = func(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32)
-	dotsFunc   = func(out *float32, ldo int, q *float32, ldq int, r *float32, ldr int, heads, slots, k int)
+	gemvFunc = func(y, x *float32, w *byte, panel, k int, alpha float32)
+	tileFunc = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, ldb, k, load int,
+		alpha float32, times int)
+	wideFunc = func(c *float32, coff *int64, a *float32, aoff *int64, b, b2 *float32, ldb, k, load int,
+		alpha float32, times int)
+	scaledFunc = func(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int,
+		alpha float32, times int)
+	quantFunc = func(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32)
+	dotsFunc  = func(out *float32, ldo int, q *float32, ldq int, r *float32, ldr int, heads, slots, k int)
 )
 
 // level has the loops of one instruction set. Strides and offsets are in bytes.

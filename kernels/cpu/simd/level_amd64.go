@@ -40,11 +40,16 @@ func avx512Level() *level {
 	l.gemv[bf16] = [maxGemv]gemvFunc{gemvBF16x1AVX512, gemvBF16x2AVX512, gemvBF16x3AVX512, gemvBF16x4AVX512}
 	l.gemv[fp4] = [maxGemv]gemvFunc{gemvFP4x1AVX512, gemvFP4x2AVX512, gemvFP4x3AVX512, gemvFP4x4AVX512}
 	l.decode[bf16], l.decode[fp4] = decodePairsAVX512, decodeFP4AVX512
-	l.tile = [maxTile]tileFunc{tile1AVX512, tile2AVX512, tile3AVX512, tile4AVX512, tile5AVX512, tile6AVX512, tile7AVX512, tile8AVX512}
-	l.wide = [maxTile]wideFunc{wide1AVX512, wide2AVX512, wide3AVX512, wide4AVX512, wide5AVX512, wide6AVX512, wide7AVX512, wide8AVX512}
-	l.scaled = [maxTile]scaledFunc{scaled1AVX512, scaled2AVX512, scaled3AVX512, scaled4AVX512, scaled5AVX512, scaled6AVX512, scaled7AVX512, scaled8AVX512}
-	l.scaledWide = [maxTile]scaledFunc{scaledWide1AVX512, scaledWide2AVX512, scaledWide3AVX512, scaledWide4AVX512, scaledWide5AVX512, scaledWide6AVX512, scaledWide7AVX512, scaledWide8AVX512}
-	l.quant = [maxTile]quantFunc{quant1AVX512, quant2AVX512, quant3AVX512, quant4AVX512, quant5AVX512, quant6AVX512, quant7AVX512, quant8AVX512}
+	l.tile = [maxTile]tileFunc{tile1AVX512, tile2AVX512, tile3AVX512, tile4AVX512, tile5AVX512, tile6AVX512,
+		tile7AVX512, tile8AVX512}
+	l.wide = [maxTile]wideFunc{wide1AVX512, wide2AVX512, wide3AVX512, wide4AVX512, wide5AVX512, wide6AVX512,
+		wide7AVX512, wide8AVX512}
+	l.scaled = [maxTile]scaledFunc{scaled1AVX512, scaled2AVX512, scaled3AVX512, scaled4AVX512, scaled5AVX512,
+		scaled6AVX512, scaled7AVX512, scaled8AVX512}
+	l.scaledWide = [maxTile]scaledFunc{scaledWide1AVX512, scaledWide2AVX512, scaledWide3AVX512, scaledWide4AVX512,
+		scaledWide5AVX512, scaledWide6AVX512, scaledWide7AVX512, scaledWide8AVX512}
+	l.quant = [maxTile]quantFunc{quant1AVX512, quant2AVX512, quant3AVX512, quant4AVX512, quant5AVX512, quant6AVX512,
+		quant7AVX512, quant8AVX512}
 	l.dots = pairs(dots1AVX512, dots2AVX512)
 	return l
 }

@@ -33,14 +33,16 @@ func PackPanels(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix, 
 	case kernels.F32, kernels.BF16:
 	case kernels.FP8B:
 		if n := 4 * rows * kernels.ScaleColumns(cols); len(m.Scales) != n {
-			return fmt.Errorf("pack %d x %d fp8b values: have %d bytes of scales, want %d", rows, cols, len(m.Scales), n)
+			return fmt.Errorf("pack %d x %d fp8b values: have %d bytes of scales, want %d", rows, cols,
+				len(m.Scales), n)
 		}
 	case kernels.FP4:
 		if cols%16 != 0 {
 			return fmt.Errorf("pack %d x %d fp4 values: columns come in multiples of 16", rows, cols)
 		}
 		if len(m.Scales) != rows*cols/16 {
-			return fmt.Errorf("pack %d x %d fp4 values: have %d scales, want %d", rows, cols, len(m.Scales), rows*cols/16)
+			return fmt.Errorf("pack %d x %d fp4 values: have %d scales, want %d", rows, cols,
+				len(m.Scales), rows*cols/16)
 		}
 		if off = fp4Header; lo == 0 {
 			clear(dst[:off])
@@ -68,7 +70,8 @@ func PackPanels(dst []byte, f kernels.Format, rows, cols int, m kernels.Matrix, 
 		}
 		scales := m.Scales[first*cols/16 : (first+n)*cols/16]
 		if i := notNumber(scales); i >= 0 {
-			return fmt.Errorf("pack fp4 values: the scale of row %d, columns %d.. is not a number", first+i*16/cols, i*16%cols)
+			return fmt.Errorf("pack fp4 values: the scale of row %d, columns %d.. is not a number",
+				first+i*16/cols, i*16%cols)
 		}
 		packFP4(out, src, scales, n, cols/16)
 	}

@@ -49,7 +49,8 @@ func unpack(f kernels.Format, rows, cols int, packed []byte) kernels.Matrix {
 // TestPackLayout packs over old bytes, in two ranges, and reads all back.
 func TestPackLayout(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	for _, d := range [][2]int{{1, 1}, {1, 16}, {2, 3}, {15, 31}, {16, 32}, {17, 33}, {33, 128}, {40, 160}, {48, 250}, {64, 272}} {
+	for _, d := range [][2]int{{1, 1}, {1, 16}, {2, 3}, {15, 31}, {16, 32}, {17, 33}, {33, 128}, {40, 160},
+		{48, 250}, {64, 272}} {
 		for _, f := range weightFormats {
 			rows, cols := d[0], d[1]
 			if f == kernels.FP4 && cols%16 != 0 {
@@ -60,7 +61,9 @@ func TestPackLayout(t *testing.T) {
 			once := bytes.Repeat([]byte{0xa5}, int(PackedBytes(f, rows, cols)))
 			parts := slices.Clone(once)
 			panels := Weight{Rows: rows}.Panels()
-			for _, err := range []error{packAll(once, f, rows, cols, m), PackPanels(parts, f, rows, cols, m, panels/2, panels), PackPanels(parts, f, rows, cols, m, 0, panels/2)} {
+			for _, err := range []error{packAll(once, f, rows, cols, m),
+				PackPanels(parts, f, rows, cols, m, panels/2, panels),
+				PackPanels(parts, f, rows, cols, m, 0, panels/2)} {
 				if err != nil {
 					t.Fatal(err)
 				}

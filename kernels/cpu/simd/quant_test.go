@@ -116,7 +116,8 @@ func TestGemmQuant(t *testing.T) {
 	eachLevel(t, func(t *testing.T, l *level) {
 		rapid.Check(t, func(t *rapid.T) {
 			rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
-			m, rows, cols := rapid.IntRange(1, 20).Draw(t, "m"), rapid.IntRange(1, 70).Draw(t, "rows"), 16*rapid.IntRange(1, 20).Draw(t, "blocks")
+			m, rows, cols := rapid.IntRange(1, 20).Draw(t, "m"), rapid.IntRange(1, 70).Draw(t,
+				"rows"), 16*rapid.IntRange(1, 20).Draw(t, "blocks")
 			matrix, values := matrix(rng, kernels.FP4, rows, cols)
 			w, err := packed(kernels.FP4, rows, cols, matrix)
 			if err != nil {
@@ -145,7 +146,8 @@ func TestGemmQuant(t *testing.T) {
 				for r := range rows {
 					want, size := 0., 0.
 					for k := range cols {
-						v := values[r*cols+k] / float64(w.Global()) * 2 * float64(q[k]) * float64(f[k/16]) * float64(factor)
+						v := values[r*cols+k] / float64(w.Global()) * 2 * float64(q[k]) * float64(
+							f[k/16]) * float64(factor)
 						want, size = want+v, size+math.Abs(v)
 					}
 					if diff := math.Abs(float64(got[i*rows+r]) - want); !(diff <= 2e-6*size) {

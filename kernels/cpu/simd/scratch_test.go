@@ -32,7 +32,8 @@ func TestNoAllocations(t *testing.T) {
 			})
 			if f == kernels.FP4 {
 				check("GemmA8", func() {
-					GemmA8(Rows{Data: y, Stride: rows}, QuantRows{Data: q, Stride: QuantBytes(cols)}, n, w, 0, w.Panels(), s)
+					GemmA8(Rows{Data: y, Stride: rows}, QuantRows{Data: q, Stride: QuantBytes(cols)}, n, w,
+						0, w.Panels(), s)
 				})
 			}
 		}
@@ -73,7 +74,9 @@ func TestShortSlices(t *testing.T) {
 		{"weight", func(s *Scratch) { Gemm(row(96), row(96), 3, short, 0, 2, s) }},
 		{"panels", func(s *Scratch) { Gemm(row(96), row(96), 1, w, 0, 3, s) }},
 		{"slot", func(s *Scratch) { Attend(make([]float32, 64), make([]float32, 80), 1, 1, cache, []int32{3}, s) }},
-		{"negative slot", func(s *Scratch) { Attend(make([]float32, 64), make([]float32, 80), 1, 1, cache, []int32{-1}, s) }},
+		{"negative slot", func(s *Scratch) {
+			Attend(make([]float32, 64), make([]float32, 80), 1, 1, cache, []int32{-1}, s)
+		}},
 		{"query", func(s *Scratch) { Attend(make([]float32, 64), make([]float32, 79), 1, 1, cache, []int32{0}, s) }},
 		{"output", func(s *Scratch) { Attend(make([]float32, 63), make([]float32, 80), 1, 1, cache, []int32{0}, s) }},
 		{"add", func(*Scratch) { Add(make([]float32, 9), make([]float32, 8)) }},

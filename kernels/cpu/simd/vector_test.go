@@ -36,10 +36,16 @@ func TestRows(t *testing.T) {
 			Z := func(i int) float64 { return float64(z[i]) }
 			each("add", func(d []float32) { l.add(d, x) }, func(i int) float64 { return X(i) + Z(i) })
 			each("axpy", func(d []float32) { l.axpy(d, x, 3) }, func(i int) float64 { return 3*X(i) + Z(i) })
-			each("reluAxpy", func(d []float32) { l.reluAxpy(d, x, 3) }, func(i int) float64 { return 3*max(0, X(i)) + Z(i) })
+			each("reluAxpy", func(d []float32) {
+				l.reluAxpy(d, x, 3)
+			}, func(i int) float64 { return 3*max(0, X(i)) + Z(i) })
 			each("scale", func(d []float32) { l.scale(d, 3) }, func(i int) float64 { return 3 * Z(i) })
-			each("scaleMul", func(d []float32) { l.scaleMul(d, x, y, 3) }, func(i int) float64 { return 3 * X(i) * Y(i) })
-			each("siluMul", func(d []float32) { l.siluMul(d, x, y) }, func(i int) float64 { return X(i) / (1 + math.Exp(-X(i))) * Y(i) })
+			each("scaleMul", func(d []float32) {
+				l.scaleMul(d, x, y, 3)
+			}, func(i int) float64 { return 3 * X(i) * Y(i) })
+			each("siluMul", func(d []float32) {
+				l.siluMul(d, x, y)
+			}, func(i int) float64 { return X(i) / (1 + math.Exp(-X(i))) * Y(i) })
 
 			squares, top, most, sum := 0., math.Inf(-1), 0., 0.
 			for i := range x {

@@ -53,7 +53,8 @@ func Load(path string) (*Profiler, error) {
 		errs = append(errs, errors.New(C.GoString(e)))
 	}
 	if path == "" {
-		return nil, fmt.Errorf("no libcupti: install the CUDA toolkit's CUPTI or name the library (%w)", errors.Join(errs...))
+		return nil, fmt.Errorf("no libcupti: install the CUDA toolkit's CUPTI or name the library (%w)",
+			errors.Join(errs...))
 	}
 	return nil, fmt.Errorf("load CUPTI: %w", errors.Join(errs...))
 }

@@ -63,7 +63,8 @@ func TestRecordIsThatOfTheHeaders(t *testing.T) {
 #include "record.h"
 `
 	for _, field := range []string{"kind", "start", "end", "deviceId", "streamId", "name", "graphNodeId"} {
-		text += "_Static_assert(offsetof(struct record, " + field + ") == offsetof(CUpti_ActivityKernel" + newest + ", " +
+		text += "_Static_assert(offsetof(struct record, " + field + ") == offsetof(CUpti_ActivityKernel" +
+			newest + ", " +
 			field + "), \"" + field + "\");\n"
 	}
 	text += "_Static_assert(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL == concurrent_kernel, \"kind\");\n"

@@ -64,7 +64,8 @@ func (e Error) Error() string {
 
 // Of is an error of package cu as an Error, which says more; others stay.
 func Of(err error) error {
-	if v := reflect.ValueOf(err); v.Kind() == reflect.Int && v.Type().PkgPath() == reflect.TypeFor[cu.Stream]().PkgPath() {
+	if v := reflect.ValueOf(err); v.Kind() == reflect.Int &&
+		v.Type().PkgPath() == reflect.TypeFor[cu.Stream]().PkgPath() {
 		return Error(v.Int())
 	}
 	return err

@@ -28,7 +28,8 @@ func main() {
 	defer asm.Close()
 	fmt.Fprintf(asm, "// Written by gen.go from symbols.txt. DO NOT EDIT.\n//go:build cuda\n\n\t.text\n")
 	for i, n := range names {
-		fmt.Fprintf(asm, "\t.globl %s\n\t.hidden %[1]s\n\t.type %[1]s, @function\n%[1]s:\n\tjmp *glmbatch_slots+%d(%%rip)\n",
+		fmt.Fprintf(asm,
+			"\t.globl %s\n\t.hidden %[1]s\n\t.type %[1]s, @function\n%[1]s:\n\tjmp *glmbatch_slots+%d(%%rip)\n",
 			n, 8*i)
 	}
 	fmt.Fprintf(asm, "\t.section .note.GNU-stack,\"\",@progbits\n")

@@ -14,7 +14,8 @@ var remedies = map[int]string{
 		"out with CUDA_VISIBLE_DEVICES",
 	218: "the driver cannot compile the kernels for this GPU: install a newer driver",
 	220: "a link between GPUs failed: see nvidia-smi nvlink -e, and leave the GPU out with CUDA_VISIBLE_DEVICES",
-	222: "the driver is older than the kernels: install one for CUDA 13, or a GPU of compute capability 9.0, 10.0 or 12.0",
+	222: "the driver is older than the kernels: install one for CUDA 13, or a GPU of compute capability 9.0, 10.0 or " +
+		"12.0",
 	223: "the driver lacks its compiler: install libnvidia-ptxjitcompiler.so.1 of its version",
 	700: kernelBug, 714: kernelBug, 715: kernelBug, 716: kernelBug, 717: kernelBug, 718: kernelBug, 719: kernelBug,
 	702: "the driver ended a kernel that ran too long: use a GPU without a display",

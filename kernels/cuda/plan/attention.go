@@ -102,7 +102,8 @@ func resolveAttend(b *builder, c *call) error {
 	if x.K%16 != 0 || x.Rope%16 != 0 {
 		return fmt.Errorf("%w: latents of %d+%d values: multiples of 16", kernels.ErrKernel, x.K, x.Rope)
 	}
-	c.attend = attendP{cache: b.ptr(c.Args[1]), pages: b.ptr(c.Args[2]), at: c.at, k: x.K, nrope: x.Rope, heads: x.Heads,
+	c.attend = attendP{cache: b.ptr(c.Args[1]), pages: b.ptr(c.Args[2]), at: c.at, k: x.K, nrope: x.Rope,
+		heads:   x.Heads,
 		pagesLd: pageRow(c.Args[2]),
 		ldq:     ld(c.Args[0], x.Heads*(x.K+x.Rope)), ldy: ld(c.Args[6], x.Heads*x.K), scale: c.Scalars[0]}
 	c.reach = c.attend.pagesLd * kernels.PageTokens
@@ -154,8 +155,9 @@ func planCast(b *builder, c *call) error {
 			c.Args[0].Len, c.Args[1].Len)
 	}
 	blocks := min((x.Slots*wide/8+255)/256, 132*8) // as many as run at once: each stamps the call's end
-	return b.do("kv_cast", grid1(uint32(blocks)), 256, 0, &castP{cache: b.ptr(c.Args[0]), out: b.ptr(c.Args[1]), at: c.at,
-		slots: x.Slots, k: x.K, nrope: x.Rope})
+	return b.do("kv_cast", grid1(uint32(blocks)), 256, 0,
+		&castP{cache: b.ptr(c.Args[0]), out: b.ptr(c.Args[1]), at: c.at,
+			slots: x.Slots, k: x.K, nrope: x.Rope})
 }
 
 // cacheFormat is a cache's number format as the kernels count them.
@@ -175,7 +177,8 @@ func planWrite(b *builder, c *call) error {
 		a.b, rest = b.ptr(c.Args[2]), c.Args[3:]
 	}
 	if x.K%4 != 0 || x.Rope%4 != 0 || x.K > 512 || x.Rope > 512 {
-		return fmt.Errorf("%w: cache entries of %d and %d rotary values: multiples of 4, at most 512", kernels.ErrKernel,
+		return fmt.Errorf("%w: cache entries of %d and %d rotary values: multiples of 4, at most 512",
+			kernels.ErrKernel,
 			x.K, x.Rope)
 	}
 	a.rope, a.pos, a.idx, a.cache = b.ptr(rest[0]), b.ptr(rest[1]), b.ptr(rest[2]), b.ptr(rest[3])

@@ -17,10 +17,12 @@ func TestLatentWays(t *testing.T) {
 			for rows := uint32(1); rows <= 600; rows++ {
 				w := latentWayOf(format, rows, reach, own)
 				chosen[w.entry] = true
-				if short := w.persistent(); short && reach > mlaPersistentReach || short && w.blocks > 1 && w.blocks*rows > 132 {
+				if short := w.persistent(); short && reach > mlaPersistentReach || short && w.blocks > 1 &&
+					w.blocks*rows > 132 {
 					t.Errorf("%s, %d rows of %d positions: %s", format, rows, reach, w.entry)
 				}
-				if alone := latentWayOf(format, rows, reach, crowded); format == kernels.FP8 && reach <= mlaPersistentReach &&
+				if alone := latentWayOf(format, rows, reach, crowded); format == kernels.FP8 &&
+					reach <= mlaPersistentReach &&
 					alone.blocks > 1 {
 					t.Errorf("%d rows of ranks that share a GPU: clusters of %d", rows, alone.blocks)
 				}

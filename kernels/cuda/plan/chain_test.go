@@ -37,7 +37,9 @@ func TestChainKeepsOrder(t *testing.T) {
 		for n, which := range chain(calls, &sm90) {
 			full, opened := 0, false // opened: by a call that takes no segments
 			for _, i := range which {
-				opened = opened || slices.ContainsFunc(which, func(j int) bool { return hasPrologue(&calls[j], &calls[i]) })
+				opened = opened || slices.ContainsFunc(which, func(j int) bool {
+					return hasPrologue(&calls[j], &calls[i])
+				})
 				if at[i] >= 0 {
 					t.Fatalf("call %d is in launches %d and %d", i, at[i], n)
 				}
@@ -45,7 +47,8 @@ func TestChainKeepsOrder(t *testing.T) {
 				full += segmentsOf(&calls[i])
 			}
 			if full > maxSegments || len(which) > 1 && full < len(which) && !opened &&
-				!absorbsBeside(&calls[which[0]], &calls[which[1]]) && !sharesCluster(&calls[which[0]], &calls[which[1]]) &&
+				!absorbsBeside(&calls[which[0]], &calls[which[1]]) &&
+				!sharesCluster(&calls[which[0]], &calls[which[1]]) &&
 				!gates(&calls[which[len(which)-2]], &calls[which[len(which)-1]]) {
 				t.Fatalf("calls %v have %d segments", which, full)
 			}
@@ -55,8 +58,9 @@ func TestChainKeepsOrder(t *testing.T) {
 				t.Fatalf("call %d is in no launch", i)
 			}
 			for j := range i {
-				if conflict(&calls[j], &calls[i]) && at[j] >= at[i] && !(at[j] == at[i] && (gates(&calls[j], &calls[i]) ||
-					hasPrologue(&calls[j], &calls[i]))) {
+				if conflict(&calls[j], &calls[i]) && at[j] >= at[i] &&
+					!(at[j] == at[i] && (gates(&calls[j], &calls[i]) ||
+						hasPrologue(&calls[j], &calls[i]))) {
 					t.Fatalf("call %d (%s) does not come after call %d (%s)", i, calls[i].Kernel, j, calls[j].Kernel)
 				}
 			}
@@ -88,9 +92,10 @@ func TestChainSharesLaunches(t *testing.T) {
 		call("rms_norm", 8, buf(2), buf(91), buf(3)),
 		call("gemm_bf16", 8, buf(92), buf(3), buf(4)),
 		call("index_write_fp8", 8, buf(2), buf(93), buf(94), buf(95), buf(96), buf(97), buf(5)), // with the norm
-		call("gemm_bf16", 8, buf(98), buf(3), buf(6)),                                           // with the second product
-		call("gemm_bf16", 9, buf(98), buf(3), buf(7)),                                           // too many rows
-		call("gemm_bf16", 8, buf(99), buf(1), buf(8)),                                           // with the first product
+		// with the second product
+		call("gemm_bf16", 8, buf(98), buf(3), buf(6)),
+		call("gemm_bf16", 9, buf(98), buf(3), buf(7)), // too many rows
+		call("gemm_bf16", 8, buf(99), buf(1), buf(8)), // with the first product
 		call("silu_mul", 1, buf(8), buf(9)),
 		call("gemm_bf16", 1, buf(99), buf(9), buf(10)), // with silu_mul, which it does itself
 		call("moe_route", 1, buf(10), buf(89), buf(11), buf(12)),

@@ -99,8 +99,9 @@ func (b *builder) exchange(c *piece, p commP) error {
 // comm fills in what all collectives have.
 func (b *builder) comm(at uintptr) commP {
 	g := &b.m.Group
-	return commP{inbox: g.Inbox, half: InboxBytes / 4, epoch: g.Epoch + 8, failed: g.Failed, stop: g.Stop, limit: g.Limit,
-		at: at, rank: int32(b.t.Rank), ranks: int32(b.t.Ranks)}
+	return commP{inbox: g.Inbox, half: InboxBytes / 4, epoch: g.Epoch + 8, failed: g.Failed, stop: g.Stop,
+		limit: g.Limit,
+		at:    at, rank: int32(b.t.Rank), ranks: int32(b.t.Ranks)}
 }
 
 // barrier waits until every rank has come as far.
@@ -147,7 +148,8 @@ func planReduceNorm(b *builder, c *call) error {
 	case way == OneShot || rowPairs*threads > 768: // which reduce_rows has registers for
 		rows := InboxBytes / (ranks * row)
 		return p.pieces(rows, func(p commP) error {
-			return b.exchange(&piece{entry: "reduce_norm", threads: threads, units: int(p.m) * rowParts, clumps: rowParts,
+			return b.exchange(&piece{entry: "reduce_norm", threads: threads, units: int(p.m) * rowParts,
+				clumps: rowParts,
 				phases: []int{sendPhase, receivePhase}, waiting: 32 * rowParts, long: 4}, p)
 		})
 	case way == ViaNCCL && b.t.NCCL && p.ldx == n && p.wide != 0 && n%4 == 0:
@@ -238,7 +240,8 @@ func (b *builder) gather(c *call, p *commP) {
 func planGather(b *builder, c *call) error {
 	ranks := int32(b.t.Ranks)
 	if c.Dims.Ranks != ranks || c.Dims.N%ranks != 0 {
-		return fmt.Errorf("%w: %d columns of %d ranks in a group of %d", kernels.ErrKernel, c.Dims.N, c.Dims.Ranks, ranks)
+		return fmt.Errorf("%w: %d columns of %d ranks in a group of %d", kernels.ErrKernel, c.Dims.N,
+			c.Dims.Ranks, ranks)
 	}
 	if ranks == 1 {
 		p := &commP{at: c.at, ranks: 1, early: 1, epoch: b.m.Group.Epoch + 8}

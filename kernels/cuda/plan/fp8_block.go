@@ -31,7 +31,8 @@ func planUnpacked(b *builder, c *call) error {
 	if err != nil {
 		return err
 	}
-	p := &fp8BlockP{data: c.weight, out: b.work(ScratchBlocks, bytes), at: c.at, rows: int32(w.Rows), cols: int32(w.Cols),
+	p := &fp8BlockP{data: c.weight, out: b.work(ScratchBlocks, bytes), at: c.at, rows: int32(w.Rows),
+		cols:  int32(w.Cols),
 		tiles: int32(w.Tiles), kt: int32(w.Steps)}
 	blocks := min((int64(w.Tiles)*int64(w.Steps)*32+255)/256, 8192)
 	if err := b.do("unpack_fp8b", grid1(uint32(blocks)), 256, 0, p); err != nil {

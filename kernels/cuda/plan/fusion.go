@@ -31,8 +31,8 @@ var fusions = []Fusion{
 	{Name: "moe_route in moe_up", depends: true, When: hasPrologue,
 		Why: "blocks of moe_up choose the experts of few rows themselves, each for itself: src/moe/moe_prologue.cuh"},
 	{Name: "products of the same rows", most: clusterCalls, When: sharesCluster,
-		Why: "small ones leave multiprocessors idle: src/gemm/sm90_gemm_cluster.cu and sm90_gemm_persistent.cu have the " +
-			"blocks of both"},
+		Why: "small ones leave multiprocessors idle: src/gemm/sm90_gemm_cluster.cu and sm90_gemm_persistent.cu have " +
+			"the blocks of both"},
 	{Name: "q_absorb beside index_topk", most: 2, When: absorbsBeside,
 		Why: "both are short, need few blocks, and attention waits for both: src/gemm/q_absorb.cuh"},
 }

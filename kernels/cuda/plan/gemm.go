@@ -110,7 +110,8 @@ func planGemv(b *builder, c *call) error {
 		p.x, p.ldx, p.act, p.ldact, p.actAt = s.x, s.ldx, s.y, s.ldy, s.at
 		shared += uint32(a.m * a.k * 4)
 	}
-	s := segment{op: o, blocks: uint32(p.tiles * share * p.heads), cluster: uint32(share), shared: shared, many: a.m > 1,
+	s := segment{op: o, blocks: uint32(p.tiles * share * p.heads), cluster: uint32(share),
+		shared: shared, many: a.m > 1,
 		gemv: p}
 	if s.many && share == 1 && p.act == 0 {
 		s.steps = int32(ceil(int32(w.Steps), 8))
@@ -175,7 +176,8 @@ func multiTile(c *kernels.Call) bool {
 	if k.Op != "gemm" || k.Format != kernels.BF16 && k.Format != kernels.FP8 {
 		return false
 	}
-	if x := c.Args[1]; c.Dims.M > gemvRows || c.Scalars[0] != 0 || (x.Offset|int64(x.Pitch))%16 != 0 || c.Dims.K%4 != 0 {
+	if x := c.Args[1]; c.Dims.M > gemvRows || c.Scalars[0] != 0 || (x.Offset|int64(x.Pitch))%16 != 0 ||
+		c.Dims.K%4 != 0 {
 		return false
 	}
 	tiles := int32(ceil(c.Dims.N, 16))

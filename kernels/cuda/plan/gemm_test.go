@@ -23,7 +23,8 @@ func TestMultiTile(t *testing.T) {
 		{"gemm_fp8", 1, 6464, 2048, true},
 		{"gemm_fp4", 1, 19360, 6144, false},
 	} {
-		call := kernels.Call{Kernel: c.kernel, Dims: kernels.Dims{M: c.m, N: c.n, K: c.k}, Args: make([]kernels.Buffer, 3)}
+		call := kernels.Call{Kernel: c.kernel, Dims: kernels.Dims{M: c.m, N: c.n, K: c.k},
+			Args: make([]kernels.Buffer, 3)}
 		if got := multiTile(&call); got != c.want {
 			t.Errorf("%s of %d rows, %dx%d: %t, want %t", c.kernel, c.m, c.n, c.k, got, c.want)
 		}

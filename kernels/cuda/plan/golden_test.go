@@ -108,7 +108,8 @@ func (i Image) names() []string { return i.Entries() }
 
 // TestSteps: the launches of GLM-5's steps, on a rank of eight, as text.
 func TestSteps(t *testing.T) {
-	base := step{layers: 5, ranks: 1, shards: 8, cache: kernels.FP8, act: glm5.W4A16, dense: kernels.BF16, context: 8192,
+	base := step{layers: 5, ranks: 1, shards: 8, cache: kernels.FP8, act: glm5.W4A16,
+		dense: kernels.BF16, context: 8192,
 		fed: true}
 	for _, s := range []struct {
 		name string
@@ -127,8 +128,9 @@ func TestSteps(t *testing.T) {
 					how = Each
 				}
 				p := made(t, how, calls, g, m)
-				fmt.Fprintf(&out, "%v, on %s of %d multiprocessors with %d bytes of shared memory a block: %d calls, %d "+
-					"launches\n\n", s.step, g.Name, g.SMs, g.Shared, len(calls), len(p.Launches))
+				fmt.Fprintf(&out,
+					"%v, on %s of %d multiprocessors with %d bytes of shared memory a block: %d calls, %d "+
+						"launches\n\n", s.step, g.Name, g.SMs, g.Shared, len(calls), len(p.Launches))
 				p.Print(&out, calls)
 				fmt.Fprintln(&out)
 			}
@@ -195,7 +197,8 @@ func (m *Memory) name(at uintptr) string {
 	}
 	for r, base := range m.Scratch {
 		if at >= base && at < base+1<<48 {
-			return fmt.Sprintf("%s+%d", [...]string{"lists", "work", "panels", "comm", "rows", "many", "blocks"}[r], at-base)
+			return fmt.Sprintf("%s+%d", [...]string{"lists", "work", "panels", "comm", "rows", "many", "blocks"}[r],
+				at-base)
 		}
 	}
 	for c, base := range m.Constants {

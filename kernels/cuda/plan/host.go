@@ -33,8 +33,9 @@ func (c Copy) Launch() Launch {
 	if c.In {
 		p.in = 1
 	}
-	return Launch{Entry: "host_copy", Grid: grid1(max(ceil(p.words, 256*copyWords), ceil(3*p.calls, 256))), Threads: 256,
-		Params: p}
+	return Launch{Entry: "host_copy", Grid: grid1(max(ceil(p.words, 256*copyWords), ceil(3*p.calls, 256))),
+		Threads: 256,
+		Params:  p}
 }
 
 // ReadClock answers so many rounds of the host with the GPU's time, the rounds after

@@ -29,7 +29,8 @@ func indexShapeOf(f kernels.Format, rows, width int32) indexShape {
 func resolveLogits(b *builder, c *call) error {
 	x := c.Dims
 	if x.K%32 != 0 || x.K > 128 || x.Rope > x.K || x.Rope%4 != 0 {
-		return fmt.Errorf("%w: indexer keys of %d values, %d of them rotary: a multiple of 32, at most 128, and one of 4",
+		return fmt.Errorf("%w: indexer keys of %d values, %d of them rotary: a multiple of 32, at most 128, and one "+
+			"of 4",
 			kernels.ErrKernel, x.K, x.Rope)
 	}
 	c.index = indexP{q: b.ptr(c.Args[0]), hw: b.ptr(c.Args[1]), rope: b.ptr(c.Args[2]), cache: b.ptr(c.Args[3]),
@@ -95,7 +96,8 @@ func planTopK(b *builder, c *call) error {
 			a.absorb = *q
 			rows += ceil(q.heads*q.tiles, s.blocks*s.threads/256)
 		}
-		return b.do(fmt.Sprintf("index_topk_%d_%d_%d", s.blocks, s.threads, s.scores), [3]uint32{uint32(s.blocks), rows, 1},
+		return b.do(fmt.Sprintf("index_topk_%d_%d_%d", s.blocks, s.threads, s.scores),
+			[3]uint32{uint32(s.blocks), rows, 1},
 			uint32(s.threads), uint32(s.shared), a)
 	}
 	return fmt.Errorf("%w: rows of %d scores to choose from: at most %d", kernels.ErrKernel, x.N, 8*1024*32)

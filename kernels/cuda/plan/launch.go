@@ -79,7 +79,8 @@ func (l *Launch) empty() bool { return l.Grid[0] == 0 || l.Grid[1] == 0 || l.Gri
 // check reports a grid that no GPU takes.
 func (l *Launch) check() error {
 	if max(l.Grid[1], l.Grid[2]) > maxGrid {
-		return fmt.Errorf("%w: %s of more than %d rows in a step: a lower --max-batch-tokens", kernels.ErrKernel, l.Entry,
+		return fmt.Errorf("%w: %s of more than %d rows in a step: a lower --max-batch-tokens",
+			kernels.ErrKernel, l.Entry,
 			maxGrid)
 	}
 	return nil

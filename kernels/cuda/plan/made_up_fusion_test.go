@@ -63,7 +63,8 @@ func TestMadeUpFusion(t *testing.T) {
 			return all
 		}
 		if m <= 8 {
-			if l := got.Launches; len(l) != 1 || l[0].Entry != "norm_gemm_bf16" || !slices.Equal(l[0].Calls, []int{0, 1}) ||
+			if l := got.Launches; len(l) != 1 || l[0].Entry != "norm_gemm_bf16" ||
+				!slices.Equal(l[0].Calls, []int{0, 1}) ||
 				l[0].By != normGemm.Name {
 				t.Errorf("%d rows: %v", m, entries(got))
 			}

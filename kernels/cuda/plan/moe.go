@@ -108,7 +108,8 @@ func planUpGrouped(b *builder, c *call) error {
 	if err := b.byExpert(a, c.Args[2]); err != nil {
 		return err
 	}
-	return b.do("moe_up_"+string(c.w.Format)+a.grouped(), [3]uint32{ceil(a.n, 16), uint32(a.groups), 1}, upSlices*32, 0, a)
+	return b.do("moe_up_"+string(c.w.Format)+a.grouped(), [3]uint32{ceil(a.n, 16), uint32(a.groups), 1},
+		upSlices*32, 0, a)
 }
 
 func planDownGrouped(b *builder, c *call) error {

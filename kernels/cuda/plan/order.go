@@ -82,7 +82,8 @@ func accesses(i int, c *kernels.Call) map[uint32][]access {
 	m := map[uint32][]access{}
 	for j, a := range c.Args {
 		if role := row.Args[j].Role; a.Index != 0 && role != kernels.Weight {
-			m[a.Index] = append(m[a.Index], access{a.Offset, a.Offset + a.Len, i, role != kernels.In, role != kernels.Out})
+			m[a.Index] = append(m[a.Index],
+				access{a.Offset, a.Offset + a.Len, i, role != kernels.In, role != kernels.Out})
 		}
 	}
 	switch row.Class {

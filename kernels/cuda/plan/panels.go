@@ -45,7 +45,9 @@ func (p *panels) find(x uintptr, m, k, ld int32) (slot int, ok bool) {
 
 // has reports whether there is such a slot.
 func (p *panels) has(x uintptr, m, k, ld int32) bool {
-	return slices.ContainsFunc(p.slots[:], func(s panel) bool { return s.lo == x && s.m == m && s.k == k && s.ld == ld })
+	return slices.ContainsFunc(p.slots[:], func(s panel) bool {
+		return s.lo == x && s.m == m && s.k == k && s.ld == ld
+	})
 }
 
 // take gives a slot to rows, that which was used longest ago.

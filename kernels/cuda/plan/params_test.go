@@ -29,13 +29,15 @@ func TestShared(t *testing.T) {
 		{reflect.TypeFor[entry](), reflect.TypeFor[kernels.Entry]()},
 	} {
 		if c.of.Size() != c.want.Size() || c.of.NumField() != c.want.NumField() {
-			t.Errorf("%v has %d fields in %d bytes, %v %d in %d", c.of, c.of.NumField(), c.of.Size(), c.want, c.want.NumField(),
+			t.Errorf("%v has %d fields in %d bytes, %v %d in %d", c.of, c.of.NumField(), c.of.Size(), c.want,
+				c.want.NumField(),
 				c.want.Size())
 			continue
 		}
 		for i := range c.of.NumField() {
 			f, g := c.of.Field(i), c.want.Field(i)
-			if f.Offset != g.Offset || f.Type.Kind() != g.Type.Kind() || g.Name != "_" && !strings.EqualFold(f.Name, g.Name) {
+			if f.Offset != g.Offset || f.Type.Kind() != g.Type.Kind() || g.Name != "_" &&
+				!strings.EqualFold(f.Name, g.Name) {
 				t.Errorf("%v has %s at %d, %v has %s at %d", c.of, f.Name, f.Offset, c.want, g.Name, g.Offset)
 			}
 		}

@@ -66,7 +66,8 @@ func (p *Plan) needs(calls []kernels.Call) [][]int {
 			for b, as := range accesses(i, &calls[c]) {
 				for _, a := range as {
 					for _, w := range writes[b] {
-						if near := calls[c].Layer-calls[p.Launches[w.call].Calls[0]].Layer < 2; b != 0 && a.reads && a.meets(w) &&
+						if near := calls[c].Layer-calls[p.Launches[w.call].Calls[0]].Layer < 2; b != 0 &&
+							a.reads && a.meets(w) &&
 							w.call < i && near && !slices.Contains(all[i], w.call-i) {
 							all[i] = append(all[i], w.call-i)
 						}
@@ -113,7 +114,8 @@ func (l *Launch) line(calls []kernels.Call, needs []int) string {
 		late = " late"
 	}
 	return fmt.Sprintf("  %-24s %-22s %8s  %-8s %s [%s] %s", l.Entry,
-		fmt.Sprintf("%s%s x %d", dims(l.Grid), cluster, l.Threads), thousands(l.Shared), strings.Join(after, ","), l.sizes(),
+		fmt.Sprintf("%s%s x %d", dims(l.Grid), cluster, l.Threads), thousands(l.Shared),
+		strings.Join(after, ","), l.sizes(),
 		l.By+late, strings.Join(of, " + "))
 }
 

@@ -101,7 +101,8 @@ func planFeed(b *builder, c *call) error {
 
 func planAccept(b *builder, c *call) error {
 	p := func(i int) uintptr { return b.ptr(c.Args[i]) }
-	a := &acceptP{sampled: p(0), tips: p(1), rows: p(2), tokens: p(3), pos: p(4), seq: p(5), slots: p(6), params: p(7), next: p(8),
+	a := &acceptP{sampled: p(0), tips: p(1), rows: p(2), tokens: p(3), pos: p(4), seq: p(5), slots: p(6),
+		params: p(7), next: p(8),
 		from: p(9), atPos: p(10), atSeq: p(11), atSlots: p(12), atParams: p(13), at: c.at, m: c.Dims.M, n: c.Dims.N}
 	return b.do("accept", grid1(ceil(max(a.m, a.n), 128)), 128, 0, a)
 }
@@ -115,7 +116,8 @@ func planSample(b *builder, c *call) error {
 	a := &sampleP{logits: b.ptr(c.Args[0]), params: b.ptr(c.Args[1]), seen: b.ptr(c.Args[2]), y: b.ptr(c.Args[3]),
 		at:     c.at,
 		counts: b.ptr(c.Args[4]), masks: b.ptr(c.Args[5]), entries: b.ptr(c.Args[6]), n: n, ld: ld(c.Args[0], x.N),
-		seenBytes: seenBytes(c.Args[2], x.N), maskBytes: seenBytes(c.Args[5], x.N), countBytes: countBytes(c.Args[4], x.N)}
+		seenBytes: seenBytes(c.Args[2], x.N), maskBytes: seenBytes(c.Args[5], x.N),
+		countBytes: countBytes(c.Args[4], x.N)}
 	a.work = b.work(ScratchWork, int64(x.M)*int64(ceil(n, 4))*16)
 	return b.do("sample", grid1(sampleSlices*uint32(x.M)), 1024, 0, a)
 }

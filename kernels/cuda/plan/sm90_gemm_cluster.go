@@ -61,7 +61,8 @@ func (p *clusterGemmP) share(blocks, sms int32) bool {
 		q.parts = parts
 		q.tiles = fewestTiles([]clusterGemmP{q}, mostClusters(sms, parts))
 		rounds := int32(ceil(q.clusters(), mostClusters(sms, parts)))
-		if cost := rounds * slices * per * (8 + q.tiles); best == 0 || cost < best { // bytes that a block takes in, of BF16
+		// bytes that a block takes in, of BF16
+		if cost := rounds * slices * per * (8 + q.tiles); best == 0 || cost < best {
 			best, p.per, p.slices, p.parts, p.tiles = cost, per, slices, parts, q.tiles
 		}
 	}
@@ -119,7 +120,8 @@ func (b *builder) flushClusters() error {
 	}
 	shared := uint32(1040 + clusterStages*(clusterPanels*(64*256+bytes)+16))
 	return b.add(Launch{Entry: "gemm_cluster_" + string(b.clusterWeights),
-		Grid: [3]uint32{uint32(until * parts), ceil(ps[0].m, 64), 1}, Threads: 384, Cluster: uint32(parts), Shared: shared,
+		Grid: [3]uint32{uint32(until * parts), ceil(ps[0].m, 64), 1}, Threads: 384, Cluster: uint32(parts),
+		Shared: shared,
 		Params: all})
 }
 

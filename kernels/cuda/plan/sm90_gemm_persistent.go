@@ -39,7 +39,8 @@ func (s blockShape) each() int32 {
 func isPersistentGemm(b *builder, c *call) bool {
 	a, p := &c.gemm, &c.persistent
 	*p = persistentOneP{w: a.w, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldy: a.ldy, global: a.global}
-	return a.m > fewRows && a.heads == 1 && a.rope == 0 && (a.x|a.y)%16 == 0 && (a.n|a.ldx|a.ldy)%4 == 0 && a.k%64 == 0 &&
+	return a.m > fewRows && a.heads == 1 && a.rope == 0 && (a.x|a.y)%16 == 0 &&
+		(a.n|a.ldx|a.ldy)%4 == 0 && a.k%64 == 0 &&
 		c.sliceSteps()%2 == 0 &&
 		(a.m > clusterRows || c.cluster.parts > 0 && c.cluster.clusters() > mostClusters(b.t.SMs, c.cluster.parts))
 }

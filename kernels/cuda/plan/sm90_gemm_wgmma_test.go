@@ -17,7 +17,8 @@ func TestSplitKWays(t *testing.T) {
 	}{
 		{"front", 2784, 6144, 1}, {"q_b", 2048, 2048, 1}, {"wq_b", 4096, 2048, 1}, {"o_proj", 6144, 2048, 1},
 		{"absorb", 512, 192, 8}, {"v_up", 256, 512, 8},
-		{"router", 256, 6144, 1}, {"shared up", 512, 6144, 1}, {"shared down", 6144, 256, 1}, {"dense up", 3072, 6144, 1},
+		{"router", 256, 6144, 1}, {"shared up", 512, 6144, 1}, {"shared down", 6144, 256, 1},
+		{"dense up", 3072, 6144, 1},
 		{"dense down", 6144, 1536, 1}, {"head", 19360, 6144, 1},
 	} {
 		for m := int32(9); m <= 300; m++ {

@@ -26,7 +26,8 @@ func isMoeUpWgmma(_ *builder, c *call) bool {
 
 func isMoeUpWgmma128(_ *builder, c *call) bool {
 	a := &c.moe
-	return a.n%128 == 0 && a.k%64 == 0 && a.m*a.topk > wgmma128Rows*a.groups && a.groups <= wgmma128Groups && a.manyOfEach()
+	return a.n%128 == 0 && a.k%64 == 0 && a.m*a.topk > wgmma128Rows*a.groups &&
+		a.groups <= wgmma128Groups && a.manyOfEach()
 }
 
 func isMoeDownWgmma(_ *builder, c *call) bool {
@@ -62,7 +63,8 @@ func planMoeUpWgmma128(b *builder, c *call) error {
 	if err != nil {
 		return err
 	}
-	return b.do("moe_up_wgmma_128_fp4", grid1(b.t.SMs), wgmma128Threads, wgmma128Shared+8+wgmma128Expert*uint32(p.groups),
+	return b.do("moe_up_wgmma_128_fp4", grid1(b.t.SMs), wgmma128Threads,
+		wgmma128Shared+8+wgmma128Expert*uint32(p.groups),
 		p)
 }
 

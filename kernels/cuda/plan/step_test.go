@@ -140,7 +140,8 @@ func unread(t testing.TB, config []byte, c *glm5.Config) *checkpoint.Checkpoint 
 	zeros, one := nothing(most), []byte{0, 0, 0x80, 0x3f}
 	for i := range tensors {
 		x := &tensors[i]
-		n := map[checkpoint.DType]int64{checkpoint.U8: 1, checkpoint.F8: 1, checkpoint.F32: 4, checkpoint.BF16: 2}[x.DType]
+		n := map[checkpoint.DType]int64{checkpoint.U8: 1, checkpoint.F8: 1, checkpoint.F32: 4,
+			checkpoint.BF16: 2}[x.DType]
 		for _, s := range x.Shape {
 			n *= int64(s)
 		}

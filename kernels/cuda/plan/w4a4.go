@@ -18,8 +18,9 @@ func isTensor4(_ *builder, c *call) bool {
 // more bytes of scratch memory, for the variant, are at the address returned.
 func (b *builder) fp4Of(c *call, byPair int32, more int64) (*fp4P, uintptr, error) {
 	w, x, by := c.w, c.Dims, b.by
-	a := &fp4P{w: c.weight, globals: w.Globals4, input: w.Inputs, at: c.at, x: b.ptr(c.Args[1]), ldx: ld(c.Args[1], x.K),
-		m: x.M * max(1, x.TopK), n: x.N, k: x.K,
+	a := &fp4P{w: c.weight, globals: w.Globals4, input: w.Inputs, at: c.at, x: b.ptr(c.Args[1]),
+		ldx: ld(c.Args[1], x.K),
+		m:   x.M * max(1, x.TopK), n: x.N, k: x.K,
 		kt: int32(w.Steps), topk: max(1, x.TopK), groups: int32(w.Count), byPair: byPair, wexpert: w.Each}
 	if x.TopK > 0 {
 		a.experts = b.ptr(c.Args[2])

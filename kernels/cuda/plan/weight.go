@@ -88,6 +88,7 @@ func (w *Weight) Pack(data, scales, out uintptr) Launch {
 	}
 	blocks := min(int64(w.Tiles)*int64(w.Steps)*128/256+1, 8192)
 	return Launch{Entry: entry, Grid: grid1(uint32(blocks)), Threads: 256,
-		Params: &packP{data: data, scales: scales, out: out, rows: int32(w.Rows), cols: int32(w.Cols), tiles: int32(w.Tiles),
-			kt: int32(w.Steps)}}
+		Params: &packP{data: data, scales: scales, out: out, rows: int32(w.Rows), cols: int32(w.Cols),
+			tiles: int32(w.Tiles),
+			kt:    int32(w.Steps)}}
 }

@@ -46,7 +46,8 @@ var (
 	rawBegin  = regexp.MustCompile(`^\{%([-+]?)[\s\x1c-\x1f]*raw[\s\x1c-\x1f]*(-?)%\}`)
 	rawEnd    = regexp.MustCompile(`\{%([-+]?)\s*endraw\s*([-+]?)%\}`)
 	floatText = regexp.MustCompile(`^(?:\d+_)*\d+(?:(?:\.(?:\d+_)*\d+)?[eE][+-]?(?:\d+_)*\d+|\.(?:\d+_)*\d+)`)
-	intText   = regexp.MustCompile(`^(?:0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0[xX](?:_?[0-9a-fA-F])+|[1-9](?:_?\d)*|0(?:_?0)*)`)
+	intText   = regexp.MustCompile(
+		`^(?:0[bB](?:_?[01])+|0[oO](?:_?[0-7])+|0[xX](?:_?[0-9a-fA-F])+|[1-9](?:_?\d)*|0(?:_?0)*)`)
 	operators = []string{"//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}",
 		">", "<", "=", ".", ":", "|", ",", ";"}
 	closing = map[string]string{"(": ")", "[": "]", "{": "}"}

@@ -313,7 +313,8 @@ func (p *parser) macro() stmt {
 func (p *parser) macroBody(def *macroDef, end string) {
 	before := [3]int{p.uses["kwargs"], p.uses["varargs"], p.uses["caller"]}
 	p.inner(false, func() { def.body = p.closed(end) })
-	def.kwargs, def.varargs, def.caller = p.uses["kwargs"] > before[0], p.uses["varargs"] > before[1], p.uses["caller"] > before[2]
+	def.kwargs, def.varargs, def.caller = p.uses["kwargs"] > before[0], p.uses["varargs"] >
+		before[1], p.uses["caller"] > before[2]
 	def.kwargsID, def.varargsID, def.cID = p.id("kwargs"), p.id("varargs"), p.id("caller")
 	for _, t := range def.params {
 		switch t.name {

@@ -104,7 +104,8 @@ func TestBudget(t *testing.T) {
 		{"{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ ns.l }}",
 			"nested more than"},
 		{"{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}{% set a = " +
-			"ns.l %}{% set ns.l = [] %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ a == ns.l }}", "nested more than"},
+			"ns.l %}{% set ns.l = [] %}{% for i in range(1000) %}{% set ns.l = [ns.l] %}{% endfor %}{{ a == ns.l }}",
+			"nested more than"},
 		{"{% set ns = namespace(l=(1,)) %}{% for i in range(1000) %}{% set ns.l = (ns.l,) %}{% endfor %}{{ {ns.l: 1} }}", "nested more than"},
 		{"{% set ns = namespace() %}{% set ns.a = ns %}{{ ns }}", "nested more than"},
 		{"{% set l = [1] %}{% set f = l.append %}{% set _ = f(l) %}{{ l }}", "unsafe"},

@@ -14,7 +14,8 @@ func main() {
 	data, err := os.ReadFile(os.Args[1])
 	if err == nil {
 		var w *zstd.Encoder
-		if w, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1)); err == nil {
+		if w, err = zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression),
+			zstd.WithEncoderConcurrency(1)); err == nil {
 			err = os.WriteFile(os.Args[2], w.EncodeAll(data, nil), 0o644)
 		}
 	}

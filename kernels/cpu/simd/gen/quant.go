@@ -18,7 +18,8 @@ const (
 // quant emits the products of rows rows of integers with one panel. Weights are
 // doubled and 12 is added to make them unsigned; the row's bias takes it out.
 func quant(v isa, rows int) {
-	v.text(fmt.Sprintf("quant%d", rows), "(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32)",
+	v.text(fmt.Sprintf("quant%d", rows),
+		"(c *float32, coff *int64, a *byte, aoff *int64, w *byte, blocks int, alpha float32)",
 		fmt.Sprintf("is a tile of %d rows of integers.", rows))
 	acc := make([][]reg.VecVirtual, rows)
 	for i := range acc {

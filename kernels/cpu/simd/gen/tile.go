@@ -15,7 +15,8 @@ func tile(v isa, rows, panels int) {
 		name, b2 = "wide", ", b2"
 	}
 	v.text(fmt.Sprintf("%s%d", name, rows),
-		"(c *float32, coff *int64, a *float32, aoff *int64, b"+b2+" *float32, ldb, k, load int, alpha float32, times int)",
+		"(c *float32, coff *int64, a *float32, aoff *int64, b"+b2+
+			" *float32, ldb, k, load int, alpha float32, times int)",
 		fmt.Sprintf("is a tile of %d rows and %d panels.", rows, panels))
 	acc := make([][]reg.VecVirtual, rows) // [row][panel and part]
 	for i := range acc {
@@ -107,7 +108,8 @@ func scaledTile(v isa, rows, panels int) {
 	if panels == 2 {
 		name = "scaledWide"
 	}
-	v.text(fmt.Sprintf("%s%d", name, rows), "(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32, times int)",
+	v.text(fmt.Sprintf("%s%d", name, rows),
+		"(c *float32, coff *int64, a *float32, aoff *int64, b *float32, k, load int, alpha float32, times int)",
 		fmt.Sprintf("is a tile of %d rows and %d panels of decoded FP4.", rows, panels))
 	sum := make([][]reg.VecVirtual, rows)
 	for i := range sum {

@@ -136,7 +136,8 @@ func each(v isa, size int, body func(at func(name string) Mem), names ...string)
 }
 
 // reduce emits four running results over x, folded in a fixed order.
-func reduce(v isa, name string, start uint32, step func(x Mem, acc reg.VecVirtual), join func(a, b, dst reg.VecVirtual)) {
+func reduce(v isa, name string, start uint32, step func(x Mem, acc reg.VecVirtual),
+	join func(a, b, dst reg.VecVirtual)) {
 	n := Load(Param("n"), GP64()).(reg.GPVirtual)
 	x := Load(Param(name), GP64())
 	acc := v.vecs(4)
@@ -282,7 +283,8 @@ func encodeRowBF16(v isa) {
 }
 
 func encodeRowE4M3(v isa) {
-	v.text("encodeRowE4M3", "(dst *byte, src *float32, n int, scale float32)", "rounds src/scale to nearest even, saturating.")
+	v.text("encodeRowE4M3", "(dst *byte, src *float32, n int, scale float32)",
+		"rounds src/scale to nearest even, saturating.")
 	n := Load(Param("n"), GP64()).(reg.GPVirtual)
 	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
 	scale := YMM()

@@ -27,10 +27,11 @@ func TestLayout(t *testing.T) {
 		t.Skip("there is no C compiler")
 	}
 	for source, want := range map[string]bool{
-		"typedef struct A { const float* x; int n; union { char c; double d; } u[2]; } A; enum { kTwo = 1 << 1 };": true,
-		"typedef struct A { int n; int m __attribute__((aligned(16))); } A;":                                       false,
-		"typedef struct A { char c; int n; } __attribute__((packed)) A;":                                           false,
-		"typedef struct A { void (*f)(void); _Complex double z; } A;":                                              false,
+		"typedef struct A { const float* x; int n; union { char c; double d; } u[2]; } A; " +
+			"enum { kTwo = 1 << 1 };": true,
+		"typedef struct A { int n; int m __attribute__((aligned(16))); } A;": false,
+		"typedef struct A { char c; int n; } __attribute__((packed)) A;":     false,
+		"typedef struct A { void (*f)(void); _Complex double z; } A;":        false,
 	} {
 		data, err := compile([]byte(source), ".")
 		if err != nil {

@@ -23,18 +23,13 @@ man: ## manual pages of all commands into bin/man/man1 (then: man -M bin/man glm
 test: ## all tests
 	$(GO) test ./...
 
-# Packages that start goroutines, in themselves or in their tests, run with the race
-# detector; what else is in them runs there too, so that CI tests each package once. The
-# reference that kernels are compared with is one thread's: watching it would take longer
-# than all else.
-RACED = $(shell sh .ci/raced)
+# Packages that start goroutines, in themselves or in their tests, also run with the race
+# detector, but for whole jobs, which take five times as long under it (SHORT= runs them
+# too). The reference that kernels are compared with is one thread's: it is not watched.
+SHORT ?= -short
 .PHONY: race
-race: ## the tests of packages with goroutines, with the race detector
-	$(GO) test -race -timeout=20m -gcflags=glmbatch/kernels/kerneltest=-race=false $(RACED)
-
-.PHONY: test-rest
-test-rest: ## the tests that race leaves out
-	$(GO) test $(filter-out $(patsubst ./%,glmbatch/%,$(RACED)),$(shell $(GO) list ./...))
+race: ## the tests of packages with goroutines, with the race detector (SHORT= for whole jobs too)
+	$(GO) test -race $(SHORT) -timeout=20m -gcflags=glmbatch/kernels/kerneltest=-race=false $$(sh .ci/raced)
 
 .PHONY: lint
 lint: ## gofmt, columns, vet, staticcheck

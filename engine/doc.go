@@ -18,9 +18,10 @@
 // in common at their beginning is computed once, and no bit tells.
 //
 // With [Speculation] a step gives several tokens of a request, with the same bits. Requests
-// with a repetition, presence or frequency penalty, a thinking budget or a guide take no
-// drafts: what steers a token behind a draft is not on the ranks. All others do, with bad
-// words, biases, allowed tokens, labels and the prompt's log-probabilities too.
+// with a repetition, presence or frequency penalty or a thinking budget take no drafts: what
+// steers a token behind a draft is not on the ranks. All others do, with bad words, biases,
+// allowed tokens, labels, the prompt's log-probabilities and a guide too, which says which
+// drafts may come.
 //
 // Caveat: an engine is for one goroutine and has its model to itself.
 package engine

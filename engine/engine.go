@@ -88,6 +88,9 @@ func (e *Engine) Step() ([]Token, error) {
 		}
 		e.err = e.launch(f)
 	}
+	if s := e.ring.Oldest(); s != nil && s.Batch.Open && e.err == nil { // it was launched just now
+		e.err = e.choose(e.flight(s))
+	}
 	if e.err != nil || e.ring.Len() == 0 {
 		return nil, e.err
 	}

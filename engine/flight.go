@@ -29,7 +29,9 @@ type wanted struct {
 	what   what
 	first  int32
 	drafts int
-	tip    int // among the batch's Tips; -1: the prediction layer does not go on from it
+	sure   int  // of the drafts: behind those the masks are not known
+	due    bool // its masks are filled in while the step runs
+	tip    int  // among the batch's Tips; -1: the prediction layer does not go on from it
 }
 
 // what a row of logits is for.
@@ -76,6 +78,10 @@ func (e *Engine) next() *flight {
 // that it will sample, whatever they are.
 func (e *Engine) launch(f *flight) error {
 	f.Alone = e.o.Alone != nil && e.o.Alone(f.Number, f.Kind)
+	if e.o.OnBegin != nil && f.Batch.Open && e.ring.Len() == 0 && (f.Alone || e.o.Alone == nil) {
+		e.fill(f)
+		f.Batch.Open = false
+	}
 	if err := e.announce(f); err != nil {
 		return err
 	}

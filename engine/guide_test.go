@@ -20,10 +20,11 @@ const ladderWidth = 40
 
 func (l *ladder) base() int32 { return l.last * 31 % 1500 }
 
-func (l *ladder) Ask()   {}
-func (l *ladder) Close() { l.closed++ }
+func (l *ladder) Ask(...int32) {}
+func (l *ladder) May() int     { return 0 }
+func (l *ladder) Close()       { l.closed++ }
 
-func (l *ladder) Mask(words []uint64) (bool, error) {
+func (l *ladder) Mask(_ int, words []uint64) (bool, error) {
 	l.asked = append(l.asked, l.last)
 	if l.last%5 == 4 {
 		return false, nil
@@ -34,7 +35,7 @@ func (l *ladder) Mask(words []uint64) (bool, error) {
 	return true, nil
 }
 
-func (l *ladder) Add(t int32) { l.last = t }
+func (l *ladder) Add(tokens ...int32) { l.last = tokens[len(tokens)-1] }
 
 // Guided requests give tokens that their guides allow, and the same bits whatever is
 // on its way and whatever runs beside them; others do not notice.

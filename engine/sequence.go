@@ -110,6 +110,7 @@ type sequence struct {
 	sched.Seq
 	sampling Sampling
 	guide    Guide    // nil: any token may come
+	asked    bool     // the guide, for the first time
 	lost     error    // that its guide ended with
 	seen     []uint64 // bit t: token t is in Seq.Tokens; nil: the request does not ask
 	fresh    fresh    // what the ranks lack of bitmaps and counts

@@ -103,12 +103,14 @@ func (e *Engine) tips(f *flight) {
 	}
 }
 
-// draft sets what may follow the tokens of a sequence that a step has just given some.
+// draft sets what may follow the tokens of a sequence that a step has just given some, and
+// asks its guide.
 func (e *Engine) draft(f *flight, q *wanted) {
 	q.Drafts = q.Drafts[:0]
 	switch p := q.params(); {
+	case f.drafts == 0:
 	// what steers a token behind a draft is not on the ranks
-	case p.Seen >= 0, p.Counts >= 0, q.guide != nil, q.sampling.Thinking != nil:
+	case p.Seen >= 0, p.Counts >= 0, q.sampling.Thinking != nil:
 	case e.spec.o.NGram:
 		q.Drafts = ngram(q.Drafts, q.Tokens, f.drafts)
 	case q.tip >= 0:
@@ -119,5 +121,16 @@ func (e *Engine) draft(f *flight, q *wanted) {
 	// Nothing comes behind an end.
 	if i := slices.IndexFunc(q.Drafts, func(t int32) bool { return t < 0 || q.ends(t, 0, e.ends) == Stop }); i >= 0 {
 		q.Drafts = q.Drafts[:i]
+	}
+	q.ask()
+}
+
+// sift leaves the drafts that the guides allow. These were asked all at once, and what may
+// come behind each draft is worked out when it is known which there are.
+func (e *Engine) sift(f *flight) {
+	for i := range f.wanted {
+		if q := &f.wanted[i]; len(q.Drafts) > 0 && q.guide != nil && q.what == next && !q.ended {
+			q.Drafts = q.Drafts[:min(len(q.Drafts), q.guide.May())]
+		}
 	}
 }

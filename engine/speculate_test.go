@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -44,19 +45,37 @@ func TestDraftsChangeNoBit(t *testing.T) {
 
 // pair allows two tokens, which the last one decides. They come round soon: drafts of
 // n-grams are right then, and behind a right draft the mask must be its own.
-type pair struct{ last int32 }
+type pair struct {
+	last   int32
+	drafts []int32
+}
 
-func (p *pair) Ask()   {}
-func (p *pair) Close() {}
+func (p *pair) Ask(drafts ...int32) { p.drafts = slices.Clone(drafts) }
+func (p *pair) Close()              {}
 
-func (p *pair) Mask(words []uint64) (bool, error) {
-	for _, t := range []int32{3*p.last%8 + 1, 3*p.last%8 + 2} {
+func (p *pair) first(behind int) int32 {
+	last := p.last
+	if behind > 0 {
+		last = p.drafts[behind-1]
+	}
+	return 3*last%8 + 1
+}
+
+func (p *pair) May() (n int) {
+	for n < len(p.drafts) && (p.drafts[n] == p.first(n) || p.drafts[n] == p.first(n)+1) {
+		n++
+	}
+	return n
+}
+
+func (p *pair) Mask(drafts int, words []uint64) (bool, error) {
+	for _, t := range []int32{p.first(drafts), p.first(drafts) + 1} {
 		words[t/64] |= 1 << (t % 64)
 	}
 	return true, nil
 }
 
-func (p *pair) Add(t int32) { p.last = t }
+func (p *pair) Add(tokens ...int32) { p.last = tokens[len(tokens)-1] }
 
 // arrival is a request and when it comes and goes.
 type arrival struct {

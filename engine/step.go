@@ -72,7 +72,8 @@ func (e *Engine) want(f *flight, it sched.Item, q *sequence, row int32) {
 		return
 	}
 	at := len(q.Tokens)
-	w := wanted{sequence: q, at: at, what: next, first: int32(len(f.Batch.Logits)), drafts: it.Drafts, tip: -1}
+	w := wanted{sequence: q, at: at, what: next, first: int32(len(f.Batch.Logits)), tip: -1,
+		drafts: it.Drafts, sure: it.Drafts}
 	if at >= q.Max {
 		w.what = ending
 		e.addRow(f, row, kernels.Greedy(), -1)
@@ -83,15 +84,19 @@ func (e *Engine) want(f *flight, it sched.Item, q *sequence, row int32) {
 		w.tip = 0
 	}
 	f.wanted = append(f.wanted, w)
-	known := q.Tokens
+	known, fed := q.Tokens, false
 	for i := range it.Drafts + 1 {
 		if i > 0 {
 			q.Tokens = append(q.Tokens, q.Drafts[i-1])
 		}
 		p, from := e.steer(f, q)
 		e.addRow(f, row, p, from)
+		fed = from >= 0
 	}
 	q.Tokens = known
+	if q.guide != nil {
+		e.masks(f, &f.wanted[len(f.wanted)-1], !fed)
+	}
 }
 
 // steer is how q's next token is chosen, and the row of the step before that the token in
@@ -101,9 +106,6 @@ func (e *Engine) steer(f *flight, q *sequence) (p kernels.SampleParams, from int
 	p, from = q.params(), -1
 	if q.step == f.Number-1 && e.ring.Len() > 0 {
 		from = q.row
-	}
-	if q.guide != nil {
-		p.Mask = f.mask(q, e.model.SeenWords(), from < 0)
 	}
 	if q.permitted != nil {
 		p.Allowed = e.model.AllowedRow(q.Seat)
@@ -190,7 +192,7 @@ func (e *Engine) commit(f *flight) {
 			f.verified++
 		}
 		right := 0
-		for ; e.give(f, q, right) && right < q.drafts; right++ {
+		for ; e.give(f, q, right) && right < q.sure; right++ {
 			if s := &f.Sampled[int(q.first)+right]; s.Token != f.Batch.Tokens[f.Batch.Logits[int(q.first)+right+1]] {
 				break
 			}
@@ -199,9 +201,12 @@ func (e *Engine) commit(f *flight) {
 		f.accepted += right
 		if f.drafts > 0 && !q.ended && q.what == next {
 			e.sched.Accept(&q.Seq, right)
+		}
+		if q.what == next && !q.ended {
 			e.draft(f, q)
 		}
 	}
+	e.sift(f)
 }
 
 // labels returns the n that stand behind so many alternatives; nil for 0.

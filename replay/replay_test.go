@@ -110,10 +110,12 @@ func job(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOption
 // odd is a guide that allows odd tokens.
 type odd struct{}
 
-func (odd) Ask()      {}
-func (odd) Add(int32) {}
-func (odd) Close()    {}
-func (odd) Mask(words []uint64) (bool, error) {
+func (odd) Ask(...int32) {}
+func (odd) May() int     { return 0 }
+func (odd) Add(...int32) {}
+func (odd) Close()       {}
+
+func (odd) Mask(_ int, words []uint64) (bool, error) {
 	for i := range words {
 		words[i] = 0xaaaaaaaaaaaaaaaa
 	}

@@ -193,10 +193,15 @@ func (m *Model) uploadMasks(b *Batch) error {
 	return nil
 }
 
-// StartOpen starts a program whose batch is open: all of it but the choice of tokens,
+// choice is the call of a program that chooses tokens.
+func choice(calls []kernels.Call) int {
+	return slices.IndexFunc(calls, func(c kernels.Call) bool { return c.Kernel == "sample" })
+}
+
+// StartOpen starts a program whose batch is open: all of it up to the choice of tokens,
 // which waits for Choose. Both are waited for.
 func (m *Model) StartOpen(calls []kernels.Call, spans [][]kernels.Span) error {
-	n := len(calls) - 1
+	n := choice(calls)
 	return m.g.Start(calls[:n], within(spans, 0, n), kernels.Fetch{})
 }
 
@@ -206,8 +211,8 @@ func (m *Model) Choose(b *Batch, calls []kernels.Call, spans [][]kernels.Span, d
 	if err := m.uploadMasks(b); err != nil {
 		return err
 	}
-	n := len(calls) - 1
-	return m.Start(calls[n:], within(spans, n, n+1), dst)
+	n := choice(calls)
+	return m.Start(calls[n:], within(spans, n, len(calls)), dst)
 }
 
 // within is some of the spans of each rank.

@@ -81,7 +81,6 @@ func BenchmarkMask(b *testing.B) {
 			for i := 0; b.Loop(); {
 				text := i % len(specs)
 				m := g.Start(specs[text], false)
-				m.set = make([]uint64, (g.vocab.tokens+63)/64)
 				var added []int32
 				for at := 0; ; at++ {
 					start := threadTime()
@@ -89,7 +88,7 @@ func BenchmarkMask(b *testing.B) {
 						b.Fatal(err)
 					}
 					took = append(took, threadTime()-start)
-					id := next[how](text, at, m.set)
+					id := next[how](text, at, m.sets[0])
 					if id < 0 {
 						break
 					}

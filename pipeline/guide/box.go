@@ -63,7 +63,7 @@ func (b *box) overdue(limit time.Duration) bool {
 
 // The module's functions.
 var functions = []string{"reserve", "message", "message_len", "vocabulary", "grammar", "drop_grammar", "matcher",
-	"drop_matcher", "accept", "rollback", "mask", "complete"}
+	"drop_matcher", "accept", "follow", "rollback", "mask", "complete"}
 
 // open makes a box whose memory is as it was in another; nil: as the module begins.
 func (c *compiled) open(memory []byte) (*box, error) {
@@ -176,6 +176,20 @@ func (b *box) grammar(s Spec) (int32, error) {
 		return 0, err
 	}
 	return b.do("grammar", uint64(s.Kind), at, uint64(len(s.Text)))
+}
+
+// follow is how many of some tokens could come next, one after the other.
+func (b *box) follow(matcher int32, tokens []int32) (int, error) {
+	var data []byte
+	for _, t := range tokens {
+		data = binary.LittleEndian.AppendUint32(data, uint32(t))
+	}
+	at, err := b.give(data)
+	if err != nil {
+		return 0, err
+	}
+	n, err := b.do("follow", uint64(matcher), at, uint64(len(data)))
+	return min(int(n), len(tokens)), err
 }
 
 // mask fills in the tokens that may come next, of so many.

@@ -28,7 +28,7 @@ func Example() {
 	m := guides.Start(spec, false)
 	defer m.Close()
 	words := make([]uint64, 64) // bit t%64 of word t/64: token t
-	if _, err := m.Mask(words); err != nil {
+	if _, err := m.Mask(0, words); err != nil {
 		log.Fatal(err)
 	}
 	for t := range int32(len(words) * 64) {

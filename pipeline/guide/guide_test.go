@@ -51,7 +51,7 @@ func sampleTokens(t testing.TB, g *Guides, s Spec, thinking bool, rng *rand.Rand
 	set := make([]uint64, (g.vocab.tokens+63)/64)
 	for len(ids) < most {
 		clear(set)
-		if _, err := m.Mask(set); err != nil {
+		if _, err := m.Mask(0, set); err != nil {
 			t.Fatalf("after %d tokens: %v", len(ids), err)
 		}
 		if count(set) == 0 {

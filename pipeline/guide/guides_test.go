@@ -108,7 +108,7 @@ func TestThinking(t *testing.T) {
 	set := make([]uint64, (tok.VocabSize()+63)/64)
 	mask := func() int {
 		clear(set)
-		if _, err := m.Mask(set); err != nil {
+		if _, err := m.Mask(0, set); err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range demoEnds {
@@ -168,7 +168,7 @@ func TestHostile(t *testing.T) {
 				rng := seeded(1)
 				for range 30 {
 					clear(set)
-					if _, err = m.Mask(set); err != nil || count(set) == 0 {
+					if _, err = m.Mask(0, set); err != nil || count(set) == 0 {
 						break
 					}
 					m.Add(drawFrom(set, rng))
@@ -274,14 +274,14 @@ func TestClose(t *testing.T) {
 	}
 	g, _ := newGuides(t, Options{})
 	m, idle := g.Start(some(t)[0], false), g.Start(some(t)[0], false)
-	if _, err := m.Mask(make([]uint64, 64)); err != nil {
+	if _, err := m.Mask(0, make([]uint64, 64)); err != nil {
 		t.Error(err)
 	}
 	g.Close()
 	g.Close()
 	m.Add(5)
 	for _, m := range []*Matcher{m, idle} {
-		if _, err := m.Mask(make([]uint64, 64)); err == nil {
+		if _, err := m.Mask(0, make([]uint64, 64)); err == nil {
 			t.Error("a matcher of closed guides goes on")
 		}
 		m.Close()

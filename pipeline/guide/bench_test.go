@@ -136,6 +136,6 @@ func guidesOf(t testing.TB, path string) (*Guides, *tokenizer.Tokenizer) {
 	}
 	t.Cleanup(g.Close)
 	fmt.Printf("%d tokens: %v, %d bytes of a box\n", tok.VocabSize(),
-		(threadTime() - start).Round(time.Millisecond), len(g.fresh))
+		(threadTime() - start).Round(time.Millisecond), g.fresh.size)
 	return g, tok
 }

@@ -5,13 +5,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 )
 
 // ErrMachine: there was no box to read a spec in, or to follow it. The spec may be right.
@@ -29,6 +29,8 @@ var (
 type box struct {
 	module api.Module
 	calls  map[string]api.Function
+	space  *space // its memory; nil: Go's
+	closed bool   // by its own goroutine
 	stack  [4]uint64
 	began  atomic.Int64 // when the call at hand began, by sinceStart; or idle or ended
 }
@@ -65,50 +67,80 @@ func (b *box) overdue(limit time.Duration) bool {
 var functions = []string{"reserve", "message", "message_len", "vocabulary", "grammar", "drop_grammar", "matcher",
 	"drop_matcher", "accept", "follow", "rollback", "mask", "complete"}
 
-// open makes a box whose memory is as it was in another; nil: as the module begins.
-func (c *compiled) open(memory []byte) (*box, error) {
-	mod, err := c.runtime.InstantiateModule(context.Background(), c.module,
-		wazero.NewModuleConfig().WithName("").WithStartFunctions())
+// open makes a box whose memory is an image's; nil: as the module begins.
+func (c *compiled) open(i *image) (*box, error) {
+	ctx, o := context.Background(), wazero.NewModuleConfig().WithName("").WithStartFunctions()
+	b := &box{calls: map[string]api.Function{}}
+	if b.space = reserve(); b.space != nil {
+		own := func(_, _ uint64) experimental.LinearMemory { return b.space }
+		ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(own))
+	}
+	var err error
+	if b.module, err = c.runtime.InstantiateModule(ctx, c.module, o); err == nil {
+		err = b.fill(i)
+	}
 	if err != nil {
+		b.close()
 		return nil, fmt.Errorf("the guides' module: %w", err)
-	}
-	b := &box{module: mod, calls: map[string]api.Function{}}
-	for _, name := range functions {
-		if b.calls[name] = mod.ExportedFunction(name); b.calls[name] == nil {
-			b.close()
-			return nil, fmt.Errorf("the guides' module has no function %s", name)
-		}
-	}
-	if more := int64(len(memory)) - int64(mod.Memory().Size()); more > 0 {
-		if _, ok := mod.Memory().Grow(uint32(more >> 16)); !ok {
-			b.close()
-			return nil, fmt.Errorf("the guides' module: no memory of %d bytes", len(memory))
-		}
-	}
-	if len(memory) > 0 {
-		mod.Memory().Write(0, memory)
 	}
 	return b, nil
 }
 
-// memory is a copy of a box's.
-func (b *box) memory() []byte {
-	all, _ := b.module.Memory().Read(0, b.module.Memory().Size())
-	return slices.Clone(all)
+// fill looks up the functions, and gives the box an image.
+func (b *box) fill(i *image) error {
+	for _, name := range functions {
+		if b.calls[name] = b.module.ExportedFunction(name); b.calls[name] == nil {
+			return fmt.Errorf("it has no function %s", name)
+		}
+	}
+	if i == nil {
+		return nil
+	}
+	mem := b.module.Memory()
+	if more := i.size - int64(mem.Size()); more > 0 {
+		if _, ok := mem.Grow(uint32(more >> 16)); !ok {
+			return fmt.Errorf("no memory of %d bytes", i.size)
+		}
+	}
+	if b.space != nil && b.space.show(i) {
+		return nil
+	}
+	return i.copy(mem)
 }
 
-func (b *box) close() { b.module.Close(context.Background()) }
+// memory is what the box has; it is the box's own.
+func (b *box) memory() []byte {
+	all, _ := b.module.Memory().Read(0, b.module.Memory().Size())
+	return all
+}
+
+// close ends the box. It is for the goroutine whose calls are made here.
+func (b *box) close() {
+	if b.closed {
+		return
+	}
+	b.closed = true
+	if b.module != nil {
+		b.module.Close(context.Background())
+	}
+	if b.space != nil {
+		b.space.release()
+	}
+}
 
 // late breaks off a call that has taken longer than limit, if the box is of the strict
 // code. It is for any goroutine.
 func (b *box) late(limit time.Duration) {
 	if b.overdue(limit) {
-		b.close()
+		b.module.Close(context.Background())
 	}
 }
 
 // call calls a function. The error is errBroken or errLate.
 func (b *box) call(name string, args ...uint64) (int32, error) {
+	if b.closed {
+		return 0, errBroken
+	}
 	n := copy(b.stack[:], args)
 	at, ok := b.begin()
 	if !ok {

@@ -27,7 +27,7 @@ type Guides struct {
 	o       Options
 	vocab   *vocabulary
 	machine *machine
-	fresh   []byte // memory of a box that knows the tokens
+	fresh   *image // of a box that knows the tokens
 	think   int32  // the token </think>; -1: there is none
 
 	mu       sync.Mutex
@@ -82,29 +82,32 @@ func New(ctx context.Context, t Tokens, o Options) (*Guides, error) {
 	}
 	b, err := m.fast.open(nil)
 	if err == nil {
-		err = b.vocabulary(v)
+		if err = b.vocabulary(v); err != nil {
+			b.close()
+		}
 	}
 	if err != nil {
 		m.close()
 		return nil, fmt.Errorf("guides of %d tokens: %w", v.tokens, err)
 	}
-	g := &Guides{o: o, vocab: v, machine: m, fresh: b.memory(), think: -1, verdicts: map[specKey]*verdict{},
-		stop: make(chan struct{})}
+	g := &Guides{o: o, vocab: v, machine: m, fresh: newImage(b.memory()), think: -1,
+		verdicts: map[specKey]*verdict{}, stop: make(chan struct{})}
+	b.close()
 	v.bytes = nil
 	for id, text := range t.AddedIDs() {
 		if text == thinkEnd {
 			g.think = id
 		}
 	}
-	g.benches = append(g.benches, g.bench(&m.fast, b))
-	g.judge = g.bench(&m.strict, nil)
+	g.benches = append(g.benches, g.bench(&m.fast))
+	g.judge = g.bench(&m.strict)
 	g.workers.Go(g.watch)
 	return g, nil
 }
 
 // bench puts up another bench.
-func (g *Guides) bench(code *compiled, b *box) *bench {
-	w := &bench{g: g, code: code, box: b, jobs: make(chan func(), 256), grammars: map[Spec]*grammar{}}
+func (g *Guides) bench(code *compiled) *bench {
+	w := &bench{g: g, code: code, jobs: make(chan func(), 256), grammars: map[Spec]*grammar{}}
 	g.workers.Go(w.work)
 	return w
 }
@@ -142,7 +145,7 @@ func (g *Guides) least() (*bench, error) {
 		}
 	}
 	if best.matchers >= 2 && len(g.benches) < g.o.Boxes {
-		best = g.bench(&g.machine.fast, nil)
+		best = g.bench(&g.machine.fast)
 		g.benches = append(g.benches, best)
 	}
 	best.matchers++
@@ -222,5 +225,6 @@ func (g *Guides) Close() {
 	close(g.stop)
 	g.mu.Unlock()
 	g.workers.Wait()
+	g.fresh.close()
 	g.machine.close()
 }

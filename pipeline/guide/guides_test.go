@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -252,7 +253,7 @@ func TestVerdictsAreSmall(t *testing.T) {
 func TestMachineFails(t *testing.T) {
 	g, _ := newGuides(t, Options{Boxes: 1})
 	fresh := g.fresh
-	g.fresh = make([]byte, (most+1)<<16) // more than a box may have
+	g.fresh = &image{size: (most + 1) << 16} // more than a box may have
 	if err := g.Check(Spec{Regex, "ab"}); !errors.Is(err, ErrMachine) {
 		t.Errorf("%v, want %v", err, ErrMachine)
 	}
@@ -260,6 +261,35 @@ func TestMachineFails(t *testing.T) {
 	if err := g.Check(Spec{Regex, "ab"}); err != nil {
 		t.Error(err)
 	}
+}
+
+// A box that has pages of the image, and one that has a copy, know the same.
+func TestImages(t *testing.T) {
+	g, _ := newGuides(t, Options{Boxes: 1})
+	s := some(t)[0]
+	want := sampleTokens(t, g, s, false, seeded(3), 50)
+	b, err := g.machine.fast.open(g.fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.close()
+	shared := g.fresh
+	g.fresh = &image{size: shared.size, data: b.memory()}
+	done := make(chan struct{})
+	g.benches[0].do(func() { g.benches[0].drop(); close(done) })
+	<-done
+	if got := sampleTokens(t, g, s, false, seeded(3), 50); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if shared.file != nil { // a box's writes are its own
+		other := &image{size: shared.size, file: shared.file}
+		if c, err := g.machine.fast.open(other); err != nil || !bytes.Equal(c.memory(), b.memory()) {
+			t.Error("the image has changed", err)
+		} else {
+			c.close()
+		}
+	}
+	g.fresh = shared
 }
 
 // Guides need an end token, and give up what they have when they are closed.

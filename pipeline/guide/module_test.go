@@ -39,8 +39,8 @@ func TestModule(t *testing.T) {
 		}
 		seen++
 	}
-	if seen != 5 {
-		t.Errorf("%d files have sums, want 5", seen)
+	if seen != 6 {
+		t.Errorf("%d files have sums, want 6", seen)
 	}
 	r := wazero.NewRuntimeWithConfig(t.Context(), wazero.NewRuntimeConfigInterpreter())
 	defer r.Close(t.Context())

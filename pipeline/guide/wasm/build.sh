@@ -26,7 +26,7 @@ go run pack.go "$CARGO_TARGET_DIR/wasm32-unknown-unknown/release/guide.wasm" ../
 
 # What it was built from, and what came of it: a test compares.
 {
-  sha256sum Cargo.toml Cargo.lock build.sh src/lib.rs
+  sha256sum Cargo.toml Cargo.lock build.sh src/*.rs
   sha256sum <"$CARGO_TARGET_DIR/wasm32-unknown-unknown/release/guide.wasm" | sed 's/-$/module.wasm/'
 } >SHA256SUMS
 bash licences.sh "$(ls -d "$CARGO_HOME"/registry/src/*)" >LICENCES.txt

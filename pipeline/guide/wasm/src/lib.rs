@@ -6,19 +6,22 @@
 //! negative number and leaves its words at `message`. A panic is a trap: the module is of
 //! no more use after it, and the host has others.
 
+mod masks;
+
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 use llguidance::api::TopLevelGrammar;
 use llguidance::toktrie::{
-    ApproximateTokEnv, InferenceCapabilities, SimpleVob, TokEnv, TokRxInfo, TokTrie,
+    ApproximateTokEnv, InferenceCapabilities, SimpleVob, TokEnv, TokRxInfo, TokTrie, TokenId, TokenizerEnv,
 };
-use llguidance::earley::SlicedBiasComputer;
 use llguidance::{Matcher, ParserFactory};
+use masks::{Masks, Slices, SLICES};
 
 #[derive(Default)]
 struct State {
-    factory: Option<ParserFactory>,
+    factory: Option<(ParserFactory, Arc<Slices>)>,
     grammars: Slots<Matcher>, // fresh ones, to be cloned
     matchers: Slots<Matcher>,
     message: String,
@@ -130,18 +133,50 @@ pub extern "C" fn vocabulary(at: *mut u8, len: usize, tokens: u32, ends: u32) ->
         let first = *eos.first().ok_or("no end tokens")?;
         let trie = TokTrie::from(&TokRxInfo::new(tokens, first), &words).with_eos_tokens(&eos);
         drop(words);
-        let env: TokEnv = Arc::new(ApproximateTokEnv::new(trie));
-        let mut factory = ParserFactory::new(
-            &env,
-            InferenceCapabilities::default(),
-            &SlicedBiasComputer::general_slices(),
-        )
-        .map_err(|e| format!("{e:#}"))?;
+        let words = Arc::new(Words::new(trie));
+        let env: TokEnv = words.clone();
+        let mut factory = ParserFactory::new(&env, InferenceCapabilities::default(), &SLICES.map(String::from))
+            .map_err(|e| format!("{e:#}"))?;
         factory.quiet();
         factory.limits_mut().verbose_errors = false;
-        s.factory = Some(factory);
+        words.whole.store(true, Ordering::Relaxed);
+        s.factory = Some((factory, Slices::new(env)?));
         Ok(0)
     })
+}
+
+/// Words are the tokens as llguidance has them. While its factory is made it sees one of them
+/// alone, as it would cut the vocabulary for its own masks: that takes twice the memory of
+/// all else, and Masks are in place of those.
+struct Words {
+    all: ApproximateTokEnv,
+    one: TokTrie,
+    whole: AtomicBool,
+}
+
+impl Words {
+    fn new(all: TokTrie) -> Words {
+        let one = TokTrie::from(&TokRxInfo::new(1, 0), &[vec![b'a']]);
+        Words { all: ApproximateTokEnv::new(all), one, whole: AtomicBool::new(false) }
+    }
+}
+
+impl TokenizerEnv for Words {
+    fn tok_trie(&self) -> &TokTrie {
+        if self.whole.load(Ordering::Relaxed) {
+            self.all.tok_trie()
+        } else {
+            &self.one
+        }
+    }
+
+    fn tokenize_bytes(&self, s: &[u8]) -> Vec<TokenId> {
+        self.all.tokenize_bytes(s)
+    }
+
+    fn tokenize_is_canonical(&self) -> bool {
+        self.all.tokenize_is_canonical()
+    }
 }
 
 fn u32_of(b: &[u8]) -> u32 {
@@ -156,11 +191,12 @@ const KINDS: [&str; 3] = ["json_schema", "regex", "lark"];
 pub extern "C" fn grammar(kind: u32, at: *mut u8, len: usize) -> i32 {
     let text = bytes(at, len);
     with(|s| {
-        let factory = s.factory.as_ref().ok_or("no vocabulary")?;
+        let (factory, slices) = s.factory.as_ref().ok_or("no vocabulary")?;
         let text = String::from_utf8(text).map_err(|_| "not UTF-8")?;
         let kind = KINDS.get(kind as usize).ok_or("no such kind of grammar")?;
         let top = TopLevelGrammar::from_tagged_str(kind, &text).map_err(|e| format!("{e:#}"))?;
-        let parser = factory.create_parser(top).map_err(|e| format!("{e:#}"))?;
+        let mut parser = factory.create_parser(top).map_err(|e| format!("{e:#}"))?;
+        parser.bias_computer = Arc::new(Masks::new(slices));
         let mut m = Matcher::new(Ok(parser));
         if let Some(e) = m.get_error() {
             return Err(e);

@@ -224,7 +224,10 @@ func (f *flow) start(r *row) error {
 		sampling.EndTokens = f.o.EndTokens
 		request := engine.Request{ID: id, Prompt: r.prompt, Sampling: sampling}
 		if r.guides != nil && !sampling.PromptOnly {
-			request.Guide = r.guides.Start(r.params.Guide, r.open)
+			m := r.guides.Start(r.params.Guide, r.open)
+			if request.Guide = m; !m.Thinking() {
+				request.Sampling.Thinking = nil // the grammar has begun, and has no marks of it
+			}
 			request.Sampling.IgnoreEOS = false // an end token is the end of the text
 		}
 		if err := f.engine.Add(request); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"glmbatch/pipeline/guide"
@@ -80,7 +81,44 @@ func (p *preparer) judge(ctx context.Context, r *row) error {
 	default:
 		r.guides = g
 	}
+	if r.err != nil {
+		return nil
+	}
+	if by := r.params.restrictions(0); len(by) > 0 {
+		if err := g.Possible(r.params.Guide, r.open, r.params.limits()); err != nil {
+			r.err = badRow(BadParams, "%s contradicts %s: %v", strings.Join(by, " with "), r.params.GuidedBy, err)
+		}
+	}
 	return nil
+}
+
+// restrictions are the parameters that keep tokens from being chosen behind so many of the
+// response.
+func (p *Params) restrictions(tokens int) (names []string) {
+	for _, k := range []struct {
+		name string
+		is   bool
+	}{
+		{"allowed_token_ids", p.Allowed != nil},
+		{"bad_words", len(p.BadText) > 0},
+		{"min_tokens", p.MinTokens > tokens},
+	} {
+		if k.is {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
+
+// limits are what the parameters leave to a guide.
+func (p *Params) limits() guide.Limits {
+	l := guide.Limits{Allowed: p.Allowed, Min: p.MinTokens, Held: p.StopTokens, Max: p.MaxTokens}
+	for _, w := range p.BadWords {
+		if len(w) == 1 {
+			l.Never = append(l.Never, w[0])
+		}
+	}
+	return l
 }
 
 // unguided is an error of the guides, as a row met it.

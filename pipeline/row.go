@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"glmbatch/datasets"
 	"glmbatch/engine"
@@ -171,24 +172,21 @@ func (s *sample) accept(t engine.Token) (stop bool) {
 
 // failed is why the engine gave no token.
 func (s *sample) failed(err error) *rowError {
-	switch r := s.row; {
-	case err != nil:
-		return badRow(GuideError, "%s: after %d tokens: %s", r.params.GuidedBy, len(s.tokens), oneLine(err))
-	case r.guides != nil:
-		return badRow(GuideError,
-			"%s: after %d tokens the row's other parameters allow none that may come next, or no logit is a number, "+
-				"as of damaged weights: see glmbatch model verify", r.params.GuidedBy, len(s.tokens))
+	p, made := &s.row.params, len(s.tokens)
+	if err != nil {
+		return badRow(GuideError, "%s: after %d tokens: %s", p.GuidedBy, made, oneLine(err))
 	}
-	if p := &s.row.params; p.restricts() {
-		return badRow(BadParams, "after %d tokens the row's parameters leave no token to choose", len(s.tokens))
+	by := p.restrictions(made)
+	if s.row.guides != nil && len(by) > 0 {
+		return badRow(BadParams, "after %d tokens %s leaves none of those that %s allows", made,
+			strings.Join(by, " with "), p.GuidedBy)
+	}
+	if len(by) > 0 {
+		return badRow(BadParams, "after %d tokens %s leaves no token to choose", made, strings.Join(by, " with "))
 	}
 	return badRow(ModelError,
-		"after %d tokens no logit is a number: the checkpoint's weights are damaged; see glmbatch model verify",
-		len(s.tokens))
+		"after %d tokens no logit is a number: the checkpoint's weights are damaged; see glmbatch model verify", made)
 }
-
-// restricts reports whether the parameters keep tokens from being chosen.
-func (p *Params) restricts() bool { return p.Allowed != nil || len(p.BadText) > 0 || p.MinTokens > 0 }
 
 // logprobs are a token's own and those of others at its place: the likeliest, then labels
 // that are not among them.

@@ -166,3 +166,65 @@ func TestRunGuided(t *testing.T) {
 		validates(t, ticketSchema, c.Message.Content)
 	}
 }
+
+// TestRunContradictions: parameters that leave a guide no token are the row's error, which
+// names them, before it begins where that can be known; all other responses follow the guide.
+func TestRunContradictions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a model")
+	}
+	object := `"response_format":{"type":"json_object"}`
+	rows := []struct{ params, response, fault string }{
+		{`"guided_choice":["yes","no"],"min_tokens":4`, "", "min_tokens contradicts guided_choice: no choice has more than 3"},
+		{`"guided_choice":["yes"],"min_tokens":3,"logit_bias":{"91":-100}`, "yes", ""},
+		{`"guided_choice":["yes","no"],"allowed_token_ids":[70,71]`, "", "allowed_token_ids contradicts guided_choice: no choice"},
+		{`"guided_choice":["yes","no"],"allowed_token_ids":[88,68,82,77,78]`, "", "no end token is left"},
+		{`"guided_choice":["yes","no"],"bad_words":["y","n","ye","yes","no"],"min_tokens":1`, "", "bad_words with min_tokens contradicts"},
+		{`"guided_choice":["yes","no"],"max_tokens":1,"allowed_token_ids":[88,68,82,77,78]`, "[yn]", ""},
+		{`"guided_regex":"[a-c]{3}","allowed_token_ids":[70,71]`, "", "allowed_token_ids contradicts guided_regex"},
+		{`"guided_regex":"[a-c]{3}","min_tokens":10`, "", "min_tokens leaves none of those that guided_regex allows"},
+		{`"guided_regex":"a[bc]d","bad_words":["b","c"]`, "", "bad_words leaves none of those that guided_regex allows"},
+		{`"guided_regex":"x*","min_tokens":5,"max_tokens":9`, "x{5,}", ""},
+		{`"guided_choice":["yes","no"],"logit_bias":{"2027":100,"2034":100,"2036":100},"ignore_eos":true`, "yes|no", ""},
+		{`"guided_choice":["yes","no"],"thinking_token_budget":0`, "yes|no", ""},
+		{`"guided_choice":["yes","no"],"thinking_token_budget":2,"temperature":0`, "yes|no", ""},
+		{object + `,"min_tokens":30,"max_tokens":20`, "", "min_tokens 30 is more than max_tokens 20"},
+		{object + `,"allowed_token_ids":[91]`, "", "allowed_token_ids contradicts response_format"},
+		{object + `,"presence_penalty":2,"frequency_penalty":2,"repetition_penalty":2,"logit_bias":{"91":-100}`, `(?s)\{.*`, ""},
+	}
+	var in strings.Builder
+	for i, r := range rows {
+		fmt.Fprintf(&in, `{"prompt":"row %d","sampling_params":{%s}}`+"\n", i, r.params)
+	}
+	path := filepath.Join(t.TempDir(), "rows.jsonl")
+	if err := os.WriteFile(path, []byte(in.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := glmbatch("run", path, "--tp", "1", "--temperature", "1", "--max-tokens", "60", "--quiet",
+		"--stdout", "jsonl")
+	if code != exitRowErrors {
+		t.Fatalf("exit code %d: %s%s", code, out, errs)
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != len(rows) {
+		t.Fatalf("%d rows", len(lines))
+	}
+	for i, line := range lines {
+		var r struct {
+			Response *string
+			Code     string `json:"error_code"`
+			Error    string
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		want := rows[i]
+		switch {
+		case want.fault != "" && (r.Code != "bad_params" || !strings.Contains(r.Error, want.fault)):
+			t.Errorf("row %d, %s: %s", i, want.params, line)
+		case want.fault == "" &&
+			(r.Response == nil || !regexp.MustCompile("^("+want.response+")$").MatchString(*r.Response)):
+			t.Errorf("row %d, %s: %s", i, want.params, line)
+		}
+	}
+}

@@ -29,6 +29,10 @@ type Guides struct {
 	machine *machine
 	fresh   *image // of a box that knows the tokens
 	think   int32  // the token </think>; -1: there is none
+	tokens  Tokens
+
+	spelling sync.Once
+	spell    map[string][]int32 // see words
 
 	mu       sync.Mutex
 	benches  []*bench
@@ -90,7 +94,7 @@ func New(ctx context.Context, t Tokens, o Options) (*Guides, error) {
 		m.close()
 		return nil, fmt.Errorf("guides of %d tokens: %w", v.tokens, err)
 	}
-	g := &Guides{o: o, vocab: v, machine: m, fresh: newImage(b.memory()), think: -1,
+	g := &Guides{o: o, vocab: v, tokens: t, machine: m, fresh: newImage(b.memory()), think: -1,
 		verdicts: map[specKey]*verdict{}, stop: make(chan struct{})}
 	b.close()
 	v.bytes = nil

@@ -49,6 +49,9 @@ func (g *Guides) Start(s Spec, thinking bool) *Matcher {
 	return &Matcher{g: g, spec: s, thinking: thinking && g.think >= 0, number: -1}
 }
 
+// Thinking reports whether the grammar is still to begin. It is for before the first question.
+func (m *Matcher) Thinking() bool { return m.thinking }
+
 // Ask begins to work out which tokens may come next. With drafts it is which of these may
 // come, for May, and then what may come behind each of them. It does nothing where it was
 // called since the last token.

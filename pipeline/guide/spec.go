@@ -55,19 +55,25 @@ func NewRegex(pattern string) (Spec, error) {
 // mostChoices bounds those of one spec.
 const mostChoices = 1 << 14
 
+// How choices are written as a grammar.
+const (
+	choicesBegin = "start: "
+	choicesNext  = " | "
+)
+
 // NewChoice is one of some texts.
 func NewChoice(texts []string) (Spec, error) {
 	if len(texts) == 0 || len(texts) > mostChoices {
 		return Spec{}, fmt.Errorf("%d choices are not 1 to %d", len(texts), mostChoices)
 	}
 	var b strings.Builder
-	b.WriteString("start: ")
+	b.WriteString(choicesBegin)
 	for i, t := range texts {
 		if t == "" || !utf8.ValidString(t) {
 			return Spec{}, fmt.Errorf("choice %d is empty, or not valid UTF-8", i)
 		}
 		if i > 0 {
-			b.WriteString(" | ")
+			b.WriteString(choicesNext)
 		}
 		b.WriteString(quote(t))
 	}

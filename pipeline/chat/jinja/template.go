@@ -3,6 +3,7 @@ package jinja
 import (
 	"context"
 	"time"
+	"unicode/utf8"
 )
 
 // Template is a parsed template.
@@ -24,6 +25,9 @@ var missing any = absent{}
 func Parse(source string) (t *Template, err error) {
 	if len(source) > maxSource {
 		return nil, &Error{Text: "a template of more than 1 MiB"}
+	}
+	if !utf8.ValidString(source) { // characters are counted and cut as such
+		return nil, &Error{Text: "the template is not UTF-8: save it as that"}
 	}
 	p := &parser{uses: map[string]int{}, names: map[string]int{}}
 	line := func() int {

@@ -67,6 +67,7 @@ func TestParseRefuses(t *testing.T) {
 		{"{{ 1" + strings.Repeat(" if 1 else 1", 1000) + " }}", "nested more than"},
 		{strings.Repeat("{% if x %}", 1000) + strings.Repeat("{% endif %}", 1000), "nested more than"},
 		{strings.Repeat("x", maxSource+1), "more than 1 MiB"},
+		{"{{ '\xff\x86'.title() }}", "not UTF-8"},
 	} {
 		_, err := Parse(c.source)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

@@ -20,7 +20,11 @@ type compact struct {
 
 func (c *compact) field(id int64, typ byte) {
 	d := id - c.last[len(c.last)-1]
-	c.b = append(c.b, byte(d)<<4|typ)
+	if d > 0 && d < 16 {
+		c.b = append(c.b, byte(d)<<4|typ)
+	} else {
+		c.b = binary.AppendVarint(append(c.b, typ), id)
+	}
 	c.last[len(c.last)-1] = id
 }
 func (c *compact) int(id int64, typ byte, v int64) *compact {
@@ -107,6 +111,7 @@ type craft struct {
 	by       string
 	dict     int64 // added to the dictionary's place; 0: it is not said
 	meta     func(c *compact)
+	chunk    func(c *compact)
 	pages    []craftPage
 }
 
@@ -139,6 +144,9 @@ func (f craft) file() []byte {
 				c.i64(7, size-f.short).i64(9, data)
 				if f.dict != 0 {
 					c.i64(11, 3+f.dict)
+				}
+				if f.chunk != nil {
+					f.chunk(c)
 				}
 			})
 		}).i64(2, size).i64(3, f.rows)
@@ -410,15 +418,88 @@ func TestFootersWithoutFields(t *testing.T) {
 	}
 }
 
-// TestConvertedTypes: an older annotation that the format never had is damage.
-func TestConvertedTypes(t *testing.T) {
-	for n, ok := range map[int64]bool{0: true, 16: true, 21: true, 22: false, 76: false, -1: false} {
-		c := &compact{}
-		c.open()
-		c.text(4, "x").i32(6, n)
-		c.shut()
-		if err := (&Element{Name: "x", Raw: c.b}).checkAnnotations(); (err == nil) != ok {
-			t.Errorf("converted type %d: %v", n, err)
+// TestAnnotations: an annotation that the format never had, or not of such a type, is damage.
+func TestAnnotations(t *testing.T) {
+	old := func(n int64) func(c *compact) { return func(c *compact) { c.i32(6, n) } }
+	logical := func(id int64, f func(c *compact)) func(c *compact) {
+		return func(c *compact) { c.nest(10, func() { c.nest(id, func() { f(c) }) }) }
+	}
+	none := func(*compact) {}
+	integer := func(bits byte) func(c *compact) {
+		return func(c *compact) {
+			c.field(1, thriftI8)
+			c.b = append(c.b, bits)
+			c.field(2, thriftTrue)
+		}
+	}
+	time := func(unit int64) func(c *compact) {
+		return func(c *compact) {
+			c.field(1, thriftFalse)
+			c.nest(2, func() { c.nest(unit, func() {}) })
+		}
+	}
+	for name, c := range map[string]struct {
+		kind Kind
+		says func(c *compact)
+		err  string
+	}{
+		"text":                     {ByteArray, old(0), ""},
+		"text of whole numbers":    {Int32, old(0), "of INT32 is no STRING"},
+		"16 bits":                  {Int32, old(16), ""},
+		"an interval":              {FixedLenByteArray, old(21), ""},
+		"a list that is no group":  {ByteArray, old(3), "is no LIST"},
+		"converted type 22":        {ByteArray, old(22), "has the converted type 22"},
+		"converted type 76":        {ByteArray, old(76), "has the converted type 76"},
+		"converted type -1":        {ByteArray, old(-1), "has the converted type -1"},
+		"logical text":             {ByteArray, logical(1, none), ""},
+		"logical text of doubles":  {Double, logical(1, none), "of DOUBLE is no STRING"},
+		"12 bits":                  {Int32, logical(10, integer(12)), "integers of 12 bits"},
+		"64 bits in 32":            {Int32, logical(10, integer(64)), "is no INT(64,true)"},
+		"times":                    {Int64, logical(8, time(3)), ""},
+		"times of an unknown unit": {Int64, logical(8, time(4)), "is no TIMESTAMP"},
+		"a variant":                {ByteArray, logical(16, none), ""},
+		"a type of the future":     {ByteArray, logical(40, none), "not supported: the logical type 40"},
+		"no type":                  {ByteArray, func(c *compact) { c.nest(10, func() {}) }, "logical type"},
+	} {
+		b := &compact{}
+		b.open()
+		b.text(4, "x")
+		c.says(b)
+		b.shut()
+		err := (&Element{Name: "x", Kind: c.kind, Length: 12, Raw: b.b}).checkAnnotations()
+		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: %v, want %q", name, err, c.err)
+		}
+	}
+}
+
+// TestShapes: what readers of a footer refuse is refused, also where its values are not needed here.
+func TestShapes(t *testing.T) {
+	items := func(c *compact, id int64, n int) {
+		c.field(id, thriftList)
+		c.b = append(c.b, byte(n)<<4|thriftI64)
+		c.b = append(c.b, make([]byte, n)...)
+	}
+	for name, c := range map[string]struct {
+		chunk, file func(c *compact)
+		err         string
+	}{
+		"nothing more":         {nil, nil, ""},
+		"histograms":           {func(c *compact) { c.nest(16, func() { items(c, 2, 1); items(c, 3, 2) }) }, nil, ""},
+		"no histograms":        {func(c *compact) { c.nest(16, func() { items(c, 2, 0); items(c, 3, 0) }) }, nil, ""},
+		"another histogram":    {func(c *compact) { c.nest(16, func() { items(c, 3, 3) }) }, nil, "the size statistics of column"},
+		"one of repetitions":   {func(c *compact) { c.nest(16, func() { items(c, 2, 2) }) }, nil, "the size statistics"},
+		"bytes of numbers":     {func(c *compact) { c.nest(16, func() { c.i64(1, 5) }) }, nil, "the size statistics"},
+		"half a box":           {func(c *compact) { c.nest(17, func() { c.nest(1, func() {}) }) }, nil, "field 1 of a struct"},
+		"a pair without a key": {func(c *compact) { c.list(8, 1, func(int) { c.text(2, "v") }) }, nil, "field 1 of a struct"},
+		"encodings of pages":   {func(c *compact) { c.list(13, 1, func(int) { c.i32(1, 0).i32(2, 0) }) }, nil, "field 3 of a struct"},
+		"orders":               {nil, func(c *compact) { c.list(7, 1, func(int) { c.nest(1, func() {}) }) }, ""},
+		"no orders":            {nil, func(c *compact) { c.list(7, 0, nil) }, "0 column orders of 1 columns"},
+	} {
+		_, err := craft{kind: Int32, optional: true, rows: 1, pages: []craftPage{{values: 1,
+			body: append(framed(2, 1), ints(5)...)}}, meta: c.file, chunk: c.chunk}.values()
+		if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: %v, want %q", name, err, c.err)
 		}
 	}
 }

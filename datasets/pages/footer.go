@@ -78,6 +78,9 @@ type Chunk struct {
 	Dictionary int64 // 0: none
 	Encrypted  bool
 	Elsewhere  bool // in another file
+
+	reps, defs int  // entries of the level histograms of the size statistics; 0: there are none
+	unencoded  bool // the size statistics have the bytes of byte arrays
 }
 
 // RowGroup is a part of a file's rows.
@@ -147,21 +150,13 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	return f, f.check()
 }
 
-// What parquet.thrift requires of each struct of a footer.
-var (
-	needFile      = []need{{1, thriftI32}, {2, thriftList}, {3, thriftI64}, {4, thriftList}}
-	needElement   = []need{{4, thriftBinary}}
-	needKeyValue  = []need{{1, thriftBinary}}
-	needGroup     = []need{{1, thriftList}, {2, thriftI64}, {3, thriftI64}}
-	needChunk     = []need{{2, thriftI64}}
-	needEncodings = []need{{1, thriftI32}, {2, thriftI32}, {3, thriftI32}}
-	needSorting   = []need{{1, thriftI32}, {2, thriftTrue}, {3, thriftTrue}}
-	needMeta      = []need{{1, thriftI32}, {2, thriftList}, {3, thriftList}, {4, thriftI32}, {5, thriftI64},
-		{6, thriftI64}, {7, thriftI64}, {9, thriftI64}}
-)
-
 func (f *File) parse() error {
 	t := thriftReader{b: f.Footer}
+	if t.verify("FileMetaData"); t.err != nil {
+		return t.err
+	}
+	t = thriftReader{b: f.Footer}
+	orders := -1
 	t.fields(func(id int64, typ byte) bool {
 		switch {
 		case id == 2 && typ == thriftList:
@@ -186,13 +181,18 @@ func (f *File) parse() error {
 			t.list(thriftStruct, func() { f.Meta = append(f.Meta, t.keyValue()) })
 		case id == 6 && typ == thriftBinary:
 			f.CreatedBy = string(t.binary())
+		case id == 7 && typ == thriftList:
+			orders = t.count(thriftStruct)
 		default:
 			return false
 		}
 		return true
-	}, needFile...)
+	})
 	if t.err == nil {
 		t.err = f.findLeaves()
+	}
+	if t.err == nil && orders >= 0 && orders < len(f.Leaves) {
+		t.err = damaged("%d column orders of %d columns", orders, len(f.Leaves))
 	}
 	return t.err
 }
@@ -216,7 +216,7 @@ func (t *thriftReader) element() Element {
 			return false
 		}
 		return true
-	}, needElement...)
+	})
 	e.Raw = t.b[at:t.at]
 	return e
 }
@@ -232,7 +232,7 @@ func (t *thriftReader) keyValue() (kv KeyValue) {
 			return false
 		}
 		return true
-	}, needKeyValue...)
+	})
 	return kv
 }
 
@@ -243,13 +243,11 @@ func (t *thriftReader) rowGroup() (g RowGroup) {
 			t.list(thriftStruct, func() { g.Chunks = append(g.Chunks, t.chunk()) })
 		case id == 3 && typ == thriftI64:
 			g.Rows = t.zigzag()
-		case id == 4 && typ == thriftList:
-			t.structs(needSorting)
 		default:
 			return false
 		}
 		return true
-	}, needGroup...)
+	})
 	return g
 }
 
@@ -268,7 +266,7 @@ func (t *thriftReader) chunk() Chunk {
 			return false
 		}
 		return true
-	}, needChunk...)
+	})
 	return c
 }
 
@@ -283,14 +281,10 @@ func (t *thriftReader) chunkMeta(c *Chunk) {
 			c.Values = t.zigzag()
 		case id == 7 && typ == thriftI64:
 			c.Compressed = t.zigzag()
-		case id == 8 && typ == thriftList:
-			t.structs(needKeyValue)
 		case id == 9 && typ == thriftI64:
 			c.DataPage = t.zigzag()
 		case id == 11 && typ == thriftI64:
 			c.Dictionary = t.zigzag()
-		case id == 13 && typ == thriftList:
-			t.structs(needEncodings)
 		case id == 12 && typ == thriftStruct:
 			t.fields(func(id int64, typ byte) bool {
 				switch {
@@ -305,11 +299,26 @@ func (t *thriftReader) chunkMeta(c *Chunk) {
 				}
 				return true
 			})
+		case id == 16 && typ == thriftStruct:
+			t.fields(func(id int64, typ byte) bool {
+				switch {
+				case id == 1 && typ == thriftI64:
+					c.unencoded = true
+					return false
+				case id == 2 && typ == thriftList:
+					c.reps = t.count(thriftI64)
+				case id == 3 && typ == thriftList:
+					c.defs = t.count(thriftI64)
+				default:
+					return false
+				}
+				return true
+			})
 		default:
 			return false
 		}
 		return true
-	}, needMeta...)
+	})
 }
 
 // findLeaves checks the tree of elements and lists its leaves.
@@ -331,6 +340,9 @@ func (f *File) findLeaves() error {
 			e.Kind > FixedLenByteArray:
 			return damaged("column %q of the schema", e.Name)
 		}
+		if e.Children > 0 {
+			e.Kind = Group
+		}
 		if err := e.checkAnnotations(); err != nil {
 			return err
 		}
@@ -343,8 +355,7 @@ func (f *File) findLeaves() error {
 				rep++
 			}
 		}
-		if e.Kind == Group || e.Children > 0 {
-			e.Kind = Group
+		if e.Kind == Group {
 			for range e.Children {
 				if err := walk(depth+1, path, rep, def); err != nil {
 					return err
@@ -400,6 +411,10 @@ func (f *File) check() error {
 			case l.MaxRep == 0 && c.Values != g.Rows:
 				return fmt.Errorf("damaged Parquet footer: column %q of row group %d has %d values in %d rows", l.Name,
 					i, c.Values, g.Rows)
+			case c.reps > 0 && c.reps != int(l.MaxRep)+1, c.defs > 0 && c.defs != int(l.MaxDef)+1,
+				c.unencoded && l.Kind != ByteArray:
+				return fmt.Errorf("damaged Parquet footer: the size statistics of column %q of row group %d are another "+
+					"type's", l.Name, i)
 			}
 		}
 	}

@@ -79,18 +79,13 @@ func (h *header) check() error {
 	return nil
 }
 
-// needPage is what parquet.thrift requires of a PageHeader (0) and, by their fields in it,
-// of the headers of kinds of pages.
-var needPage = map[int64][]need{
-	0: {{1, thriftI32}, {2, thriftI32}, {3, thriftI32}},
-	5: {{1, thriftI32}, {2, thriftI32}, {3, thriftI32}, {4, thriftI32}},
-	7: {{1, thriftI32}, {2, thriftI32}},
-	8: {{1, thriftI32}, {2, thriftI32}, {3, thriftI32}, {4, thriftI32}, {5, thriftI32}, {6, thriftI32}},
-}
-
 // parseHeader reads a PageHeader.
 func parseHeader(b []byte) (h header, err error) {
 	t := thriftReader{b: b}
+	if t.verify("PageHeader"); t.err != nil {
+		return h, t.err
+	}
+	t = thriftReader{b: b}
 	known := false
 	t.fields(func(id int64, typ byte) bool {
 		switch {
@@ -104,13 +99,12 @@ func parseHeader(b []byte) (h header, err error) {
 			h.crc, h.hasCRC = uint32(t.zigzag()), true
 		case (id == 5 || id == 7 || id == 8) && typ == thriftStruct:
 			known = true
-			t.fields(func(sub int64, typ byte) bool { return h.field(&t, id, sub, typ) },
-				needPage[id]...)
+			t.fields(func(sub int64, typ byte) bool { return h.field(&t, id, sub, typ) })
 		default:
 			return false
 		}
 		return true
-	}, needPage[0]...)
+	})
 	if t.err == nil && !known && h.kind != indexPage {
 		t.err = errors.New("a page of no known kind")
 	}

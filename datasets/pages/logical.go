@@ -92,6 +92,13 @@ var logicals = map[int64]Class{
 	13: BSON, 14: UUID, 15: Half,
 }
 
+var kindNames = map[Kind]string{Group: "columns", Boolean: "BOOLEAN", Int32: "INT32", Int64: "INT64", Int96: "INT96",
+	Float: "FLOAT", Double: "DOUBLE", ByteArray: "BYTE_ARRAY", FixedLenByteArray: "FIXED_LEN_BYTE_ARRAY"}
+
+// laterLogicals are annotations that this package passes through as they are: VARIANT,
+// GEOMETRY and GEOGRAPHY.
+var laterLogicals = map[int64]bool{16: true, 17: true, 18: true}
+
 // Logical returns what the element's annotations say. An annotation that does
 // not fit the physical type says nothing.
 func (e *Element) Logical() Logical {
@@ -130,27 +137,55 @@ func (e *Element) Logical() Logical {
 	return l
 }
 
-// checkAnnotations refuses annotations that the format cannot have, since no reader opens a
-// file with them.
+// checkAnnotations refuses annotations that the format cannot have, or not of the element's
+// type: what its values mean is not known, and no other reader opens a file with them.
 func (e *Element) checkAnnotations() error {
-	var err error
+	var old, l Logical
+	var number, precision, scale int32
+	has, union := false, int64(0)
 	t := thriftReader{b: e.Raw}
 	t.fields(func(id int64, typ byte) bool {
 		switch {
 		case id == 6 && typ == thriftI32:
-			if n := t.i32(); n != 0 && converted[n] == (Logical{}) {
-				err = damaged("column %q has the converted type %d", e.Name, n)
-			}
+			number = t.i32()
+			old = converted[number]
+			has = true
+		case id == 7 && typ == thriftI32:
+			scale = t.i32()
+		case id == 8 && typ == thriftI32:
+			precision = t.i32()
 		case id == 10 && typ == thriftStruct:
-			if l := t.logical(); l.Class == Integer && l.Bits != 8 && l.Bits != 16 && l.Bits != 32 && l.Bits != 64 {
-				err = damaged("column %q has integers of %d bits", e.Name, l.Bits)
-			}
+			union = -1
+			at := t
+			at.fields(func(id int64, typ byte) bool {
+				if typ == thriftStruct {
+					union = id
+				}
+				return false
+			})
+			l = t.logical()
 		default:
 			return false
 		}
 		return true
 	})
-	return err
+	if old.Class == Decimal {
+		old.Precision, old.Scale = precision, scale
+	}
+	switch {
+	case has && old == (Logical{}):
+		return damaged("column %q has the converted type %d", e.Name, number)
+	case l.Class == Integer && l.Bits != 8 && l.Bits != 16 && l.Bits != 32 && l.Bits != 64:
+		return damaged("column %q has integers of %d bits", e.Name, l.Bits)
+	case union < 0 || union > 0 && logicals[union] == Plain && !laterLogicals[union]:
+		return unsupported("the logical type %d of column %q", union, e.Name)
+	case union > 0 && !l.fits(e), union == 0 && has && !old.fits(e):
+		if union == 0 {
+			l = old
+		}
+		return damaged("column %q of %s is no %s", e.Name, kindNames[e.Kind], l)
+	}
+	return nil
 }
 
 func (l Logical) fits(e *Element) bool {

@@ -88,8 +88,7 @@ func (t *thriftReader) i32() int32 {
 	return int32(v)
 }
 
-// need is a field that a struct must have. One of another type is skipped, as Thrift's own
-// readers do, so that it counts as missing: what follows it is no longer what it seems.
+// need is a field that a struct must have.
 type need struct {
 	id  int64
 	typ byte
@@ -154,9 +153,13 @@ func (t *thriftReader) list(typ byte, f func()) {
 	}
 }
 
-// structs passes over a list of structs, each of which must have what is required.
-func (t *thriftReader) structs(required []need) {
-	t.list(thriftStruct, func() { t.fields(func(int64, byte) bool { return false }, required...) })
+// count walks a list of entries of a type and returns how many there are.
+func (t *thriftReader) count(typ byte) (n int) {
+	t.list(typ, func() {
+		t.skip(typ, true)
+		n++
+	})
+	return n
 }
 
 // skip passes over a value; item: it is in a container, where booleans take a byte.

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 )
 
 // The Arrow library trusts the lengths that a file states, and allocates by them.
@@ -57,16 +60,21 @@ type arrowCheck struct {
 	batch  arrowNeed
 	tops   []int               // the nodes of the batch's columns
 	values map[int64]arrowNeed // of dictionaries, by id
+
+	dictionaries int // batches of them so far
+
+	lz4  *lz4.Reader
+	zstd *zstd.Decoder
 }
 
 func (c *arrowCheck) footer(b flat) error {
-	root, err := b.root()
+	root, err := b.verify("Footer")
 	if err != nil {
 		return err
 	}
 	schema, err := root.table(1)
 	if err != nil || schema == nil {
-		return errors.Join(err, errArrow)
+		return damagedArrow(err)
 	}
 	if err := c.schema(schema); err != nil {
 		return err
@@ -83,6 +91,30 @@ func (c *arrowCheck) footer(b flat) error {
 		}
 	}
 	return keyValues(root, 4)
+}
+
+// open checks a message and returns its header, what it is, and how long its body is.
+func (c *arrowCheck) open(b flat) (header *flatTable, kind byte, body int64, err error) {
+	root, err := b.verify("Message")
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	version, err := root.number(0, 2, 0)
+	if err == nil && version != 3 && version != 4 {
+		err = fmt.Errorf("%w: metadata of version %d; versions 4 and 5 are read: write the file again", errArrow,
+			version+1)
+	}
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	if header, err = root.table(2); err != nil || header == nil {
+		return nil, 0, 0, damagedArrow(err)
+	}
+	if kind, err = root.byte(1); err != nil {
+		return nil, 0, 0, err
+	}
+	body, err = root.long(3)
+	return header, kind, body, err
 }
 
 // block checks a batch: {offset int64, metadata int32, padding, body int64}.
@@ -105,17 +137,13 @@ func (c *arrowCheck) block(b []byte) error {
 	if n := int64(int32(binary.LittleEndian.Uint32(message[skip-4:]))); n < 0 || n > meta-skip {
 		return fmt.Errorf("%w: a message of %d bytes in %d", errArrow, n, meta)
 	}
-	root, err := message[skip:].root()
+	header, kind, said, err := c.open(message[skip:])
 	if err != nil {
 		return err
 	}
-	header, err := root.table(2)
-	if err != nil || header == nil {
-		return errors.Join(err, errArrow)
-	}
-	kind, err := root.byte(1)
-	if err != nil {
-		return err
+	if said != body {
+		return fmt.Errorf("%w: the body of a batch has %d bytes, %d by the footer: write the file again", errArrow, said,
+			body)
 	}
 	return c.message(kind, header, offset+meta, body)
 }
@@ -133,10 +161,15 @@ func (c *arrowCheck) message(kind byte, header *flatTable, at, body int64) error
 			return fmt.Errorf("%w: dictionary %d is no column's", errArrow, id)
 		}
 		if header, err = header.table(1); err != nil || header == nil {
-			return errors.Join(err, errArrow)
+			return damagedArrow(err)
 		}
+		c.dictionaries++
 		return c.recordBatch(header, at, body, need, []int{0})
 	case 3:
+		if c.dictionaries < len(c.values) {
+			return fmt.Errorf("%w: %d dictionaries before the first batch, the schema has %d: write the file again",
+				errArrow, c.dictionaries, len(c.values))
+		}
 		return c.recordBatch(header, at, body, c.batch, c.tops)
 	}
 	return fmt.Errorf("%w: a batch of kind %d", errArrow, kind)
@@ -167,9 +200,25 @@ func (c *arrowCheck) recordBatch(t *flatTable, at, body int64, need arrowNeed, t
 				content)
 		}
 	}
-	if _, m, err := t.vector(2, 16); err != nil || n < need.nodes || m < need.buffers {
-		return errors.Join(err, fmt.Errorf("%w: a batch has %d nodes and %d buffers, its schema needs %d and %d: "+
-			"write the file again", errArrow, n, m, need.nodes, need.buffers))
+	counts, views, err := t.vector(4, 8)
+	if err != nil {
+		return err
+	}
+	_, m, err := t.vector(2, 16)
+	if err != nil {
+		return err
+	}
+	more := int64(0) // buffers of views
+	for i := range min(views, need.views) {
+		count := t.b.long(counts + 8*i)
+		if count < 0 || count > int64(m) {
+			return fmt.Errorf("%w: views of %d buffers in a batch of %d", errArrow, count, m)
+		}
+		more += count
+	}
+	if n < need.nodes || int64(m) < int64(need.buffers)+more || views < need.views {
+		return fmt.Errorf("%w: a batch has %d nodes and %d buffers, its schema needs %d and %d: write the file again",
+			errArrow, n, m, need.nodes, int64(need.buffers)+more)
 	}
 	for i, top := range tops {
 		if length := t.b.long(nodes + 16*top); length != rows {
@@ -189,9 +238,23 @@ const (
 // buffers checks the buffers of a body and returns how many bytes they hold when
 // unpacked. A compressed buffer begins with its length, or -1 if it is plain.
 func (c *arrowCheck) buffers(t *flatTable, start, body int64) (content int64, err error) {
-	compression, err := t.at(3)
+	compression, err := t.table(3)
 	if err != nil {
 		return 0, err
+	}
+	codec := int64(0)
+	if compression != nil {
+		method, err := compression.number(1, 1, 0)
+		if err != nil {
+			return 0, err
+		}
+		if codec, err = compression.number(0, 1, 0); err != nil {
+			return 0, err
+		}
+		if method != 0 || codec < 0 || codec > 1 {
+			return 0, fmt.Errorf("%w: buffers compressed by codec %d, method %d; LZ4 frames (0) and ZSTD (1) of whole "+
+				"buffers (0) are read", errArrow, codec, method)
+		}
 	}
 	buffers, n, err := t.vector(2, 16)
 	if err != nil {
@@ -200,10 +263,11 @@ func (c *arrowCheck) buffers(t *flatTable, start, body int64) (content int64, er
 	limit := arrowUnpacked + arrowRatio*body
 	for i := range n {
 		offset, length := t.b.long(buffers+16*i), t.b.long(buffers+16*i+8)
-		if offset < 0 || length < 0 || offset > body || length > body-offset {
+		if offset < 0 || length < 0 || offset > body || length > body-offset || length > 0 && offset%8 != 0 {
 			return 0, fmt.Errorf("%w: a buffer of %d bytes at %d in a body of %d", errArrow, length, offset, body)
 		}
-		if compression > 0 && length > 0 {
+		packed := length
+		if compression != nil && length > 0 {
 			var head [8]byte
 			if length < 8 {
 				return 0, errArrow
@@ -211,12 +275,17 @@ func (c *arrowCheck) buffers(t *flatTable, start, body int64) (content int64, er
 			if _, err := c.r.ReadAt(head[:], start+offset); err != nil {
 				return 0, err
 			}
-			if n := int64(binary.LittleEndian.Uint64(head[:])); n != -1 {
-				length = n
+			if length = int64(binary.LittleEndian.Uint64(head[:])); length == -1 {
+				length, packed = packed-8, -1
 			}
 		}
 		if length < 0 || length > limit-content {
 			return 0, fmt.Errorf("%w: a batch of %d bytes that unpacks to more than %d", errArrow, body, limit)
+		}
+		if compression != nil && packed > 0 {
+			if err := c.unpacks(io.NewSectionReader(c.r, start+offset+8, packed-8), codec, length); err != nil {
+				return 0, err
+			}
 		}
 		content += length
 	}
@@ -225,13 +294,12 @@ func (c *arrowCheck) buffers(t *flatTable, start, body int64) (content int64, er
 
 // stored checks a schema's message that is no stream's.
 func (c *arrowCheck) stored(message flat) error {
-	root, err := message.root()
+	schema, kind, _, err := c.open(message)
 	if err != nil {
 		return err
 	}
-	schema, err := root.table(2)
-	if err != nil || schema == nil {
-		return errors.Join(err, errArrow)
+	if kind != 1 {
+		return fmt.Errorf("%w: a message of kind %d where a schema should be", errArrow, kind)
 	}
 	return c.schema(schema)
 }
@@ -247,16 +315,19 @@ func (c *arrowCheck) schema(t *flatTable) error {
 	if err != nil {
 		return err
 	}
-	if _, _, err := t.vector(3, 8); err != nil {
-		return err
+	if order, err := t.number(0, 2, 0); err != nil || order < 0 || order > 1 {
+		return damagedArrow(err)
 	}
 	return keyValues(t, 2)
 }
 
-// arrowNeed is how many nodes and buffers a batch has for a column.
-type arrowNeed struct{ nodes, buffers int }
+// arrowNeed is how many nodes and buffers a batch has for a column, and how many of its nodes
+// are views, which have more buffers.
+type arrowNeed struct{ nodes, buffers, views int }
 
-func (n *arrowNeed) add(m arrowNeed) { n.nodes, n.buffers = n.nodes+m.nodes, n.buffers+m.buffers }
+func (n *arrowNeed) add(m arrowNeed) {
+	n.nodes, n.buffers, n.views = n.nodes+m.nodes, n.buffers+m.buffers, n.views+m.views
+}
 
 // arrowBuffers are the buffers of a column of a type, without its children's, by the numbers
 // of the Type union in Schema.fbs; where versions differ, the fewest.
@@ -271,20 +342,7 @@ func (c *arrowCheck) field(f *flatTable, depth int) (need arrowNeed, err error) 
 	if c.fields++; c.fields > maxArrowFields {
 		return need, fmt.Errorf("%w: more than %d columns", errArrow, maxArrowFields)
 	}
-	if err := f.text(0); err != nil { // the name
-		return need, err
-	}
-	kind, err := f.table(3)
-	if err != nil {
-		return need, err
-	}
 	union, err := f.byte(2)
-	if err == nil && union == 14 && kind != nil {
-		_, _, err = kind.vector(1, 4)
-	}
-	if err == nil && union == 10 && kind != nil {
-		err = kind.text(1) // the time zone
-	}
 	if err != nil {
 		return need, err
 	}
@@ -301,7 +359,10 @@ func (c *arrowCheck) field(f *flatTable, depth int) (need arrowNeed, err error) 
 	if err := keyValues(f, 6); err != nil {
 		return need, err
 	}
-	need = arrowNeed{1, buffers}
+	need = arrowNeed{nodes: 1, buffers: buffers}
+	if union == 23 || union == 24 {
+		need.views = 1
+	}
 	err = f.tables(5, func(child *flatTable) error {
 		n, err := c.field(child, depth+1)
 		need.add(n)
@@ -312,155 +373,48 @@ func (c *arrowCheck) field(f *flatTable, depth int) (need arrowNeed, err error) 
 	}
 	id, err := dictionary.long(0)
 	c.values[id] = need // batches have positions in it
-	return arrowNeed{1, 2}, err
+	return arrowNeed{nodes: 1, buffers: 2}, err
 }
 
+// keyValues checks that metadata have both parts of each entry.
 func keyValues(t *flatTable, field int) error {
 	return t.tables(field, func(kv *flatTable) error {
 		for i := range 2 {
-			if err := kv.text(i); err != nil {
-				return err
+			if at, err := kv.at(i); err != nil || at == 0 {
+				return damagedArrow(err)
 			}
 		}
 		return nil
 	})
 }
 
-// flat is a FlatBuffers buffer.
-type flat []byte
-
-// flatTable is a table in it.
-type flatTable struct {
-	b      flat
-	pos    int
-	vtable int // place of the table's field offsets
-	fields int // how many it has
-}
-
-func (b flat) has(at, n int) bool { return at >= 0 && n >= 0 && at <= len(b) && n <= len(b)-at }
-
-func (b flat) int32(at int) int { return int(int32(binary.LittleEndian.Uint32(b[at:]))) }
-
-func (b flat) long(at int) int64 { return int64(binary.LittleEndian.Uint64(b[at:])) }
-
-func (b flat) root() (*flatTable, error) {
-	if !b.has(0, 4) {
-		return nil, errArrow
+// unpacks reports whether a compressed buffer is so many bytes, and its own checksum is right:
+// the library stops reading behind them.
+func (c *arrowCheck) unpacks(packed io.Reader, codec, want int64) (err error) {
+	var unpacked io.Reader
+	switch {
+	case codec == 0 && c.lz4 == nil:
+		c.lz4 = lz4.NewReader(packed)
+	case codec == 0:
+		c.lz4.Reset(packed)
+	case c.zstd == nil:
+		c.zstd, err = zstd.NewReader(packed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+			zstd.WithDecoderMaxWindow(arrowUnpacked))
+	default:
+		err = c.zstd.Reset(packed)
 	}
-	return b.table(int(binary.LittleEndian.Uint32(b)))
-}
-
-func (b flat) table(pos int) (*flatTable, error) {
-	if !b.has(pos, 4) {
-		return nil, errArrow
+	if unpacked = c.zstd; codec == 0 {
+		unpacked = c.lz4
 	}
-	v := pos - b.int32(pos)
-	if !b.has(v, 4) {
-		return nil, errArrow
+	n := int64(0)
+	if err == nil {
+		n, err = io.Copy(io.Discard, io.LimitReader(unpacked, want+1))
 	}
-	n := int(binary.LittleEndian.Uint16(b[v:]))
-	if n < 4 || !b.has(v, n) {
-		return nil, errArrow
+	if err == nil && n != want {
+		err = fmt.Errorf("%d bytes, or more, that should be %d", n, want)
 	}
-	return &flatTable{b, pos, v + 4, (n - 4) / 2}, nil
-}
-
-// at returns the place of a field, or 0 if the table lacks it.
-func (t *flatTable) at(field int) (int, error) {
-	if field >= t.fields {
-		return 0, nil
-	}
-	o := int(binary.LittleEndian.Uint16(t.b[t.vtable+2*field:]))
-	if o == 0 {
-		return 0, nil
-	}
-	if !t.b.has(t.pos+o, 1) {
-		return 0, errArrow
-	}
-	return t.pos + o, nil
-}
-
-func (t *flatTable) byte(field int) (byte, error) {
-	at, err := t.at(field)
-	if err != nil || at == 0 {
-		return 0, err
-	}
-	return t.b[at], nil
-}
-
-func (t *flatTable) long(field int) (int64, error) {
-	at, err := t.at(field)
-	if err != nil || at == 0 {
-		return 0, err
-	}
-	if !t.b.has(at, 8) {
-		return 0, errArrow
-	}
-	return t.b.long(at), nil
-}
-
-// follow returns where a field's offset leads, or 0.
-func (t *flatTable) follow(field int) (int, error) {
-	at, err := t.at(field)
-	if err != nil || at == 0 {
-		return 0, err
-	}
-	if !t.b.has(at, 4) {
-		return 0, errArrow
-	}
-	to := at + int(binary.LittleEndian.Uint32(t.b[at:]))
-	if !t.b.has(to, 4) {
-		return 0, errArrow
-	}
-	return to, nil
-}
-
-func (t *flatTable) table(field int) (*flatTable, error) {
-	to, err := t.follow(field)
-	if err != nil || to == 0 {
-		return nil, err
-	}
-	return t.b.table(to)
-}
-
-// vector returns where the elements of a vector (or the bytes of a string) begin
-// and how many there are.
-func (t *flatTable) vector(field, size int) (at, n int, err error) {
-	to, err := t.follow(field)
-	if err != nil || to == 0 {
-		return 0, 0, err
-	}
-	n = int(binary.LittleEndian.Uint32(t.b[to:]))
-	if n > len(t.b)/size || !t.b.has(to+4, n*size) {
-		return 0, 0, errArrow
-	}
-	return to + 4, n, nil
-}
-
-// text checks a string, behind which FlatBuffers have a zero.
-func (t *flatTable) text(field int) error {
-	at, n, err := t.vector(field, 1)
-	if err == nil && at > 0 && (!t.b.has(at+n, 1) || t.b[at+n] != 0) {
-		err = fmt.Errorf("%w: the text %q has no zero behind it: write the file again", errArrow, t.b[at:at+n])
-	}
-	return err
-}
-
-// tables calls f with each table of a vector of tables.
-func (t *flatTable) tables(field int, f func(*flatTable) error) error {
-	at, n, err := t.vector(field, 4)
 	if err != nil {
-		return err
-	}
-	for i := range n {
-		p := at + 4*i
-		x, err := t.b.table(p + int(binary.LittleEndian.Uint32(t.b[p:])))
-		if err != nil {
-			return err
-		}
-		if err := f(x); err != nil {
-			return err
-		}
+		return fmt.Errorf("%w: a compressed buffer: %w", errArrow, err)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func readArrow[T any](path string, f func([]T) error) error {
 
 // arrowRows turns a record batch into structs, in the memory of rows if it fits.
 func arrowRows[T any](rows []T, rec arrow.Record, cols []arrowColumn) ([]T, error) {
-	if err := checkNulls(rec); err != nil {
+	if err := checkBatch(rec); err != nil {
 		return nil, err
 	}
 	n := int(rec.NumRows())

@@ -84,19 +84,7 @@ func checkArrowStream(r io.ReaderAt, size int64) error {
 			return err
 		}
 		at += skip + meta
-		root, err := message.root()
-		if err != nil {
-			return err
-		}
-		header, err := root.table(2)
-		if err != nil || header == nil {
-			return damagedArrow(err)
-		}
-		kind, err := root.byte(1)
-		if err != nil {
-			return err
-		}
-		body, err := root.long(3)
+		header, kind, body, err := c.open(message)
 		if err != nil {
 			return err
 		}
@@ -181,10 +169,11 @@ type shredder struct {
 	root    *node
 	leaves  []*node
 	columns [][]byte // of a row, packed
+	valid   arrowValues
 }
 
 func (s *shredder) batch(batch arrow.Record, part *Part) error {
-	if err := checkNulls(batch); err != nil {
+	if err := s.valid.batch(batch); err != nil {
 		return err
 	}
 	for i := range int(batch.NumRows()) {

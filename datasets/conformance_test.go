@@ -44,10 +44,10 @@ func passThrough(in *Input, path string) (err error) {
 	return part.Close()
 }
 
-// TestConformanceFolder passes every Parquet file of the folder that the variable
-// names through, for interop/conformance.py, which compares what came of them: FOLDER/in
-// to FOLDER/out, and what was refused to FOLDER/refused.txt with the reason. Folders
-// below in whose names end in .parquets are one table each.
+// TestConformanceFolder passes every Parquet file and Arrow stream of the folder that the
+// variable names through, for interop/conformance.py and interop/mutants.py, which compare
+// what came of them: FOLDER/in to FOLDER/out, and what was refused to FOLDER/refused.txt with
+// the reason. Folders below in whose names end in .parquets are one table each.
 func TestConformanceFolder(t *testing.T) {
 	dir := os.Getenv("GLMBATCH_CONFORMANCE")
 	if dir == "" {
@@ -60,7 +60,8 @@ func TestConformanceFolder(t *testing.T) {
 			return err
 		}
 		table := d.IsDir() && strings.HasSuffix(path, ".parquets")
-		if !table && (d.IsDir() || !strings.HasSuffix(path, ".parquet")) {
+		stream := strings.HasSuffix(path, ".arrow")
+		if !table && (d.IsDir() || !stream && !strings.HasSuffix(path, ".parquet")) {
 			return nil
 		}
 		rel, err := filepath.Rel(from, path)
@@ -73,7 +74,11 @@ func TestConformanceFolder(t *testing.T) {
 				return err
 			}
 		}
-		if err := passFiles(files, filepath.Join(dir, "out", strings.TrimSuffix(rel, "s"))); err != nil {
+		pass := passFiles
+		if stream {
+			pass = passStream
+		}
+		if err := pass(files, filepath.Join(dir, "out", strings.TrimSuffix(rel, "s"))); err != nil {
 			kind := "refused"
 			switch {
 			case errors.Is(err, pages.ErrUnsupported):
@@ -103,6 +108,21 @@ func passFiles(files []string, to string) error {
 	if err != nil {
 		return err
 	}
+	return passThrough(in, to)
+}
+
+// passStream reads a file as standard input is read, and writes it as Parquet.
+func passStream(files []string, to string) error {
+	f, err := os.Open(files[0])
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	in, err := OpenStream(f, files[0])
+	if err != nil {
+		return err
+	}
+	defer in.Close()
 	return passThrough(in, to)
 }
 

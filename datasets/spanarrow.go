@@ -73,7 +73,7 @@ func (a *arrowSpans) record(i int) (arrow.Record, error) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err == nil {
-		err = checkNulls(rec)
+		err = checkBatch(rec)
 	}
 	return rec, err
 }

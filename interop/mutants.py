@@ -1,23 +1,30 @@
-"""Damages Parquet files in many ways, passes them through glmbatch's reader and writer, and compares with pyarrow, which
-verifies checksums. Run: interop/mutants.py FOLDER PASS [COUNT], where PASS is the datasets package's test program.
-A value that differs from pyarrow's fails; so does what ends the process, which has 1 GiB and 20 s for each file."""
+"""Damages Parquet files and Arrow streams in many ways, passes them through glmbatch's reader and writer, and compares
+with pyarrow, which verifies checksums and validates arrays. Run: interop/mutants.py FOLDER PASS [COUNT [SEED [KINDS]]],
+where PASS is the datasets package's test program and KINDS a regular expression (parquet|arrow). A value that differs
+from pyarrow's fails, and so does a file that pyarrow refuses; so does what ends the process, which has 1 GiB and 20 s
+for each file."""
 
 import collections
-import glob
+import datetime
+import decimal
 import math
 import multiprocessing
 import os
 import random
+import re
 import resource
 import shutil
 import subprocess
 import sys
 
 import pyarrow as pa
+import pyarrow.ipc
 import pyarrow.parquet as pq
 
 WORK, PASS = sys.argv[1], sys.argv[2]
 COUNT = int(sys.argv[3]) if len(sys.argv) > 3 else 3000
+SEED = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+KINDS = sys.argv[5] if len(sys.argv) > 5 else ""
 IN, OUT = os.path.join(WORK, "in"), os.path.join(WORK, "out")
 GIB = 1 << 30
 
@@ -38,8 +45,65 @@ def table():
     )
 
 
+def typed():
+    """A few rows of the types that Arrow streams have."""
+    n = 10
+    some = lambda f, t: pa.array([None if i % 4 == 2 else f(i) for i in range(n)], t)
+    day = datetime.date(2024, 1, 31)
+    columns = {
+        "prompt": some(lambda i: "prompt %d" % i, pa.string()),
+        "large": some(lambda i: "l%d" % i, pa.large_string()),
+        "bytes": some(lambda i: b"\x00%d" % i, pa.binary()),
+        "fixed": some(lambda i: b"%03d" % i, pa.binary(3)),
+        "view": some(lambda i: "v" * (3 * i), pa.string_view()),
+        "bool": some(lambda i: i % 3 == 0, pa.bool_()),
+        "i8": some(lambda i: i, pa.int8()),
+        "u64": pa.array(range(n), pa.uint64()),
+        "half": some(lambda i: i / 2, pa.float16()),
+        "x": some(lambda i: i / 7, pa.float64()),
+        "date": some(lambda i: day, pa.date32()),
+        "date64": some(lambda i: day, pa.date64()),
+        "time": some(lambda i: datetime.time(1, 2, i), pa.time32("s")),
+        "time64": some(lambda i: datetime.time(1, 2, i), pa.time64("us")),
+        "at": some(lambda i: datetime.datetime(2024, 1, 1, i), pa.timestamp("us", "UTC")),
+        "span": some(lambda i: datetime.timedelta(seconds=i), pa.duration("ms")),
+        "money": some(lambda i: decimal.Decimal(i) / 100, pa.decimal128(7, 2)),
+        "more": some(lambda i: decimal.Decimal(i) / 100, pa.decimal256(50, 2)),
+        "null": pa.nulls(n),
+        "list": some(lambda i: [i, None, i * 2][: i % 4], pa.list_(pa.int32())),
+        "large_list": some(lambda i: ["a", None][: i % 3], pa.large_list(pa.string())),
+        "three": some(lambda i: [i, 1, 2], pa.list_(pa.int16(), 3)),
+        "map": some(lambda i: [("k%d" % i, i)], pa.map_(pa.string(), pa.int32())),
+        "struct": some(lambda i: {"a": i, "b": ["x%d" % i]}, pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))])),
+        "kind": some(lambda i: "ab"[i % 2], pa.string()).dictionary_encode(),
+        "list_view": pa.ListViewArray.from_arrays([0, 2, 1, 0, 0, 0, 3, 3, 3, 4], [1, 2, 0, 1, 1, 1, 1, 1, 1, 0], pa.array([1, 2, 3, 4])),
+    }
+    t = pa.table(columns)
+    fields = [f.with_metadata({"unit": "ms"}) if f.name == "x" else f for f in t.schema]
+    return t.cast(pa.schema(fields, {"who": "x"}))
+
+
 def bases():
-    t = table()
+    if re.search(KINDS, "parquet"):
+        yield from parquet_bases()
+    if re.search(KINDS, "arrow"):
+        yield from arrow_bases()
+
+
+def arrow_bases():
+    t, path = typed(), os.path.join(WORK, "base.arrow")
+    simple = [n for n in t.column_names if n in ("prompt", "kind", "struct", "list", "x", "bool")]
+    for table in (t, t.select(simple), t.select(["prompt", "three", "map"]), t.select(["view", "list_view", "null"]), t.select(["fixed", "date64", "time", "money"])):
+        for codec in (None, "lz4", "zstd"):
+            for write in (pa.ipc.new_stream, pa.ipc.new_file):
+                with write(path, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as w:
+                    w.write_table(table, max_chunksize=6)
+                yield ".arrow", open(path, "rb").read()
+
+
+def parquet_bases():
+    t, few = table(), typed().drop_columns(["view", "list_view"])
+    path = os.path.join(WORK, "base.parquet")
     for codec in ("none", "snappy", "gzip", "zstd", "brotli", "lz4"):
         for version in ("1.0", "2.0"):
             for encoding in (None, "plain", "delta"):
@@ -48,33 +112,40 @@ def bases():
                     options["use_dictionary"] = False
                 if encoding == "delta":
                     options["column_encoding"] = {"prompt": "DELTA_BYTE_ARRAY", "same": "DELTA_LENGTH_BYTE_ARRAY", "id": "DELTA_BINARY_PACKED", "flag": "RLE", "x": "BYTE_STREAM_SPLIT"}
-                path = os.path.join(WORK, "base.parquet")
                 pq.write_table(t, path, **options)
-                yield open(path, "rb").read()
+                yield ".parquet", open(path, "rb").read()
+        for options in (dict(write_page_index=True, store_schema=False), dict(write_statistics=False), dict(data_page_version="2.0", sorting_columns=[pq.SortingColumn(0)])):
+            pq.write_table(few, path, compression=codec, **options)
+            yield ".parquet", open(path, "rb").read()
 
 
-def mutate(r, data):
+def mutate(r, suffix, data):
     d = bytearray(data)
-    footer = len(d) - 8 - int.from_bytes(d[-8:-4], "little")
-    kind = r.randrange(7)
-    if kind == 0:
-        d[4 + r.randrange(footer - 4)] ^= 1 << r.randrange(8)
-    elif kind == 1:
-        d[footer + r.randrange(len(d) - footer)] ^= 1 << r.randrange(8)
-    elif kind == 2:
-        at = 4 + r.randrange(len(d) - 76)
-        d[at : at + 16] = r.randbytes(16)
-    elif kind == 3:
-        at = footer + r.randrange(max(1, len(d) - footer - 12))
-        d[at : at + 4] = r.randbytes(4)
+    at = (4 if suffix == ".parquet" else 0) + r.randrange(len(d) - 80)
+    if suffix == ".parquet" and r.random() < 0.4:  # the footer
+        footer = len(d) - 8 - int.from_bytes(d[-8:-4], "little")
+        at = footer + r.randrange(len(d) - footer)
+    kind = r.randrange(12)
+    if kind < 4:
+        d[at] ^= 1 << r.randrange(8)
     elif kind == 4:
-        del d[r.randrange(len(d)) :]
+        d[at : at + 16] = r.randbytes(16)
     elif kind == 5:
-        at, n = 4 + r.randrange(footer - 8), r.randrange(1, 64)
-        del d[at : at + n]
-    else:
-        at = 4 + r.randrange(footer - 4)
+        d[at : at + 4] = r.randbytes(4)
+    elif kind == 6:
+        del d[at:]
+    elif kind == 7:
+        del d[at : at + r.choice((1, 1, 2, 4, 8, r.randrange(1, 64)))]
+    elif kind == 8:
         d[at] = r.choice((0, 0x7F, 0x80, 0xFF))
+    elif kind == 9:  # numbers that are nearly right
+        d[at] = (d[at] + r.choice((-2, -1, 1, 2))) & 255
+    elif kind == 10:
+        d[at:at] = d[at : at + r.choice((1, 4, 8))]
+    else:
+        other = r.randrange(len(d) - 16)
+        n = r.choice((1, 2, 4, 8))
+        d[at : at + n] = d[other : other + n]
     return bytes(d)
 
 
@@ -86,22 +157,62 @@ def plain(v):
     return [plain(x) for x in v] if isinstance(v, (list, tuple)) else v
 
 
+def values(column):
+    try:
+        return plain(column.to_pylist())
+    except Exception:  # times that Python has not
+        return str(column.combine_chunks().to_string(window=1000))
+
+
+def read(path):
+    if path.endswith(".arrow"):
+        with open(path, "rb") as f:
+            magic = f.read(6)
+        with pa.memory_map(path) as f:
+            t = (pa.ipc.open_file(f) if magic == b"ARROW1" else pa.ipc.open_stream(f)).read_all()
+            t.validate(full=True)
+            return t
+    return pq.ParquetFile(path, page_checksum_verification=True).read()
+
+
+def without_copy(path):
+    """A Parquet file whose Arrow schema goes by another name: the copy may be what is damaged."""
+    with open(path, "rb") as f:
+        data = f.read().replace(b"ARROW:schema", b"OTHER:schema")
+    return pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True).read()
+
+
 def verdict(name):
     """What came of a file, beside pyarrow."""
+    want, why, path = None, "", os.path.join(IN, name)
     try:
-        before = pq.ParquetFile(os.path.join(IN, name), page_checksum_verification=True).read()
-        want = {n: plain(before[n].to_pylist()) for n in before.column_names}
+        want = read(path)
     except Exception as e:
-        want, why = None, str(e)
+        why = str(e).replace("\n", " ")
+        try:
+            if not name.endswith(".arrow"):
+                want = without_copy(path)
+        except Exception:
+            pass
     out = os.path.join(OUT, name)
     if not os.path.exists(out):
         return "refused by both" if want is None else "refused here alone"
-    if want is None and any(w in why for w in ("base64", "flatbuffer", "Field.type", "IPC message")):
-        return "read here without Arrow's damaged schema"
+    if "UTF8" in why or "UTF-8" in why:
+        return "not UTF-8: an error of rows"
     if want is None:
-        return "read here alone: " + why[:60]
-    after = pq.ParquetFile(out).read()
-    return "equal" if all(plain(after[n].to_pylist()) == v for n, v in want.items()) else "OTHER VALUES"
+        return "READ HERE ALONE: " + re.sub("[0-9]+", "N", why)[:90]
+    try:
+        have = pq.ParquetFile(out).read()
+    except Exception as e:
+        return "OUTPUT REFUSED: " + str(e)[:90]
+    bad = others(want, have)
+    if bad and not name.endswith(".arrow") and not others(without_copy(path), have):
+        return "equal without Arrow's copy of the schema, which has other names"
+    return "OTHER VALUES of " + " ".join(bad) if bad else "equal"
+
+
+def others(want, have):
+    return [n for n in want.column_names if n not in have.column_names or values(have[n]) != values(want[n])]
 
 
 def limited():
@@ -112,11 +223,12 @@ def main():
     for folder in (IN, OUT):
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
-    r = random.Random(1)
+    r = random.Random(SEED)
     files = list(bases())
     for i in range(COUNT):
-        with open(os.path.join(IN, "%05d.parquet" % i), "wb") as f:
-            f.write(mutate(r, files[i % len(files)]))
+        suffix, data = files[i % len(files)]
+        with open(os.path.join(IN, "%05d%s" % (i, suffix)), "wb") as f:
+            f.write(mutate(r, suffix, data) if i >= len(files) else data)
     env = {**os.environ, "GLMBATCH_CONFORMANCE": WORK, "GOMEMLIMIT": "1GiB"}
     done = subprocess.run([PASS, "-test.run", "TestConformanceFolder", "-test.timeout", f"{20 * COUNT}s"], env=env, preexec_fn=limited, capture_output=True, text=True)
     if done.returncode:
@@ -129,13 +241,13 @@ def main():
         names = sorted(os.listdir(IN))
         for name, what in zip(names, pool.imap(verdict, names)):
             count[what] += 1
-            if what.startswith(("OTHER", "read here alone", "refused here alone")) and shown[what] < 12:
+            if what.startswith(("OTHER", "READ", "OUTPUT", "refused here alone")) and shown[what] < 12:
                 shown[what] += 1
                 print(what, name, refused.get(name, "").strip()[:200])
     print(f"{COUNT} files: " + ", ".join(f"{n} {what}" for what, n in sorted(count.items())) + f"; {len(panics)} panics recovered")
     for line in panics[:10]:
         print(line.strip()[:300])
-    sys.exit(1 if count["OTHER VALUES"] else 0)
+    sys.exit(1 if any(what.isupper() or what.split(":")[0].split(" of ")[0].isupper() for what in count) else 0)
 
 
 if __name__ == "__main__":

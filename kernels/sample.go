@@ -39,11 +39,11 @@ type SampleParams struct {
 	Counts      int32   // row of the counts of generated tokens; -1: none
 	Mask        int32   // row of the masks, bitmaps as those of tokens seen: bit set, token allowed; -1: none
 	Allowed     int32   // likewise, but log-probabilities do not know it
-	Entries     int32   // the row's first in the entries: its Biases, and after them its Labels
+	Entries     int32   // the row's first in the entries: its Biases, after them its Labels, then the Assumed
 	Biases      int32
 	Labels      int32 // with Logprobs no more than MaxLogprobs
 	Forced      int32 // the token to report on, and none is chosen; -1: one is
-	_           int32
+	Assumed     int32 // at most MaxAssumed: each token counts as seen, and as generated once more than Counts says
 }
 
 // Greedy steers to the largest logit and asks for nothing else.
@@ -52,7 +52,8 @@ func Greedy() SampleParams {
 }
 
 // Entry is what a row of logits has to do with one token: as a bias or, by its id
-// alone, as a label, whose log-probability is reported whatever its rank.
+// alone, as a label, whose log-probability is reported whatever its rank, or as one that is
+// assumed to have come, though bitmaps and counts do not know it.
 type Entry struct {
 	Token int32
 	After int32   // the bias is for rows whose Last this is; -1: for all
@@ -61,6 +62,9 @@ type Entry struct {
 
 // MaxEntries is the most entries that a row of logits can have.
 const MaxEntries = 1024
+
+// MaxAssumed is the most tokens that a row of logits assumes.
+const MaxAssumed = 32
 
 // MaxCount is where counts of generated tokens stop: they have 16 bits.
 const MaxCount = 1<<16 - 1

@@ -7,7 +7,8 @@ var Table = join(
 		// samples: of its row r = rows[m], the token is that sample (0 if there was none), pos and
 		// slots are those of the next position, the counter of its params is one more and the token
 		// their last; the bit of its token is set if it has a bitmap of N bits, and the token's
-		// count is one more, up to MaxCount, if it has a row of N counts of 16 bits.
+		// count is one more, up to MaxCount, if it has a row of N counts of 16 bits, where the call
+		// has bitmaps and counts.
 		Args: []Arg{{Name: "last", Role: In, Type: "sampled"}, in("from", "i32", mRows), in("rows", "i32", mRows),
 			{Name: "tokens", Role: InOut, Type: "i32"}, {Name: "pos", Role: InOut, Type: "i32"},
 			{Name: "seq", Role: In, Type: "i32"},
@@ -231,8 +232,9 @@ var Table = join(
 		// tips: M pairs (first row of logits, rows of logits n) among N, which are of the step's rows. A tip goes on
 		// from its row of logits a < n, the first whose sample is not the token of the step's row
 		// behind it: from is that one's row of the step, at_pos, at_seq and at_slots what it has,
-		// at_params its own with the counter one on, without penalties and log-probabilities. next
-		// of the step's row of any row of logits is its sample (0 if there was none).
+		// at_params its own with the counter one on and its sample as the last token, without
+		// log-probabilities, mask and forced token. next of the step's row of any row of logits is its
+		// sample (0 if there was none).
 		Args: []Arg{{Name: "sampled", Role: In, Type: "sampled"}, in("tips", "i32", func(d Dims) int64 {
 			return 2 * i64(d.M)
 		}), in("rows", "i32", nCols),
@@ -259,6 +261,6 @@ var Table = join(
 		},
 		// N is the width of a row of logits, TopK how many of them are tokens (0: all), Slots how
 		// many bits of each token the rows' masks, bitmaps and counts have.
-		Examples: []Dims{{M: 1, N: 2048}, {M: 5, N: 154880, TopK: 154856}},
+		Examples: []Dims{{M: 1, N: 2048}, {M: 5, N: 154880, TopK: 154856}, {M: 40, N: 2048}},
 		Help:     "the next tokens and their log-probabilities"}),
 )

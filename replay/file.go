@@ -59,6 +59,9 @@ func (c *Capture) rows() ([]datasets.Capture, error) {
 	if b := fromSteering(c.Batch.Params); b != nil {
 		input("steering", 0, b)
 	}
+	if b := fromAssumed(c.Batch.Params); b != nil {
+		input("assumed", 0, b)
+	}
 	if len(c.Batch.Masks) > 0 {
 		input("masks", 0, fromWords(c.Batch.Masks))
 	}
@@ -242,6 +245,8 @@ func (c *Capture) inputOf(r *datasets.Capture) error {
 		return nil
 	case "steering":
 		return toSteering(c.Batch.Params, r.Data)
+	case "assumed":
+		return toAssumed(c.Batch.Params, ints(r.Data))
 	case "masks":
 		c.Batch.Masks = words(r.Data)
 		return nil

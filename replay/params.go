@@ -97,6 +97,30 @@ func toSteering(ps []kernels.SampleParams, b []byte) error {
 	return nil
 }
 
+// fromAssumed is how many tokens the rows assume; nil: no row does.
+func fromAssumed(ps []kernels.SampleParams) []byte {
+	w, some := make(writer, 0, 4*len(ps)), false
+	for i := range ps {
+		w.ints(ps[i].Assumed)
+		some = some || ps[i].Assumed > 0
+	}
+	if !some {
+		return nil
+	}
+	return w
+}
+
+// toAssumed gives it back to rows that were read.
+func toAssumed(ps []kernels.SampleParams, n []int32) error {
+	if len(n) != len(ps) {
+		return fmt.Errorf("%d numbers for %d rows of parameters", len(n), len(ps))
+	}
+	for i := range ps {
+		ps[i].Assumed = n[i]
+	}
+	return nil
+}
+
 func fromEntries(list []kernels.Entry) []byte {
 	var w writer
 	for _, e := range list {

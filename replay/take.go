@@ -157,31 +157,33 @@ func (c *Capture) steering(m *glm5.Model) error {
 		}
 		return raw, nil
 	}
-	first := m.AllowedRow(0)
+	type table struct {
+		region string
+		row    int32
+	}
+	first, taken := m.AllowedRow(0), map[table]bool{}
+	var err error
+	read := func(region string, at int32) []byte {
+		if at < 0 || err != nil || taken[table{region, at}] { // rows of drafts have the same
+			return nil
+		}
+		taken[table{region, at}] = true
+		var raw []byte
+		raw, err = row(region, at)
+		return raw
+	}
 	for _, p := range c.Batch.Params {
-		if p.Seen >= 0 {
-			raw, err := row(glm5.RegionSeen, p.Seen)
-			if err != nil {
-				return err
-			}
+		if raw := read(glm5.RegionSeen, p.Seen); raw != nil {
 			c.Seen = append(c.Seen, Seen{p.Seen, words(raw)})
 		}
-		if p.Allowed >= 0 {
-			raw, err := row(glm5.RegionMasks, p.Allowed)
-			if err != nil {
-				return err
-			}
+		if raw := read(glm5.RegionMasks, p.Allowed); raw != nil {
 			c.Allowed = append(c.Allowed, Seen{p.Allowed - first, words(raw)})
 		}
-		if p.Counts >= 0 {
-			raw, err := row(glm5.RegionCounts, p.Counts)
-			if err != nil {
-				return err
-			}
+		if raw := read(glm5.RegionCounts, p.Counts); raw != nil {
 			c.Counts = append(c.Counts, Generated{p.Counts, shorts(raw)})
 		}
 	}
-	return nil
+	return err
 }
 
 // runs groups ascending page numbers.

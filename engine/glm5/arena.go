@@ -77,6 +77,7 @@ const (
 	paramBytes   = int(unsafe.Sizeof(kernels.SampleParams{}))
 	entryBytes   = int(unsafe.Sizeof(kernels.Entry{}))
 	sampledBytes = 8 + 8*kernels.MaxLogprobs
+	entriesOfRow = kernels.MaxEntries + kernels.MaxAssumed
 )
 
 // frontWidth is the columns of what every layer computes from its input first.
@@ -111,7 +112,7 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 		{&a.pages, o.MaxSeqs, f * maxPages, whole}, {&a.seen, o.MaxSeqs, c.seenBytes(), whole},
 		{&a.counts, o.MaxSeqs, kernels.CountPitch(c.Vocab), whole},
 		{&a.masks, o.MaxLogits + o.MaxSeqs, c.seenBytes(), whole},
-		{&a.entries, o.MaxLogits * kernels.MaxEntries, entryBytes, whole},
+		{&a.entries, o.MaxLogits * entriesOfRow, entryBytes, whole},
 		{&a.x, o.MaxRows, f * c.Hidden, whole}, {&a.h, o.MaxRows, f * c.Hidden, whole},
 		{&a.front, o.MaxRows, f * c.frontWidth(), whole}, {&a.qr, o.MaxRows, f * c.QLoRA, whole},
 		{&a.iq, o.MaxRows, f * c.IndexHeads * c.IndexHeadDim, whole},

@@ -165,15 +165,16 @@ func (m *Model) checkParams(b *Batch) error {
 	}
 	for i := range b.Params {
 		p := &b.Params[i]
-		switch from, n := int64(p.Entries), int64(p.Biases)+int64(p.Labels); {
+		switch from, n := int64(p.Entries), int64(p.Biases)+int64(p.Labels)+int64(p.Assumed); {
 		case int(p.Seen) >= seats || int(p.Counts) >= seats || int(p.Mask) >= len(b.Masks)/m.SeenWords() ||
 			p.Allowed >= 0 && (int(p.Allowed) < rows || int(p.Allowed) >= rows+seats):
 			return fmt.Errorf("row of logits %d with tokens seen %d, counts %d, mask %d, allowed %d", i, p.Seen,
 				p.Counts, p.Mask, p.Allowed)
-		case p.Biases < 0 || p.Labels < 0 || n > 0 && (from < 0 || from+n > int64(len(b.Entries))) || p.Labels > 0 &&
-			int64(p.Logprobs)+int64(p.Labels) > kernels.MaxLogprobs:
-			return fmt.Errorf("row of logits %d with %d biases and %d labels from %d of %d, and %d alternatives", i,
-				p.Biases, p.Labels, from, len(b.Entries), p.Logprobs)
+		case p.Biases < 0 || p.Labels < 0 || p.Assumed < 0 || p.Assumed > kernels.MaxAssumed ||
+			n > 0 && (from < 0 || from+n > int64(len(b.Entries))) ||
+			p.Labels > 0 && int64(p.Logprobs)+int64(p.Labels) > kernels.MaxLogprobs:
+			return fmt.Errorf("row of logits %d with %d biases, %d labels and %d tokens assumed from %d of %d, and %d alternatives",
+				i, p.Biases, p.Labels, p.Assumed, from, len(b.Entries), p.Logprobs)
 		case int(p.Forced) >= m.o.Tokens:
 			return fmt.Errorf("row of logits %d with token %d of %d", i, p.Forced, m.o.Tokens)
 		}
@@ -221,7 +222,7 @@ func (m *Model) checkTips(b *Batch) error {
 }
 
 // mostEntries is the most that the rows of a step can have.
-func (m *Model) mostEntries() int { return m.o.MaxLogits * kernels.MaxEntries }
+func (m *Model) mostEntries() int { return m.o.MaxLogits * entriesOfRow }
 
 // block is some rows that one call works on, with what its cost follows from.
 type block struct {

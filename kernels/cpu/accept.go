@@ -1,7 +1,5 @@
 package cpu
 
-import "glmbatch/kernels"
-
 // accept finds, for each tip, the row that its sequence goes on from: that of its
 // last token, or of the last draft that the sample before it confirms.
 func accept(x *frame, lo, hi int) error {
@@ -44,10 +42,9 @@ func accept(x *frame, lo, hi int) error {
 		}
 		r, p := rows[at], &own[at]
 		from[m], atPos[m], atSeq[m], atSlots[m] = r, pos[r], seq[r], slots[r]
-		next := kernels.Greedy()
-		next.Temperature, next.TopP, next.MinP, next.TopK = p.Temperature, p.TopP, p.MinP, p.TopK
-		next.Seed, next.Counter = p.Seed, p.Counter+1
-		next.Last, next.Allowed, next.Entries, next.Biases = samples[at].Token, p.Allowed, p.Entries, p.Biases
+		next := *p
+		next.Counter++
+		next.Last, next.Logprobs, next.Mask, next.Forced = samples[at].Token, -1, -1, -1
 		ahead[m] = next
 	}
 	return nil

@@ -53,14 +53,14 @@ func feed(x *frame, lo, hi int) error {
 			return x.err
 		}
 		p := &params(ps)[m]
-		if token >= 0 && p.Seen >= 0 {
+		if token >= 0 && p.Seen >= 0 && len(seen) > 0 {
 			if int(p.Seen) >= len(seen)/size {
 				x.fail(9, "no bitmap %d of %d bytes in %d", p.Seen, size, len(seen))
 				return x.err
 			}
 			seen[int(p.Seen)*size+int(token)/8] |= 1 << (token % 8)
 		}
-		if token >= 0 && p.Counts >= 0 {
+		if token >= 0 && p.Counts >= 0 && len(counted) > 0 {
 			if int(p.Counts) >= len(counted)/countPitch {
 				x.fail(10, "no row %d of counts of %d bytes in %d", p.Counts, countPitch, len(counted))
 				return x.err

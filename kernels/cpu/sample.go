@@ -49,9 +49,15 @@ func sample(x *frame, lo, hi int) error {
 		default:
 			s.Token = pick(steered, *p, x.s)
 		}
-		report(s, raw, p, list[min(len(list), max(0, int(p.Biases))):], x.s)
+		report(s, raw, p, labelsOf(p, list), x.s)
 	}
 	return nil
+}
+
+// labelsOf is those of a row's entries.
+func labelsOf(p *kernels.SampleParams, list []kernels.Entry) []kernels.Entry {
+	from := min(len(list), max(0, int(p.Biases)))
+	return list[from:min(len(list), from+max(0, int(p.Labels)))]
 }
 
 // pick chooses a token by p from logits after the repetition penalty.

@@ -36,14 +36,15 @@ func (x *frame) countPitch(arg int) int {
 	return max(kernels.CountPitch(int(x.N)), int(x.call.Args[arg].Pitch))
 }
 
-// entriesOf returns the row's biases, then its labels.
+// entriesOf returns the row's biases, then its labels, then the tokens that it assumes.
 func (x *frame) entriesOf(p *kernels.SampleParams) []kernels.Entry {
-	if p.Biases <= 0 && p.Labels <= 0 {
+	if p.Biases <= 0 && p.Labels <= 0 && p.Assumed <= 0 {
 		return nil
 	}
 	b := x.bytes(argEntries, x.rank)
-	from, n := int64(p.Entries), int64(p.Biases)+int64(p.Labels)
-	if x.err == nil && (!aligned(b, 4) || p.Biases < 0 || p.Labels < 0 || from < 0 ||
+	from, n := int64(p.Entries), int64(p.Biases)+int64(p.Labels)+int64(p.Assumed)
+	if x.err == nil && (!aligned(b, 4) ||
+		p.Biases < 0 || p.Labels < 0 || p.Assumed < 0 || p.Assumed > kernels.MaxAssumed || from < 0 ||
 		from+n > int64(len(b)/entryBytes)) {
 		x.fail(argEntries, "entries %d to %d are not in %d bytes", from, from+n, len(b))
 	}
@@ -107,40 +108,72 @@ func (x *frame) steered(l []float32, p *kernels.SampleParams, list []kernels.Ent
 			out[e.Token] += e.Bias
 		}
 	}
+	var seen []byte
+	var made []uint16
 	if repeats {
-		if seen := x.bitmap(argSeen, p.Seen); x.err == nil {
-			repeated(out, seen, p.Repetition)
-		}
+		seen = x.bitmap(argSeen, p.Seen)
 	}
 	if counted {
-		pitch := x.countPitch(argCounts)
-		if row := x.rowOf(argCounts, p.Counts, pitch, "row of counts"); x.err == nil {
-			penalized(out, counts(row), p)
+		if row := x.rowOf(argCounts, p.Counts, x.countPitch(argCounts), "row of counts"); x.err == nil {
+			made = counts(row)
 		}
+	}
+	if x.err == nil {
+		penalize(out, seen, made, p, list[max(p.Biases, 0)+max(p.Labels, 0):])
 	}
 	return out
 }
 
-// repeated divides positive logits of tokens seen, and multiplies others.
-func repeated(l []float32, seen []byte, penalty float32) {
-	for b, set := range seen[:(len(l)+7)/8] {
-		for i := b * 8; set != 0 && i < len(l); i, set = i+1, set>>1 {
-			switch {
-			case set&1 == 0:
-			case l[i] > 0:
-				l[i] /= penalty
-			default:
-				l[i] *= penalty
+// penalize takes in the tokens seen, how often tokens were generated (nil: nobody asks), and
+// those assumed beside them.
+func penalize(l []float32, seen []byte, made []uint16, p *kernels.SampleParams, assumed []kernels.Entry) {
+	var late [kernels.MaxAssumed]float32
+	for i, e := range assumed {
+		v := l[e.Token]
+		if seen != nil {
+			v = repeated(v, p.Repetition)
+		}
+		if made != nil {
+			n := int(made[e.Token])
+			for _, o := range assumed {
+				if o.Token == e.Token {
+					n++
+				}
+			}
+			v = penalized(v, min(n, kernels.MaxCount), p)
+		}
+		late[i] = v
+	}
+	if seen != nil {
+		for b, set := range seen[:(len(l)+7)/8] {
+			for i := b * 8; set != 0 && i < len(l); i, set = i+1, set>>1 {
+				if set&1 != 0 {
+					l[i] = repeated(l[i], p.Repetition)
+				}
 			}
 		}
 	}
-}
-
-// penalized takes from the logits of tokens that were generated.
-func penalized(l []float32, n []uint16, p *kernels.SampleParams) {
-	for i, c := range n[:len(l)] {
-		if c > 0 {
-			l[i] = l[i] - float32(float32(c)*p.Frequency) - p.Presence
+	if made != nil {
+		for i, n := range made[:len(l)] {
+			if n > 0 {
+				l[i] = penalized(l[i], int(n), p)
+			}
 		}
 	}
+	for i, e := range assumed {
+		l[e.Token] = late[i]
+	}
+}
+
+// repeated is the logit of a token seen: divided where it is positive, else multiplied.
+func repeated(v, penalty float32) float32 {
+	if v > 0 {
+		return v / penalty
+	}
+	return v * penalty
+}
+
+// penalized is the logit of a token that was generated n times.
+func penalized(v float32, n int, p *kernels.SampleParams) float32 {
+	return v - float32(float32(n)*p.Frequency) - p.Presence
 }

@@ -80,16 +80,10 @@ func refAccept(r *reference) {
 		p := append([]byte{}, params[paramSize*row:][:paramSize]...)
 		set := func(at int, v uint32) { binary.LittleEndian.PutUint32(p[at:], v) }
 		const none = 0xffffffff
-		set(12, 0x3f800000)                         // no repetition penalty
 		set(20, none)                               // no log-probabilities
-		set(24, none)                               // no tokens seen
 		set(28, uint32(samples[row*sampledSize/4])) // the token before
 		binary.LittleEndian.PutUint64(p[40:], binary.LittleEndian.Uint64(p[40:])+1)
-		set(48, 0)    // no presence penalty
-		set(52, 0)    // no frequency penalty
-		set(56, none) // no counts
 		set(60, none) // no mask
-		set(76, 0)    // no labels
 		set(80, none) // no forced token
 		at = append(at, p...)
 	}

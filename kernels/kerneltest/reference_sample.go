@@ -63,8 +63,13 @@ func refRow(logits []float64, p []byte, s steering) drawn {
 	temperature, topP, minP, repetition := field(0), field(1), field(2), field(3)
 	topK, logprobs, seenRow, last := number(4), number(5), number(6), number(7)
 	presence, frequency := field(12), field(13)
-	countRow, mask, allowed, first, biases, labels, forced := number(14), number(15), number(16), number(17), number(
-		18), number(19), number(20)
+	countRow, mask, allowed, first := number(14), number(15), number(16), number(17)
+	biases, labels, forced := number(18), number(19), number(20)
+	assumed := map[int]int{}
+	for j := range number(21) {
+		token, _, _ := s.entry(first + biases + labels + j)
+		assumed[token]++
+	}
 
 	logits = slices.Clone(logits)
 	for i := range logits {
@@ -84,15 +89,18 @@ func refRow(logits []float64, p []byte, s steering) drawn {
 		}
 	}
 	for i := range l {
-		if seenRow >= 0 && s.bit(s.seen, seenRow, i) {
+		if seenRow >= 0 && (s.bit(s.seen, seenRow, i) || assumed[i] > 0) {
 			if l[i] > 0 {
 				l[i] /= repetition
 			} else {
 				l[i] *= repetition
 			}
 		}
-		if countRow >= 0 && s.count(countRow, i) > 0 {
-			l[i] -= frequency*float64(s.count(countRow, i)) + presence
+		if countRow < 0 {
+			continue
+		}
+		if c := int(s.count(countRow, i)) + assumed[i]; c > 0 {
+			l[i] -= frequency*float64(c) + presence
 		}
 	}
 	order := descending(l)

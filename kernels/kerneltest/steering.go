@@ -8,13 +8,14 @@ import (
 )
 
 // What rows of parameters refer to in examples: rows of bitmaps, masks and counts, and
-// entries, in runs of biases with their labels.
+// entries, in runs of biases, labels and assumed tokens.
 const (
 	steerRows  = 3
 	runBiases  = 7
 	runLabels  = 3
 	entryRuns  = 4
-	runEntries = runBiases + runLabels
+	runAssumed = 4
+	runEntries = runBiases + runLabels + runAssumed
 )
 
 // kinds are ways to sample. Their sums are far from where rounding decides.
@@ -47,6 +48,18 @@ func kinds() []kernels.SampleParams {
 			p.Temperature, p.TopP, p.Mask, p.Allowed = 1.1, .95, 2, 1
 			p.Biases, p.Labels, p.Logprobs = runBiases, runLabels, 6
 			p.Repetition, p.Seen, p.Counts, p.Presence, p.Frequency = .9, 2, 2, .25, -.125
+			p.Assumed = runAssumed
+		}),
+		// The token with the largest bias is assumed, twice.
+		with(func(p *kernels.SampleParams) {
+			p.Biases, p.Labels, p.Assumed, p.Counts, p.Presence, p.Frequency = runBiases, runLabels, runAssumed, 1, 1, 9
+		}),
+		with(func(p *kernels.SampleParams) {
+			p.Biases, p.Labels, p.Assumed, p.Seen, p.Repetition = runBiases, runLabels, runAssumed, 0, 60
+		}),
+		with(func(p *kernels.SampleParams) {
+			p.Biases, p.Labels, p.Assumed, p.Seen, p.Repetition, p.Logprobs = runBiases, runLabels, runAssumed, 2, .9, 4
+			p.Temperature, p.Counts, p.Frequency = 1.2, 0, 4
 		}),
 		with(func(p *kernels.SampleParams) { p.Forced, p.Logprobs, p.Temperature, p.Biases = 5, 3, 1, runBiases }),
 		with(func(p *kernels.SampleParams) { p.Forced, p.Logprobs, p.Mask, p.Labels = 77, 1, 0, 1 }),
@@ -56,8 +69,9 @@ func kinds() []kernels.SampleParams {
 func (f fill) params(rows int32) {
 	var b []byte
 	kinds := kinds()
+	first := f.r.IntN(len(kinds))
 	for i := range rows {
-		p := kinds[(int(i)+f.r.IntN(len(kinds)))%len(kinds)]
+		p := kinds[(int(i)+first)%len(kinds)]
 		p.Seed, p.Counter = f.r.Uint64(), uint64(f.r.IntN(1000))
 		p.Last, p.Entries = int32(f.r.IntN(3)), int32(f.r.IntN(entryRuns)*runEntries)
 		b = appendParams(b, &p)
@@ -82,7 +96,7 @@ func appendParams(b []byte, p *kernels.SampleParams) []byte {
 	b = binary.LittleEndian.AppendUint64(b, p.Seed)
 	b = binary.LittleEndian.AppendUint64(b, p.Counter)
 	floats(p.Presence, p.Frequency)
-	ints(p.Counts, p.Mask, p.Allowed, p.Entries, p.Biases, p.Labels, p.Forced, 0)
+	ints(p.Counts, p.Mask, p.Allowed, p.Entries, p.Biases, p.Labels, p.Forced, p.Assumed)
 	return b
 }
 
@@ -111,7 +125,8 @@ func (f fill) steering() {
 	case "entries": // a token has one finite bias at most
 		var b []byte
 		for range entryRuns {
-			for i, token := range r.Perm(n)[:runEntries] {
+			tokens := r.Perm(n)[:runEntries]
+			for i, token := range tokens {
 				after, bias := -1, float32(r.IntN(17)-8)
 				switch i {
 				case 0:
@@ -120,6 +135,12 @@ func (f fill) steering() {
 					after, bias = r.IntN(3), float32(math.Inf(-1))
 				case 2:
 					bias = float32(math.Inf(-1))
+				case 3:
+					bias = 10
+				case runBiases: // a label is no reason for a penalty
+					token = tokens[3]
+				case runBiases + runLabels, runBiases + runLabels + 1:
+					token = tokens[0]
 				}
 				b = binary.LittleEndian.AppendUint32(b, uint32(token))
 				b = binary.LittleEndian.AppendUint32(b, uint32(int32(after)))

@@ -342,11 +342,11 @@ const (
 )
 
 type params struct {
-	temperature, topP, minP, repetition                         float32
-	topK, logprobs, seen, last                                  int32
-	seed, counter                                               uint64
-	presence, frequency                                         float32
-	counts, mask, allowed, entries, biases, labels, forced, pad int32
+	temperature, topP, minP, repetition                             float32
+	topK, logprobs, seen, last                                      int32
+	seed, counter                                                   uint64
+	presence, frequency                                             float32
+	counts, mask, allowed, entries, biases, labels, forced, assumed int32
 }
 
 type entry struct {

@@ -12,7 +12,7 @@ typedef struct Params {  // kernels.SampleParams
   int top_k, logprobs, seen, last;
   u64 seed, counter;
   float presence, frequency;
-  int counts, mask, allowed, entries, biases, labels, forced, pad;
+  int counts, mask, allowed, entries, biases, labels, forced, assumed;
 } Params;
 
 typedef struct Entry {  // kernels.Entry

@@ -126,6 +126,12 @@ __device__ int best_of_cluster(const float* x, int lo, int hi, int slice, u64* b
   return most ? (int)(0xffffffffu - (uint32_t)most) : -1;
 }
 
+// penalized is the logit of a token that was seen, or not, and generated c times.
+__device__ __forceinline__ float penalized(float v, bool seen, int c, const Params& q) {
+  if (seen) v = v > 0 ? v / q.repetition : v * q.repetition;
+  return c ? __fsub_rn(__fsub_rn(v, __fmul_rn((float)c, q.frequency)), q.presence) : v;
+}
+
 // steer writes the logits [lo, hi) that a token is chosen by into w. A token has one
 // finite bias at most, and what else is added to it is -Inf: any order gives the same.
 __device__ void steer(float* w, const float* x, int lo, int hi, const uint32_t* mask, const SampleP& p, const Params& q, bool repeats, bool counted) {
@@ -146,11 +152,20 @@ __device__ void steer(float* w, const float* x, int lo, int hi, const uint32_t* 
     __syncthreads();
     const uint32_t* seen = (const uint32_t*)(p.seen + (size_t)q.seen * p.seen_bytes);
     const uint16_t* counts = (const uint16_t*)(p.counts + (size_t)q.counts * p.count_bytes);
-    for (int i = lo + threadIdx.x; i < hi; i += blockDim.x) {
-      float v = w[i];
-      if (repeats && has(seen, i)) v = v > 0 ? v / q.repetition : v * q.repetition;
-      if (int c = counted ? counts[i] : 0) v = __fsub_rn(__fsub_rn(v, __fmul_rn((float)c, q.frequency)), q.presence);
-      w[i] = v;
+    // A token that is assumed has a thread, which writes it when the others are done with it.
+    const Entry* assumed = p.entries + q.entries + max(q.biases, 0) + max(q.labels, 0);
+    int own = (int)threadIdx.x < q.assumed ? assumed[threadIdx.x].token : -1;
+    float late = 0;
+    if (own >= lo && own < hi) {
+      int c = counted ? counts[own] : 0;
+      for (int j = 0; counted && j < q.assumed; j++) c += assumed[j].token == own;
+      late = penalized(w[own], repeats, min(c, 0xffff), q);
+    }
+    if (q.assumed > 0) __syncthreads();
+    for (int i = lo + threadIdx.x; i < hi; i += blockDim.x) w[i] = penalized(w[i], repeats && has(seen, i), counted ? counts[i] : 0, q);
+    if (q.assumed > 0) {
+      __syncthreads();
+      if (own >= lo && own < hi) w[own] = late;
     }
   }
 }
@@ -380,11 +395,11 @@ extern "C" __global__ void __launch_bounds__(128) feed(const __grid_constant__ F
     Params* q = p.params + m;
     q->counter++;
     q->last = token;
-    if (q->counts >= 0 && token >= 0 && token < p.n) {
+    if (q->counts >= 0 && p.counts && token >= 0 && token < p.n) {
       uint16_t* c = (uint16_t*)(p.counts + (size_t)q->counts * p.count_bytes) + token;
       if (*c < 0xffff) ++*c;
     }
-    if (q->seen >= 0 && token >= 0 && token < p.n) p.seen[(size_t)q->seen * p.seen_bytes + (token >> 3)] |= 1 << (token & 7);
+    if (q->seen >= 0 && p.seen && token >= 0 && token < p.n) p.seen[(size_t)q->seen * p.seen_bytes + (token >> 3)] |= 1 << (token & 7);
   }
   finish(p.at);
 }
@@ -405,9 +420,7 @@ extern "C" __global__ void __launch_bounds__(128) accept(const __grid_constant__
     p.at_seq[thread] = p.seq[r];
     p.at_slots[thread] = p.slots[r];
     Params q = p.params[l];
-    q.repetition = 1, q.presence = q.frequency = 0;
-    q.logprobs = q.seen = q.counts = q.mask = q.forced = -1;
-    q.labels = q.pad = 0;
+    q.logprobs = q.mask = q.forced = -1;
     q.last = p.sampled[l].token;
     q.counter++;
     p.at_params[thread] = q;

@@ -17,11 +17,10 @@
 // are keyed by the request's seed and the token's position. What requests in flight have
 // in common at their beginning is computed once, and no bit tells.
 //
-// With [Speculation] a step gives several tokens of a request, with the same bits. Requests
-// with a repetition, presence or frequency penalty or a thinking budget take no drafts: what
-// steers a token behind a draft is not on the ranks. All others do, with bad words, biases,
-// allowed tokens, labels, the prompt's log-probabilities and a guide too, which says which
-// drafts may come.
+// With [Speculation] a step gives several tokens of a request, with the same bits, whatever
+// the request asks for: what steers the choice of a token knows the drafts in front of it as
+// tokens of the output. A guide says which drafts may come. Tokens that end thinking are
+// drafts of their own.
 //
 // Caveat: an engine is for one goroutine and has its model to itself.
 package engine

@@ -148,3 +148,106 @@ func TestBeginKnowsMasks(t *testing.T) {
 			len(begun), len(done), begun, done)
 	}
 }
+
+// What steers a row behind drafts knows these as tokens of the output: each parameter alone
+// and some together, in which drafts that are right decide what comes next.
+func TestDraftsUnderParameters(t *testing.T) {
+	const most = 4
+	m := load(t, 1, 1, glm5.Options{MaxRows: 60, MaxSeqs: 6, MaxLogits: 30, Context: 200, Pages: 20,
+		MTP: true, Drafts: most})
+	eight := []int32{40, 41, 42, 43, 44, 45, 46, 47}
+	var many []engine.Bias // of which each is next where the others had their turn
+	for i := range int32(40) {
+		many = append(many, engine.Bias{Token: 100 + i, Gain: 30 - float32(i)/8})
+	}
+	think := func(budget int) *engine.Thinking {
+		return &engine.Thinking{Budget: budget, Open: []int32{9}, Close: []int32{300, 301, 302, 303}}
+	}
+	for name, s := range map[string]engine.Sampling{
+		"repetition":       {Repetition: 1.7, Bias: many},
+		"repetition below": {Repetition: .6, Allowed: eight, Temperature: 1},
+		"presence":         {Presence: 40, Allowed: eight},
+		"presence below":   {Presence: -3, Allowed: eight, Temperature: 1},
+		"frequency":        {Frequency: 20, Allowed: eight},
+		"frequency below":  {Frequency: -.5, Allowed: eight, Temperature: 1},
+		"all penalties":    {Repetition: 1.2, Frequency: .5, Presence: .5, Bias: many, Temperature: .3},
+		"bias":             {Bias: many, Temperature: 1},
+		"bad words": {BadWords: [][]int32{{41}, {44, 40}, {40, 44, 42}, {45, 46, 45, 46}},
+			Allowed: eight, Temperature: 1},
+		"min tokens":      {MinTokens: 20, StopTokens: eight[2:6], Allowed: eight, Temperature: 1},
+		"stop tokens":     {StopTokens: []int32{46}, Allowed: eight, Temperature: 2},
+		"allowed":         {Allowed: eight[:3], Temperature: 1},
+		"labels":          {Labels: []int32{3, 40, 41}, Allowed: eight, Temperature: 1, Frequency: .5},
+		"prompt":          {PromptLogprobs: 2, Allowed: eight, Temperature: 1, Repetition: 1.3},
+		"thinking":        {Thinking: think(7), Allowed: append([]int32{300, 302}, eight...), Temperature: 1},
+		"thought at once": {Thinking: think(0), Temperature: 1, Frequency: 2},
+		"thinking begins": {Thinking: &engine.Thinking{Open: []int32{47, 47}, Close: []int32{300, 301}},
+			Allowed: eight, Bias: []engine.Bias{{Token: 47, Gain: 100}}, Temperature: 1},
+		"thinking ends": {Thinking: think(30), Allowed: []int32{300, 301, 302, 303}, Frequency: 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var list []engine.Request
+			for i := range 4 {
+				s := s
+				s.MaxTokens, s.Seed, s.Logprobs, s.IgnoreEOS = 32, uint64(i), 2*(i%2), true
+				prompt := []int32{9, 40, int32(40 + i), 44, 40}
+				list = append(list, engine.Request{ID: int64(i), Prompt: prompt, Sampling: s})
+			}
+			want, _ := answers(t, m, engine.Options{Ahead: 1}, list)
+			right := int64(0)
+			for _, ngram := range []bool{false, true} {
+				o := engine.Options{Ahead: 2, Speculate: engine.Speculation{Drafts: most, NGram: ngram}}
+				got, stats := answers(t, m, o, list)
+				for id, a := range want {
+					if got[id].String() != a.String() {
+						t.Errorf("request %d, ngram %t:\nwith drafts %v\nwithout     %v", id, ngram, got[id], a)
+					}
+				}
+				right += stats.Accepted
+			}
+			if right == 0 {
+				t.Error("no drafts were right")
+			}
+		})
+	}
+}
+
+// Tokens that thinking forces are drafts, and right.
+func TestForcedDrafts(t *testing.T) {
+	m := load(t, 1, 1, glm5.Options{MaxRows: 32, MaxSeqs: 2, MaxLogits: 12, Context: 128, Pages: 4,
+		MTP: true, Drafts: 5})
+	s := engine.Sampling{MaxTokens: 8, IgnoreEOS: true, Presence: 1000,
+		Thinking: &engine.Thinking{Budget: 2, Open: []int32{9}, Close: []int32{300, 301, 302, 303}}}
+	// Of 8 tokens 4 in a row are forced.
+	for most, steps := range map[int]int64{0: 8, 1: 6, 2: 5, 3: 5, 5: 4} {
+		o := engine.Options{Ahead: 2, Speculate: engine.Speculation{Drafts: most, NGram: most > 0}}
+		got, stats := answers(t, m, o, []engine.Request{{ID: 1, Prompt: []int32{7, 9}, Sampling: s}})
+		if a := got[1].tokens; !slices.Equal(a[2:6], s.Thinking.Close) || stats.Steps != steps {
+			t.Errorf("%d drafts: %v in %d steps, want %d", most, a, stats.Steps, steps)
+		}
+	}
+}
+
+// A prompt may repeat what no step samples, or what ends the request: no drafts are behind.
+func TestNoDrafts(t *testing.T) {
+	m := load(t, 1, 1, glm5.Options{MaxRows: 32, MaxSeqs: 2, MaxLogits: 12, Context: 128, Pages: 4, Tokens: 500})
+	o := engine.Options{Speculate: engine.Speculation{Drafts: 5, NGram: true}}
+	for name, c := range map[string]struct {
+		stop []int32
+		last int32 // of what is drafted
+		want int64 // drafts of the first step with some
+	}{"all": {nil, 300, 4}, "an end": {[]int32{300}, 300, 1}, "padding": {nil, 700, 1}} {
+		prompt := []int32{40, 41, 42, c.last, 41, 43, 40, 41}
+		s := engine.Sampling{MaxTokens: 6, IgnoreEOS: true, Repetition: 1.1, Allowed: []int32{42}, StopTokens: c.stop}
+		drafted := int64(0)
+		o.OnStep = func(i engine.StepInfo) {
+			if drafted == 0 {
+				drafted = int64(i.Drafted)
+			}
+		}
+		answers(t, m, o, []engine.Request{{ID: 1, Prompt: prompt, Sampling: s}})
+		if drafted != c.want {
+			t.Errorf("%s: %d drafts, want %d", name, drafted, c.want)
+		}
+	}
+}

@@ -113,8 +113,7 @@ type sequence struct {
 	asked    bool     // the guide, for the first time
 	lost     error    // that its guide ended with
 	seen     []uint64 // bit t: token t is in Seq.Tokens; nil: the request does not ask
-	fresh    fresh    // what the ranks lack of bitmaps and counts
-	latest   int32    // the last token that is known to be output
+	told     int      // tokens that the ranks' bitmaps and counts know; untold: they may be another's
 	step     int64    // that samples the last of Tokens, which is 0 until it has landed; never: no step
 	row      int32    // of logits of that step
 	ended    bool
@@ -122,20 +121,14 @@ type sequence struct {
 	steering
 }
 
-// fresh is a part of what there is.
-type fresh uint8
-
-const (
-	all  fresh = iota // the seat may be new
-	last              // of the latest token
-	none
-)
+// untold is no number of tokens: the seat may be new.
+const untold = -1
 
 // never is no step, and not the one before the first.
 const never = -2
 
 func newSequence(r Request, seenWords, tokens int, ends []int32) *sequence {
-	q := &sequence{sampling: r.Sampling, guide: r.Guide, step: never}
+	q := &sequence{sampling: r.Sampling, guide: r.Guide, step: never, told: untold}
 	q.ID = r.ID
 	q.Tokens = slices.Clip(r.Prompt)
 	if n := r.Sampling.MaxTokens; n > 0 {
@@ -166,11 +159,7 @@ func (q *sequence) set(at int, t int32) {
 	if q.counts != nil {
 		q.counts[t] = uint16(min(int(q.counts[t])+1, kernels.MaxCount))
 	}
-	q.think.took(q.Tokens[:at+1], q.Prompt)
-	q.latest = t
-	if q.fresh != all {
-		q.fresh = last
-	}
+	q.think.took(q.Tokens[:at+1])
 }
 
 // params steer the choice of the sequence's next token. The random number's key

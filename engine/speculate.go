@@ -107,10 +107,8 @@ func (e *Engine) tips(f *flight) {
 // asks its guide.
 func (e *Engine) draft(f *flight, q *wanted) {
 	q.Drafts = q.Drafts[:0]
-	switch p := q.params(); {
+	switch {
 	case f.drafts == 0:
-	// what steers a token behind a draft is not on the ranks
-	case p.Seen >= 0, p.Counts >= 0, q.sampling.Thinking != nil:
 	case e.spec.o.NGram:
 		q.Drafts = ngram(q.Drafts, q.Tokens, f.drafts)
 	case q.tip >= 0:
@@ -118,10 +116,12 @@ func (e *Engine) draft(f *flight, q *wanted) {
 			q.Drafts = append(q.Drafts, f.Sampled[len(f.Batch.Logits)+i*len(f.Batch.Tips)+q.tip].Token)
 		}
 	}
-	// Nothing comes behind an end.
-	if i := slices.IndexFunc(q.Drafts, func(t int32) bool { return t < 0 || q.ends(t, 0, e.ends) == Stop }); i >= 0 {
+	// Nothing comes behind an end, or a token that is never sampled.
+	never := func(t int32) bool { return t < 0 || int(t) >= e.model.Options().Tokens }
+	if i := slices.IndexFunc(q.Drafts, func(t int32) bool { return never(t) || q.ends(t, 0, e.ends) == Stop }); i >= 0 {
 		q.Drafts = q.Drafts[:i]
 	}
+	q.foretell(f.drafts)
 	q.ask()
 }
 

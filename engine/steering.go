@@ -73,8 +73,9 @@ func newSteering(r *Request, words, tokens int, ends []int32) (k steering) {
 }
 
 // entries appends those of the row for the sequence's next token. The last token may not
-// be known yet: then entries that hang on it say so.
-func (q *sequence) entries(list []kernels.Entry) (all []kernels.Entry, biases int) {
+// be known yet: then entries that hang on it say so. The last so many tokens are drafts,
+// which bitmaps and counts do not know.
+func (q *sequence) entries(list []kernels.Entry, drafts int) (all []kernels.Entry, biases, assumed int) {
 	from := len(list)
 	list = append(list, q.always...)
 	made := len(q.Tokens) - q.Prompt
@@ -92,21 +93,56 @@ func (q *sequence) entries(list []kernels.Entry) (all []kernels.Entry, biases in
 		list = append(list, q.stops...)
 	}
 	biases = len(list) - from
-	return append(list, q.labels...), biases
+	list = append(list, q.labels...)
+	if q.counts != nil || q.seen != nil {
+		assumed = drafts
+		for _, t := range q.Tokens[len(q.Tokens)-drafts:] {
+			list = append(list, kernels.Entry{Token: t, After: -1})
+		}
+	}
+	return list, biases, assumed
 }
 
 // uploadSteering takes what changed of bitmaps and counts to the ranks. fed: they keep
 // the last token by themselves, as they did those before it.
 func (e *Engine) uploadSteering(q *sequence, fed bool) error {
-	whole := q.fresh == all
-	if q.permitted != nil && whole {
+	from, n := q.told, len(q.Tokens)
+	q.told = n
+	if from == untold {
+		return e.uploadTables(q)
+	}
+	if fed {
+		n--
+	}
+	for at := from; at < n; at++ { // the last of several in one word takes them all
+		t, rest := q.Tokens[at], q.Tokens[at+1:n]
+		four, word := int(t&^3), int(t/64)
+		if q.counts != nil && !slices.ContainsFunc(rest, func(o int32) bool { return int(o&^3) == four }) {
+			var counts [4]uint16
+			for i := range counts {
+				counts[i] = q.counts[int32(four+i)]
+			}
+			if err := e.model.SetCounts(q.Seat, four, counts[:]); err != nil {
+				return err
+			}
+		}
+		if q.seen != nil && !slices.ContainsFunc(rest, func(o int32) bool { return int(o/64) == word }) {
+			if err := e.model.SetSeen(q.Seat, word, q.seen[word:word+1]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// uploadTables takes a sequence's bitmaps and counts to the ranks whole.
+func (e *Engine) uploadTables(q *sequence) error {
+	if q.permitted != nil {
 		if err := e.model.SetAllowed(q.Seat, q.permitted); err != nil {
 			return err
 		}
 	}
-	switch n := int(q.latest) &^ 3; {
-	case q.counts == nil:
-	case whole:
+	if q.counts != nil {
 		dense := make([]uint16, e.model.Config.Vocab)
 		for t, c := range q.counts {
 			dense[t] = c
@@ -114,26 +150,9 @@ func (e *Engine) uploadSteering(q *sequence, fed bool) error {
 		if err := e.model.SetCounts(q.Seat, 0, dense); err != nil {
 			return err
 		}
-	case !fed && q.fresh == last:
-		var four [4]uint16
-		for i := range four {
-			four[i] = q.counts[int32(n+i)]
-		}
-		if err := e.model.SetCounts(q.Seat, n, four[:]); err != nil {
-			return err
-		}
 	}
-	first, words := 0, q.seen
-	switch n := int(q.latest / 64); {
-	case len(words) == 0 || whole:
-	case !fed && q.fresh == last:
-		first, words = n, words[n:n+1]
-	default:
-		words = nil
+	if q.seen != nil {
+		return e.model.SetSeen(q.Seat, 0, q.seen)
 	}
-	q.fresh = none
-	if len(words) == 0 {
-		return nil
-	}
-	return e.model.SetSeen(q.Seat, first, words)
+	return nil
 }

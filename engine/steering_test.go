@@ -199,3 +199,28 @@ func TestThinking(t *testing.T) {
 		}
 	}
 }
+
+// Marks that come by themselves where a budget ends: before that they are the end, from there
+// on the whole mark is forced.
+func TestThinkingAtItsEnd(t *testing.T) {
+	m := load(t, 1, 1, glm5.Options{MaxRows: 32, MaxSeqs: 4, Context: 128, Pages: 8})
+	for name, c := range map[string]struct {
+		budget int
+		close  []int32
+		s      engine.Sampling
+		want   []int32
+	}{
+		"the last token that it has": {2, []int32{41, 42}, engine.Sampling{Presence: 1000, Bias: []engine.Bias{
+			{Token: 41, Gain: 50}, {Token: 42, Gain: 40}, {Token: 7, Gain: 30}}}, []int32{41, 42, 7}},
+		"a mark that begins too early": {1, []int32{44, 44}, engine.Sampling{BadWords: [][]int32{{44, 44}},
+			Bias: []engine.Bias{{Token: 44, Gain: 50}, {Token: 7, Gain: 30}}}, []int32{44, 44, 44, 7}},
+	} {
+		for _, ahead := range []int{1, 2} {
+			c.s.MaxTokens, c.s.IgnoreEOS = len(c.want), true
+			c.s.Thinking = &engine.Thinking{Budget: c.budget, Open: []int32{9}, Close: c.close}
+			if a := one(t, m, engine.Options{Ahead: ahead}, c.s, 5, 9); !slices.Equal(a.tokens, c.want) {
+				t.Errorf("%s, ahead %d: %v, want %v", name, ahead, a.tokens, c.want)
+			}
+		}
+	}
+}

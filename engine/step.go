@@ -84,16 +84,17 @@ func (e *Engine) want(f *flight, it sched.Item, q *sequence, row int32) {
 		w.tip = 0
 	}
 	f.wanted = append(f.wanted, w)
-	known, fed := q.Tokens, false
+	known, think, fed := q.Tokens, q.think, false
 	for i := range it.Drafts + 1 {
 		if i > 0 {
 			q.Tokens = append(q.Tokens, q.Drafts[i-1])
+			q.think.took(q.Tokens)
 		}
-		p, from := e.steer(f, q)
+		p, from := e.steer(f, q, i)
 		e.addRow(f, row, p, from)
 		fed = from >= 0
 	}
-	q.Tokens = known
+	q.Tokens, q.think = known, think
 	if q.guide != nil {
 		e.masks(f, &f.wanted[len(f.wanted)-1], !fed)
 	}
@@ -101,8 +102,8 @@ func (e *Engine) want(f *flight, it sched.Item, q *sequence, row int32) {
 
 // steer is how q's next token is chosen, and the row of the step before that the token in
 // front of it comes from: where steps are launched ahead it may still be on its way, and
-// the ranks have it. -1: it is known.
-func (e *Engine) steer(f *flight, q *sequence) (p kernels.SampleParams, from int32) {
+// the ranks have it. -1: it is known. The last so many tokens are drafts.
+func (e *Engine) steer(f *flight, q *sequence, drafts int) (p kernels.SampleParams, from int32) {
 	p, from = q.params(), -1
 	if q.step == f.Number-1 && e.ring.Len() > 0 {
 		from = q.row
@@ -111,9 +112,9 @@ func (e *Engine) steer(f *flight, q *sequence) (p kernels.SampleParams, from int
 		p.Allowed = e.model.AllowedRow(q.Seat)
 	}
 	n := len(f.Batch.Entries)
-	var biases int
-	f.Batch.Entries, biases = q.entries(f.Batch.Entries)
-	p.Entries, p.Biases, p.Labels = int32(n), int32(biases), int32(len(q.labels))
+	var biases, assumed int
+	f.Batch.Entries, biases, assumed = q.entries(f.Batch.Entries, drafts)
+	p.Entries, p.Biases, p.Labels, p.Assumed = int32(n), int32(biases), int32(len(q.labels)), int32(assumed)
 	p.Forced = q.think.force(len(q.Tokens))
 	return p, from
 }
@@ -147,7 +148,7 @@ func (e *Engine) upload(f *flight) error {
 		if err := e.model.SetPages(s.Seat, s.Pages); err != nil {
 			return err
 		}
-		e.live[s.ID].fresh = all // the seat may be new
+		e.live[s.ID].told = untold
 	}
 	for _, q := range f.wanted {
 		if q.what != next {

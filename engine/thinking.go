@@ -6,14 +6,14 @@ import "slices"
 type thinking struct {
 	*Thinking
 	from   int // the first token behind the opening mark; unopened: it has not come
-	forced int // tokens of the closing mark that were forced; -1: none is
+	prompt int // tokens that were there before the first
 	over   bool
 }
 
 const unopened = -1
 
 func newThinking(t *Thinking, prompt []int32) thinking {
-	k := thinking{Thinking: t, from: unopened, forced: -1, over: t == nil}
+	k := thinking{Thinking: t, from: unopened, prompt: len(prompt), over: t == nil}
 	if t == nil {
 		return k
 	}
@@ -32,21 +32,25 @@ func newThinking(t *Thinking, prompt []int32) thinking {
 func tail(tokens []int32, n int) []int32 { return tokens[max(0, len(tokens)-n):] }
 
 // took takes in the last of the tokens, which is behind the prompt.
-func (k *thinking) took(tokens []int32, prompt int) {
-	switch {
+func (k *thinking) took(tokens []int32) {
+	switch n := len(tokens); {
 	case k.over:
-	case k.from == unopened && slices.Equal(k.Open, tail(tokens[prompt:], len(k.Open))):
-		k.from = len(tokens)
-	case k.from != unopened && k.forced < 0 && slices.Equal(k.Close, tail(tokens[max(prompt, k.from):], len(k.Close))):
+	case k.from == unopened && slices.Equal(k.Open, tail(tokens[k.prompt:], len(k.Open))):
+		k.from = n
+	case k.from != unopened && n-1 < k.close() &&
+		slices.Equal(k.Close, tail(tokens[max(k.prompt, k.from):], len(k.Close))):
 		k.over = true
 	}
 }
 
-// spent reports whether the token at a place is to be forced, if what came last is not
-// the end: then it must be known.
+// close is the place from which on the closing mark is forced, once the opening one has
+// come.
+func (k *thinking) close() int { return max(k.from+k.Budget, k.prompt) }
+
+// spent reports whether the token at a place is the first to be forced, if what came last is
+// not the end: then it must be known.
 func (k *thinking) spent(at int) bool {
-	return !k.over && k.forced < 0 && (k.from != unopened && at-k.from >= k.Budget ||
-		k.from == unopened && k.Budget == 0)
+	return !k.over && (k.from != unopened && at == k.close() || k.from == unopened && k.Budget == 0)
 }
 
 // hold keeps requests whose budget may be spent, which their last token decides, out of
@@ -68,16 +72,32 @@ func (e *Engine) release() {
 	}
 }
 
-// force returns the token that comes at a place; -1: one is chosen. It is asked once for
-// each.
+// force returns the token that comes at a place; -1: one is chosen.
 func (k *thinking) force(at int) int32 {
-	switch {
-	case k.over || k.forced < 0 && (k.from == unopened || at-k.from < k.Budget):
+	if k.over || k.from == unopened {
 		return -1
-	case k.forced < 0:
-		k.forced = 0
 	}
-	k.forced++
-	k.over = k.forced == len(k.Close)
-	return k.Close[k.forced-1]
+	if i := at - k.close(); i >= 0 && i < len(k.Close) {
+		return k.Close[i]
+	}
+	return -1
+}
+
+// foretell puts tokens that will be forced in the places of drafts, of which there are so
+// many at most.
+func (q *sequence) foretell(most int) {
+	if q.think.over {
+		return
+	}
+	k, tokens := q.think, q.Tokens
+	for i := range most {
+		if t := k.force(len(tokens)); t >= 0 && (i == len(q.Drafts) || q.Drafts[i] != t) {
+			q.Drafts = append(q.Drafts[:i], t)
+		}
+		if i == len(q.Drafts) {
+			return
+		}
+		tokens = append(tokens, q.Drafts[i])
+		k.took(tokens)
+	}
 }

@@ -41,7 +41,9 @@ func (p *program) joined() {
 // tokens that its samples confirm. The first draft is of the model's hidden state there,
 // those behind it of the layer's own output, with its norm, for which the layer has not
 // been trained in all models. A draft is drawn as its token will be, with the same random
-// number: where the two distributions are alike, so are the two tokens.
+// number: where the two distributions are alike, so are the two tokens. Penalties are those
+// of the row that it goes on from, as far as tokens in front of that are known, and there is
+// no mask: which one it would be hangs on the token.
 //
 // The samples of draft i are in sampled behind those of the step, a tip each, and then
 // those of draft i+1.
@@ -51,7 +53,12 @@ func (p *program) predict(b *Batch) {
 	}
 	m, c, a, g := p.m, &p.m.Config, &p.m.buf, &p.m.buf.ahead
 	l, norm := &m.w.layers[c.Layers], m.w.mtp.norm
-	tips := int32(len(b.Tips))
+	tips, steered := int32(len(b.Tips)), int64(0)
+	for _, t := range b.Tips {
+		own := b.Params[t.First]
+		own.Mask = -1
+		steered += steering([]kernels.SampleParams{own})
+	}
 	p.layer = int16(c.Layers)
 	if tips > 0 {
 		p.call("accept", true, kernels.Dims{M: tips, N: p.logits}, 0,
@@ -77,7 +84,7 @@ func (p *program) predict(b *Batch) {
 			last := a.sampled.Slice(at-int64(tips)*sampledBytes, int64(tips)*sampledBytes)
 			p.call("feed", true, kernels.Dims{M: tips, N: int32(c.Vocab)}, 0,
 				last, g.order, g.order, g.rows.tokens, g.rows.pos, g.rows.seq, g.rows.slots, a.pages, g.params,
-				a.seen, a.counts)
+				kernels.Buffer{}, kernels.Buffer{}) // drafts are not what bitmaps and counts know
 			p.joined()
 			p.gemm(&l.front, p.rows, a.h, p.at.front)
 			if c.ShareMTPIndex { // the selection of the first draft holds
@@ -86,7 +93,7 @@ func (p *program) predict(b *Batch) {
 		}
 		p.attention(l, i > 0)
 		p.mixed(l, norm)
-		p.sample(tips, 0, a.h, g.logits, g.params, y)
+		p.sample(tips, steered, a.h, g.logits, g.params, y)
 	}
 	p.layer = -1
 }

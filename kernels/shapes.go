@@ -24,10 +24,31 @@ var (
 	pages = Arg{Name: "pages", Role: In, Type: "i32"}
 )
 
-// exact: 1 asks a product to take its inputs as they are, where the device's own
-// way rounds them to fewer bits than float32's 24. What the kernel's format rounds
-// stays rounded.
+// What a product's scalar exact asks for. 0 is the device's own way, which may round inputs to
+// fewer bits than float32's 24: on GPUs to two BF16 terms, 16 bits.
+const (
+	// ExactInputs: inputs as they are. What the kernel's format rounds stays rounded.
+	ExactInputs = 1
+	// RoundedInputs: inputs rounded to BF16 first, to the nearest and ties to even, as engines that
+	// compute in BF16 have them. Not for float32 weights, nor where the format rounds inputs itself.
+	RoundedInputs = 2
+)
+
 var exact = []string{"exact"}
+
+// RoundsInputs reports whether a call is a product that rounds its inputs to BF16.
+func (c *Call) RoundsInputs() bool {
+	k := Lookup(c.Kernel)
+	return k != nil && k.RoundsInputs(c.Scalars)
+}
+
+// RoundsInputs reports whether the kernel, with such scalars, rounds its inputs to BF16.
+func (k *Kernel) RoundsInputs(scalars [4]float32) bool {
+	return k.AsksExact() && scalars[0] == RoundedInputs && k.Format != F32 && k.Inputs == ""
+}
+
+// AsksExact reports whether a kernel's first scalar says how a product takes its inputs.
+func (k *Kernel) AsksExact() bool { return len(k.Scalars) > 0 && k.Scalars[0] == "exact" }
 
 // one is a row for an operation that has no number format of its own, or one only.
 func one(k Kernel) []Kernel {

@@ -108,12 +108,13 @@ type job struct {
 
 // task is a call with what plan found out about it.
 type task struct {
-	call  *kernels.Call
-	impl  *impl
-	units int  // into which one rank's share can be cut
-	ranks int  // 1: once for all
-	times int  // how many ranks' work it is
-	joint bool // one pass for all ranks, see impl
+	call   *kernels.Call
+	impl   *impl
+	units  int  // into which one rank's share can be cut
+	ranks  int  // 1: once for all
+	times  int  // how many ranks' work it is
+	joint  bool // one pass for all ranks, see impl
+	rounds bool // its inputs to BF16
 }
 
 // stage is a call that is cut into parts, or a run of calls too small to cut.

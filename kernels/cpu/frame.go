@@ -22,11 +22,13 @@ type frame struct {
 	s      *scratch
 	views  [8][]simd.Rows // of arguments that are read on several ranks, one a rank
 	joint  bool           // units are counted over the ranks' heads, see impl
+	rounds bool           // the call rounds its inputs to BF16
 }
 
 // bind points x at a call on a rank.
 func (x *frame) bind(t *task, id uint64, rank int) {
 	x.call, x.Dims, x.joint, x.id, x.rank, x.err = t.call, t.call.Dims, t.joint, id, rank, nil
+	x.rounds = t.rounds
 }
 
 func (x *frame) fail(arg int, format string, a ...any) {
@@ -158,6 +160,9 @@ type scratch struct {
 
 	quant   []byte // activations as integers
 	quantOf quantKey
+
+	rounded []float32 // activations rounded to BF16
+	codes   []byte    // a row of them
 }
 
 // floats returns n values of slot k, of any content.

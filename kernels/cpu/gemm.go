@@ -45,7 +45,7 @@ func gemm(k *kernels.Kernel) work {
 			out := simd.Rows{Data: y.Data[from*y.Stride:], Stride: y.Stride}
 			src := simd.Rows{Data: in.Data[from*in.Stride:], Stride: in.Stride}
 			if act == float {
-				w.multiply(out, src, n, p0, p1, &x.s.simd)
+				w.multiply(out, x.taken(src, n, int(x.K)), n, p0, p1, &x.s.simd)
 			} else {
 				w.multiplyInts(out, x.s.quantised(x, b, src, n, w, act), n, p0, p1, act, &x.s.simd)
 			}
@@ -59,6 +59,30 @@ func gemm(k *kernels.Kernel) work {
 		}
 		return nil
 	}
+}
+
+// taken returns n rows of a product's inputs as it takes them: as they are, or rounded to BF16.
+func (x *frame) taken(rows simd.Rows, n, cols int) simd.Rows {
+	if !x.rounds {
+		return rows
+	}
+	s := x.s
+	if cap(s.rounded) < n*cols {
+		s.rounded = floats(heap(4 * int64(n*cols+n*cols/4)))
+	}
+	if cap(s.codes) < 2*cols {
+		s.codes = heap(2 * int64(cols))
+	}
+	to, codes := simd.Rows{Data: s.rounded[:n*cols], Stride: cols}, s.codes[:2*cols]
+	for i := range n {
+		at := i
+		if rows.Index != nil {
+			at = int(rows.Index[i])
+		}
+		simd.EncodeBF16(codes, row(rows, at, cols))
+		simd.DecodeBF16(to.Data[i*cols:(i+1)*cols], codes)
+	}
+	return to
 }
 
 // multiplyInts is multiply for rows that were made integers.
@@ -131,7 +155,7 @@ func absorb(f kernels.Format) work {
 			return x.err
 		}
 		eachHead(x, lo, hi, func(h, p0, p1 int) {
-			perHead(ws[h], q, y, h*wide, h*out, int(x.M), p0, p1, &x.s.simd)
+			x.perHead(ws[h], q, y, h*wide, h*out, p0, p1)
 			if p0 > 0 {
 				return
 			}
@@ -158,7 +182,7 @@ func valueUp(f kernels.Format) work {
 			return x.err
 		}
 		eachHead(x, lo, hi, func(h, p0, p1 int) {
-			perHead(ws[h], in, y, h*int(x.K), h*int(x.N), int(x.M), p0, p1, &x.s.simd)
+			x.perHead(ws[h], in, y, h*int(x.K), h*int(x.N), p0, p1)
 		})
 		return nil
 	}
@@ -175,15 +199,15 @@ func eachHead(x *frame, lo, hi int, do func(h, p0, p1 int)) {
 	}
 }
 
-// perHead multiplies the columns of x from col on with a head's matrix, into
+// perHead multiplies the columns of in from col on with a head's matrix, into
 // those of y from out on.
-func perHead(w matrix, x, y simd.Rows, col, out, m, p0, p1 int, s *simd.Scratch) {
-	x.Data, y.Data = x.Data[col:], y.Data[out:]
-	for ; m > 0; m -= blockRows {
+func (x *frame) perHead(w matrix, in, y simd.Rows, col, out, p0, p1 int) {
+	in.Data, y.Data = in.Data[col:], y.Data[out:]
+	for m := int(x.M); m > 0; m -= blockRows {
 		n := min(m, blockRows)
-		w.multiply(y, x, n, p0, p1, s)
+		w.multiply(y, x.taken(in, n, int(x.K)), n, p0, p1, &x.s.simd)
 		if m > n {
-			x.Data, y.Data = x.Data[n*x.Stride:], y.Data[n*y.Stride:]
+			in.Data, y.Data = in.Data[n*in.Stride:], y.Data[n*y.Stride:]
 		}
 	}
 }

@@ -120,6 +120,7 @@ func (x *frame) gateUp(w *matrix, in, y simd.Rows, pairs []int32, lo, hi int, ac
 		g1, u0 = u1, u1
 	}
 	if act == float {
+		in = x.taken(in, len(pairs), int(x.K))
 		w.multiply(both, in, len(pairs), g0, g1, s)
 		w.multiply(both, in, len(pairs), u0, u1, s)
 	} else {
@@ -181,7 +182,7 @@ func moeDown(k *kernels.Kernel) work {
 				out := simd.Rows{Data: x.s.floats(0, b*n), Stride: n}
 				if act == float {
 					in.Index = pairs[:b]
-					ws[e].multiply(out, in, b, lo, hi, &x.s.simd)
+					ws[e].multiply(out, x.taken(in, b, int(x.K)), b, lo, hi, &x.s.simd)
 				} else {
 					q := simd.QuantRows{Data: ints.Data[at*ints.Stride:], Stride: ints.Stride}
 					ws[e].multiplyInts(out, q, b, lo, hi, act, &x.s.simd)

@@ -57,7 +57,7 @@ func newTask(c *kernels.Call, ranks int, bufs []*buffer) (task, error) {
 	if im == nil {
 		return task{}, fmt.Errorf("%w: the CPU device has no %s", kernels.ErrKernel, c.Kernel)
 	}
-	t := task{call: c, impl: im, ranks: ranks}
+	t := task{call: c, impl: im, ranks: ranks, rounds: c.RoundsInputs()}
 	if d := c.Dims; min(d.M, d.N, d.K, d.Groups, d.Heads, d.Rope, d.TopK, d.Ranks) < 0 || d.Slots < 0 || d.Ctx < 0 {
 		return task{}, fmt.Errorf("%w: %s has a negative dimension: %+v", kernels.ErrKernel, c.Kernel, d)
 	}

@@ -8,10 +8,20 @@ import (
 
 // SameRows checks that the rows of a batch of d.M have the bits that they have
 // in batches of other sizes: devices choose other kernels for many rows than for
-// few. Nothing is compared with the reference, so that shapes may be large.
+// few. Nothing is compared with the reference, so that shapes may be large. Products are
+// checked with rounded inputs too.
 func SameRows(t *testing.T, open Open, k *kernels.Kernel, d kernels.Dims) {
 	t.Helper()
 	e := newExample(k, 0, d, 1, false)
+	sameRows(t, open, e)
+	if e.scalars[0] = kernels.RoundedInputs; k.RoundsInputs(e.scalars) {
+		sameRows(t, open, e)
+	}
+}
+
+func sameRows(t *testing.T, open Open, e *example) {
+	t.Helper()
+	d := e.d
 	b := opened(t, open(t, 1))
 	whole := b.place(e, false).run()
 	every := e.everyRow()

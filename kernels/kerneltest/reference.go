@@ -45,7 +45,18 @@ var references = map[kernels.Op]func(r *reference){
 	"accept":          refAccept,
 }
 
-func (r *reference) f(i int) []float64         { return getFloats(r.args[i].on(r.rank)) }
+func (r *reference) f(i int) []float64 { return getFloats(r.args[i].on(r.rank)) }
+
+// taken is f of a product's inputs as it takes them: as they are, or rounded to BF16.
+func (r *reference) taken(i int) []float64 {
+	x := r.f(i)
+	if r.k.RoundsInputs(r.scalars) {
+		for j, v := range x {
+			x[j] = roundBF16(v)
+		}
+	}
+	return x
+}
 func (r *reference) ints(i int) []int32        { return getInts(r.args[i].on(r.rank)) }
 func (r *reference) fOn(rank, i int) []float64 { return getFloats(r.args[i].on(rank)) }
 func (r *reference) matrix(i int) ([]float64, float64) {
@@ -183,7 +194,7 @@ func refSiluMul(r *reference) {
 
 func refGemm(r *reference) {
 	w, input := r.matrix(0)
-	x, n, k := r.f(1), int(r.d.N), int(r.d.K)
+	x, n, k := r.taken(1), int(r.d.N), int(r.d.K)
 	var y []float64
 	for m := range int(r.d.M) {
 		in := inputs(r.k.Inputs, x[m*k:(m+1)*k], input)
@@ -195,17 +206,17 @@ func refGemm(r *reference) {
 }
 
 func refAbsorb(r *reference) {
-	q, rope, pos := r.f(1), r.f(2), r.ints(3)
+	q, nope, rope, pos := r.f(1), r.taken(1), r.f(2), r.ints(3)
 	n, k, rot, heads := int(r.d.N), int(r.d.K), int(r.d.Rope), int(r.d.Heads)
 	y := make([]float64, int(r.d.M)*heads*(n+rot))
 	for h := range heads {
 		w, _ := r.matrix(h)
 		for m := range int(r.d.M) {
-			in, out := q[(m*heads+h)*(k+rot):][:k+rot], y[(m*heads+h)*(n+rot):][:n+rot]
+			at, out := (m*heads+h)*(k+rot), y[(m*heads+h)*(n+rot):][:n+rot]
 			for o := range n {
-				out[o] = dot(in[:k], w[o*k:(o+1)*k])
+				out[o] = dot(nope[at:at+k], w[o*k:(o+1)*k])
 			}
-			copy(out[n:], in[k:])
+			copy(out[n:], q[at+k:at+k+rot])
 			turn(out[n:], rope, pos[m])
 		}
 	}
@@ -213,7 +224,7 @@ func refAbsorb(r *reference) {
 }
 
 func refValueUp(r *reference) {
-	x, n, k, heads := r.f(1), int(r.d.N), int(r.d.K), int(r.d.Heads)
+	x, n, k, heads := r.taken(1), int(r.d.N), int(r.d.K), int(r.d.Heads)
 	y := make([]float64, int(r.d.M)*heads*n)
 	for h := range heads {
 		w, _ := r.matrix(h)
@@ -296,7 +307,7 @@ func (r *reference) byExpert(experts []int32) map[int32][]int {
 }
 
 func refMoEUp(r *reference) {
-	x, n, k, top := r.f(1), int(r.d.N), int(r.d.K), int(r.d.TopK)
+	x, n, k, top := r.taken(1), int(r.d.N), int(r.d.K), int(r.d.TopK)
 	y := make([]float64, int(r.d.M)*top*n)
 	for e, pairs := range r.byExpert(r.ints(2)) {
 		w, input := r.matrix(int(e))
@@ -311,7 +322,7 @@ func refMoEUp(r *reference) {
 }
 
 func refMoEDown(r *reference) {
-	x, scale, y := r.f(1), r.f(3), r.f(4)
+	x, scale, y := r.taken(1), r.f(3), r.f(4)
 	n, k, top := int(r.d.N), int(r.d.K), int(r.d.TopK)
 	for e, pairs := range r.byExpert(r.ints(2)) {
 		w, input := r.matrix(int(e))

@@ -63,7 +63,7 @@ func long(k *kernels.Kernel, d kernels.Dims) bool {
 }
 
 func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
-	worst, exact := 0.0, 0.0
+	worst, exact, rounded := 0.0, 0.0, 0.0
 	if len(k.Examples) == 0 {
 		t.Error("no examples")
 	}
@@ -73,9 +73,11 @@ func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
 		}
 		b, e := opened(t, open(t, 1)), newExample(k, n, shrunk(d), 1, false)
 		worst = max(worst, testExample(t, b, e))
-		if slices.Contains(k.Scalars, "exact") {
-			e.scalars = [4]float32{1}
+		if k.AsksExact() {
+			e.scalars = [4]float32{kernels.ExactInputs}
 			exact = max(exact, testExample(t, b, e))
+			e.scalars = [4]float32{kernels.RoundedInputs}
+			rounded = max(rounded, testExample(t, b, e))
 		}
 	}
 	t.Run("many rows", func(t *testing.T) { testManyRows(t, open, k) })
@@ -97,7 +99,7 @@ func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
 		}
 		worst = max(worst, w)
 	})
-	t.Logf("worst difference %.2g of %.2g, %.2g where exact", worst, k.MaxDiff, exact)
+	t.Logf("worst difference %.2g of %.2g, %.2g where exact, %.2g of rounded inputs", worst, k.MaxDiff, exact, rounded)
 }
 
 // testExample compares with the reference and checks that bits depend on a row alone.

@@ -55,7 +55,7 @@ type builder struct {
 	// Of the launch that is being put together.
 	segments       []segment
 	clusters       []clusterGemmP
-	clusterWeights kernels.Format
+	clusterWeights productFormat
 	persistent     persistent
 	beside         bool     // q_absorb and index_topk are launched together
 	absorb         *absorbP // q_absorb, if it is left to index_topk's launch

@@ -14,7 +14,7 @@ func resolveProduct(b *builder, c *call) error {
 	x, w := c.Dims, c.w
 	a := &c.gemm
 	*a = gemmP{w: c.weight, at: c.at, m: x.M, n: x.N, k: x.K, global: w.Global, globalUp: w.GlobalUp,
-		heads: max(1, x.Heads), whead: w.Each}
+		heads: max(1, x.Heads), whead: w.Each, rounded: c.rounded}
 	in, out := c.Args[1], c.Args[len(c.Args)-1]
 	a.x, a.y = b.ptr(in), b.ptr(out)
 	if c.kernel.Op == "q_absorb" {
@@ -98,7 +98,8 @@ func planGemv(b *builder, c *call) error {
 		o, frags = opGemvFp8, 2
 	}
 	p := &gemvP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, global: a.global,
-		heads: a.heads, tiles: int32(w.Tiles), share: share, xhead: a.xhead, yhead: a.yhead, whead: a.whead}
+		heads: a.heads, tiles: int32(w.Tiles), share: share, xhead: a.xhead, yhead: a.yhead, whead: a.whead,
+		rounded: a.rounded}
 	groups := int32(ceil(int32(ceil(int32(w.Steps), 8*share)), 4)) // of 4 steps, of a warp's slice
 	p.ring = max(1, min(4, groups)) * 2048
 	x := 2 * frags * 512 // of a warp
@@ -176,7 +177,7 @@ func multiTile(c *kernels.Call) bool {
 	if k.Op != "gemm" || k.Format != kernels.BF16 && k.Format != kernels.FP8 {
 		return false
 	}
-	if x := c.Args[1]; c.Dims.M > gemvRows || c.Scalars[0] != 0 || (x.Offset|int64(x.Pitch))%16 != 0 ||
+	if x := c.Args[1]; c.Dims.M > gemvRows || asksExact(c) || (x.Offset|int64(x.Pitch))%16 != 0 ||
 		c.Dims.K%4 != 0 {
 		return false
 	}
@@ -187,7 +188,7 @@ func multiTile(c *kernels.Call) bool {
 func planMultiTile(b *builder, c *call) error {
 	a, w, share := &c.gemm, c.w, c.slices
 	p := &multiTileP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, global: a.global,
-		tiles: int32(w.Tiles), share: share}
+		tiles: int32(w.Tiles), share: share, rounded: a.rounded}
 	steps := int32(ceil(int32(w.Steps), 8*share)) // of a warp
 	for p.width = multiTileWidth; p.width > 0; p.width /= 2 {
 		x, parts := 8*p.m*(min(steps*columnsOf(w.Format), 256)*4+32), share*p.width*p.m*64

@@ -118,6 +118,9 @@ func TestSteps(t *testing.T) {
 		{"decode-1", base.of(1)}, {"decode-8", base.of(8)}, {"decode-64", base.of(64)}, {"decode-512", base.of(512)},
 		{"prefill-8192", step{layers: 5, ranks: 1, shards: 8, cache: kernels.FP8, act: glm5.W4A16, dense: kernels.BF16,
 			prefill: 8192}},
+		{"decode-64-rounded", base.of(64).rounded()}, {"decode-512-rounded", base.of(512).rounded()},
+		{"prefill-8192-rounded", step{layers: 5, ranks: 1, shards: 8, cache: kernels.FP8, act: glm5.W4A16,
+			dense: kernels.BF16, inputs: kernels.BF16, prefill: 8192}},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -140,6 +143,7 @@ func TestSteps(t *testing.T) {
 }
 
 func (s step) of(batch int) step { s.batch = batch; return s }
+func (s step) rounded() step     { s.inputs = kernels.BF16; return s }
 
 // TestExamples: the launches of every example shape of the table, with all parameters, on
 // each architecture that launches them in its own way.

@@ -77,7 +77,7 @@ func segmentsOf(c *kernels.Call) int {
 	default:
 		return 0
 	}
-	if c.Dims.M > gemvRows || c.Scalars[0] != 0 || // many rows; inputs that are not rounded
+	if c.Dims.M > gemvRows || asksExact(c) || // many rows; inputs that are not rounded
 		// rows that do not start at 16 bytes
 		(c.Args[1].Offset|int64(c.Args[1].Pitch))%16 != 0 || c.Dims.K%4 != 0 || c.Dims.Rope%4 != 0 {
 		return 0

@@ -50,17 +50,28 @@ var Images = []Image{
 			"gemm_split_k_bf16_16_4 gemm_split_k_bf16_32_4 gemm_split_k_bf16_64_4 gemm_split_k_fp4_16_4 " +
 			"gemm_split_k_fp4_32_4 gemm_split_k_fp4_64_4 gemm_split_k_bf16_16_6 gemm_split_k_bf16_32_6 " +
 			"gemm_split_k_bf16_64_6 gemm_split_k_fp4_16_6 gemm_split_k_fp4_32_6 gemm_split_k_fp4_64_6"},
-	{Name: "sm90_gemm_cluster", Large: "gemm_cluster_bf16 gemm_cluster_fp8"},
+	{Name: "sm90_gemm_cluster", Large: "gemm_cluster_bf16 gemm_cluster_fp8 gemm_cluster_rounded_bf16 gemm_cluster_rounded_fp8"},
 	{Name: "sm90_gemm_persistent",
 		Large: "gemm_persistent_bf16_64x64 gemm_persistent_bf16_128x64 gemm_persistent_bf16_128x128 " +
 			"gemm_persistent_bf16_192x64 gemm_persistent_bf16_192x128 gemm_persistent_bf16_64x64_k " +
-			"gemm_persistent_bf16_128x128_k gemm_persistent_bf16_192x64_k gemm_persistent_bf16_192x128_k " +
-			"gemm_persistent_fp8_64x64 gemm_persistent_fp8_128x64 gemm_persistent_fp8_128x128 " +
-			"gemm_persistent_fp8_192x64 gemm_persistent_fp8_192x128 gemm_persistent_fp8_64x64_k " +
-			"gemm_persistent_fp8_128x128_k gemm_persistent_fp8_192x64_k gemm_persistent_fp8_192x128_k"},
+			"gemm_persistent_bf16_128x128_k gemm_persistent_bf16_192x64_k " +
+			"gemm_persistent_bf16_192x128_k gemm_persistent_fp8_64x64 gemm_persistent_fp8_128x64 " +
+			"gemm_persistent_fp8_128x128 gemm_persistent_fp8_192x64 gemm_persistent_fp8_192x128 " +
+			"gemm_persistent_fp8_64x64_k gemm_persistent_fp8_128x128_k gemm_persistent_fp8_192x64_k " +
+			"gemm_persistent_fp8_192x128_k gemm_persistent_rounded_bf16_64x64 " +
+			"gemm_persistent_rounded_bf16_128x64 gemm_persistent_rounded_bf16_128x128 " +
+			"gemm_persistent_rounded_bf16_192x64 gemm_persistent_rounded_bf16_192x128 " +
+			"gemm_persistent_rounded_bf16_64x64_k gemm_persistent_rounded_bf16_128x128_k " +
+			"gemm_persistent_rounded_bf16_192x64_k gemm_persistent_rounded_bf16_192x128_k " +
+			"gemm_persistent_rounded_fp8_64x64 gemm_persistent_rounded_fp8_128x64 " +
+			"gemm_persistent_rounded_fp8_128x128 gemm_persistent_rounded_fp8_192x64 " +
+			"gemm_persistent_rounded_fp8_192x128 gemm_persistent_rounded_fp8_64x64_k " +
+			"gemm_persistent_rounded_fp8_128x128_k gemm_persistent_rounded_fp8_192x64_k " +
+			"gemm_persistent_rounded_fp8_192x128_k"},
 	{Name: "sm90_gemm_batched", Large: "gemm_batched_bf16 gemm_batched_silu_bf16"},
-	{Name: "sm90_moe_wgmma", Small: "moe_pack_panels_fp4", Large: "moe_up_wgmma_fp4 moe_down_wgmma_fp4"},
-	{Name: "sm90_moe_up_wgmma_128", Large: "moe_up_wgmma_128_fp4"},
+	{Name: "sm90_moe_wgmma", Small: "moe_pack_panels_fp4",
+		Large: "moe_up_wgmma_fp4 moe_up_wgmma_rounded_fp4 moe_down_wgmma_fp4 moe_down_wgmma_rounded_fp4"},
+	{Name: "sm90_moe_up_wgmma_128", Large: "moe_up_wgmma_128_fp4 moe_up_wgmma_128_rounded_fp4"},
 	{Name: "gemm_exact",
 		Small: "exact_gemm_bf16 exact_gemm_fp8 exact_gemm_fp8b exact_gemm_fp4 exact_up_bf16 exact_up_fp8b " +
 			"exact_up_fp4 exact_down_bf16 exact_down_fp8b exact_down_fp4"},

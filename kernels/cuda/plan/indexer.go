@@ -115,7 +115,7 @@ const (
 // absorbsBeside reports whether q_absorb, which little is to be done for, and index_topk,
 // which has few blocks, are launched together: both are what attention waits for.
 func absorbsBeside(absorb, choose *kernels.Call) bool {
-	if absorb.Kernel != "q_absorb_bf16" || choose.Kernel != "index_topk" || absorb.Scalars[0] != 0 {
+	if absorb.Kernel != "q_absorb_bf16" || choose.Kernel != "index_topk" || asksExact(absorb) {
 		return false
 	}
 	a, c := &absorb.Dims, &choose.Dims
@@ -139,6 +139,6 @@ func planMerged(b *builder, c *call) error {
 	b.absorb = &absorbP{w: a.w, x: a.x, y: a.y, at: a.at, rope: a.rope, pos: a.pos, whead: a.whead, m: a.m, n: a.n,
 		k: a.k, ldx: a.ldx, ldy: a.ldy, nrope: a.nrope,
 		heads: a.heads, tiles: int32(c.w.Tiles), xhead: a.xhead, yhead: a.yhead,
-		early: min(b.settled(c.Args[1]), b.settled(c.Args[3])), global: a.global}
+		early: min(b.settled(c.Args[1]), b.settled(c.Args[3])), global: a.global, rounded: a.rounded}
 	return nil
 }

@@ -19,7 +19,7 @@ func resolveExperts(b *builder, c *call) (err error) {
 	x := c.Dims
 	c.moe = moeP{w: c.weight, x: b.ptr(c.Args[1]), experts: b.ptr(c.Args[2]), at: c.at, m: x.M, n: x.N, k: x.K,
 		topk: x.TopK, groups: int32(c.w.Count),
-		ldx: ld(c.Args[1], x.K), wexpert: c.w.Each}
+		ldx: ld(c.Args[1], x.K), wexpert: c.w.Each, rounded: c.rounded}
 	a, up := &c.moe, c.kernel.Op == "moe_up"
 	if c.w.Format == kernels.FP4 {
 		a.global = c.w.sums(c.kernel.Inputs)

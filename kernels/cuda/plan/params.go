@@ -100,6 +100,7 @@ const (
 	clusterTiles    = 8
 	clusterPanels   = 2
 	clusterStages   = 3
+	clusterRounded  = 4
 )
 
 type packP struct {
@@ -120,6 +121,7 @@ type gemmP struct {
 	whead               int64
 	rope, pos           uintptr
 	nrope               int32
+	rounded             uint32
 }
 
 type exactP struct {
@@ -137,6 +139,7 @@ type gemvP struct {
 	whead                                   int64
 	act, actAt                              uintptr
 	ldact                                   int32
+	rounded                                 uint32
 }
 
 type multiTileP struct {
@@ -144,6 +147,7 @@ type multiTileP struct {
 	m, n, k, ldx, ldy          int32
 	global                     float32
 	tiles, share, width, slots int32
+	rounded                    uint32
 }
 
 type absorbP struct {
@@ -151,6 +155,7 @@ type absorbP struct {
 	whead                                                       int64
 	m, n, k, ldx, ldy, nrope, heads, tiles, xhead, yhead, early int32
 	global                                                      float32
+	rounded                                                     uint32
 }
 
 type batchedGemmP struct {
@@ -162,6 +167,7 @@ type batchedGemmP struct {
 	nrope                                int32
 	act, actAt                           uintptr
 	ldact, late                          int32
+	rounded                              uint32
 }
 
 type clusterGemmP struct {
@@ -182,6 +188,7 @@ type wgmmaP struct {
 	whead, panelHead                              int64
 	rope, pos                                     uintptr
 	nrope, stages                                 int32
+	rounded                                       uint32
 }
 
 type fp4P struct {
@@ -243,6 +250,7 @@ type groupP struct {
 type moeP struct {
 	w, global, x, experts, weights, y, list, offsets, scratch, at      uintptr
 	m, n, k, topk, groups, ldx, ldy, ldw, byPair, tokens, slots, early int32
+	rounded                                                            uint32
 	wexpert                                                            int64
 }
 
@@ -259,6 +267,7 @@ type moeUpP struct {
 type moeWgmmaP struct {
 	w, global, x, rows, list, offsets, y, at             uintptr
 	m, n, k, topk, groups, ldx, byPair, per, row0, count int32
+	rounded                                              uint32
 	wexpert                                              int64
 }
 

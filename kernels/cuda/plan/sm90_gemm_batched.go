@@ -21,7 +21,7 @@ func planBatchedGemm(b *builder, c *call) error {
 	a := &c.gemm
 	p := &batchedGemmP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy,
 		per: int32(ceil(a.k/16, 8)), xhead: a.xhead, yhead: a.yhead,
-		global: a.global, whead: a.whead, rope: a.rope, pos: a.pos, nrope: a.nrope}
+		global: a.global, whead: a.whead, rope: a.rope, pos: a.pos, nrope: a.nrope, rounded: a.rounded}
 	grid := [3]uint32{uint32(a.n / 64), ceil(a.m, 16), uint32(a.heads)}
 	if a.rope != 0 {
 		grid[0]++
@@ -42,5 +42,5 @@ func planBatchedGemm(b *builder, c *call) error {
 
 // mayBeBatched reports whether a product may be for src/gemm/sm90_gemm_batched.cu.
 func mayBeBatched(c *kernels.Call) bool {
-	return c.Kernel == "gemm_bf16" && c.Scalars[0] == 0 && c.Dims.M > fewRows && c.Dims.M <= batchedRows
+	return c.Kernel == "gemm_bf16" && !asksExact(c) && c.Dims.M > fewRows && c.Dims.M <= batchedRows
 }

@@ -25,6 +25,26 @@ func isClusterGemm(b *builder, c *call) bool {
 		(a.k >= splitColumns || b.panels.has(a.x, a.m, a.k, a.ldx))
 }
 
+// productFormat is what products of a launch have in common: the weights' format, and whether
+// rows are rounded to BF16, so that they have no lower terms.
+type productFormat struct {
+	weights kernels.Format
+	rounded uint32
+}
+
+func formatOf(c *call) productFormat { return productFormat{c.w.Format, c.rounded} }
+
+// String is a part of entries' names.
+func (f productFormat) String() string {
+	if f.rounded != 0 {
+		return "rounded_" + string(f.weights)
+	}
+	return string(f.weights)
+}
+
+// terms is how many BF16 values a value of x is.
+func (f productFormat) terms() int32 { return 2 - int32(f.rounded) }
+
 // planClusterGemm adds a product to the launch that is being made.
 func planClusterGemm(b *builder, c *call) error {
 	p, by := &c.cluster, b.by
@@ -35,12 +55,12 @@ func planClusterGemm(b *builder, c *call) error {
 	p.panels = panels
 	b.by = by
 	if len(b.clusters) == clusterCalls || len(b.clusters) > 0 &&
-		(b.clusterWeights != c.w.Format || b.clusters[0].m != p.m || b.clusters[0].parts != p.parts) {
+		(b.clusterWeights != formatOf(c) || b.clusters[0].m != p.m || b.clusters[0].parts != p.parts) {
 		if err := b.flush(); err != nil {
 			return err
 		}
 	}
-	b.clusters, b.clusterWeights = append(b.clusters, *p), c.w.Format
+	b.clusters, b.clusterWeights = append(b.clusters, *p), formatOf(c)
 	return nil
 }
 
@@ -115,14 +135,17 @@ func (b *builder) flushClusters() error {
 		all.p[i] = ps[i]
 	}
 	bytes := tiles * 2048 // of weights in a panel
-	if b.clusterWeights == kernels.FP8 {
+	if b.clusterWeights.weights == kernels.FP8 {
 		bytes /= 2
 	}
-	shared := uint32(1040 + clusterStages*(clusterPanels*(64*256+bytes)+16))
-	return b.add(Launch{Entry: "gemm_cluster_" + string(b.clusterWeights),
+	stages, rows := int32(clusterStages), int32(64*256)
+	if b.clusterWeights.rounded != 0 {
+		stages, rows = clusterRounded, 64*128
+	}
+	shared := uint32(1040 + stages*(clusterPanels*(rows+bytes)+16))
+	return b.add(Launch{Entry: "gemm_cluster_" + b.clusterWeights.String(),
 		Grid: [3]uint32{uint32(until * parts), ceil(ps[0].m, 64), 1}, Threads: 384, Cluster: uint32(parts),
-		Shared: shared,
-		Params: all})
+		Shared: shared, Params: all})
 }
 
 // sharesCluster reports whether the calls are products of the same rows that may share a
@@ -131,5 +154,5 @@ func sharesCluster(a, b *kernels.Call) bool {
 	k := kernels.Lookup(a.Kernel)
 	return k.Op == "gemm" && (k.Format == kernels.BF16 || k.Format == kernels.FP8) && b.Kernel == a.Kernel &&
 		a.Args[1] == b.Args[1] && a.Dims.M == b.Dims.M && a.Dims.K == b.Dims.K &&
-		a.Dims.M > fewRows && a.Dims.M <= pairedRows && a.Scalars[0] == 0 && b.Scalars[0] == 0
+		a.Dims.M > fewRows && a.Dims.M <= pairedRows && a.Scalars[0] == b.Scalars[0] && !asksExact(a)
 }

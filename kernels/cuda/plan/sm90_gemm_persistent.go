@@ -24,6 +24,15 @@ type blockShape struct{ warpgroups, tokens, alone, busy int32 }
 var blockShapes = []blockShape{{1, 64, 385, 500}, {2, 64, 455, 520}, {3, 64, 535, 640}, {2, 128, 650, 745},
 	{3, 128, 1005, 1280}}
 
+// roundedShapes are those of products whose rows have no lower terms: shared memory is what they
+// wait for, at about 0.8 of the products' own rate.
+var roundedShapes = []blockShape{{1, 64, 270, 350}, {2, 64, 345, 345}, {3, 64, 400, 410}, {2, 128, 445, 430},
+	{3, 128, 620, 620}}
+
+// sumsWait is what a block of 192 outputs and 128 tokens takes longer, ns for 64 columns, where the
+// sums of blocks of slices go through memory.
+const sumsWait = 85
+
 func (s blockShape) outputs() int32 { return 64 * s.warpgroups }
 
 // each is how many blocks a multiprocessor has.
@@ -60,20 +69,20 @@ func planPersistentGemm(b *builder, c *call) error {
 	b.by = by
 	p := persistentGemmP{panels: panels, per: c.sliceSteps(), blocks: c.slices}
 	if d := &b.persistent; len(d.of) == persistentCalls || len(d.of) > 0 &&
-		(d.weights != c.w.Format || d.p != p || d.of[0].m != c.gemm.m) {
+		(d.format != formatOf(c) || d.p != p || d.of[0].m != c.gemm.m) {
 		if err := b.flush(); err != nil {
 			return err
 		}
 	}
-	b.persistent.p, b.persistent.weights, b.persistent.of = p, c.w.Format, append(b.persistent.of, c.persistent)
+	b.persistent.p, b.persistent.format, b.persistent.of = p, formatOf(c), append(b.persistent.of, c.persistent)
 	return nil
 }
 
 // persistent are products of the same rows that a launch is put together for.
 type persistent struct {
-	of      []persistentOneP
-	p       persistentGemmP // what they share
-	weights kernels.Format
+	of     []persistentOneP
+	p      persistentGemmP // what they share
+	format productFormat
 }
 
 // asPanels finds a product's rows as panels, or makes them.
@@ -106,7 +115,11 @@ type persistentWay struct {
 
 // best is the fastest way for products of GPU t.
 func (d *persistent) best(t *Target) (best persistentWay) {
-	for _, s := range blockShapes {
+	shapes := blockShapes
+	if d.format.rounded != 0 {
+		shapes = roundedShapes
+	}
+	for _, s := range shapes {
 		for _, share := range []int32{1, d.p.blocks} {
 			if w, ok := d.way(s, share, t); ok && (best.time == 0 || w.time < best.time) {
 				best = w
@@ -141,15 +154,23 @@ func (d *persistent) way(s blockShape, share int32, t *Target) (w persistentWay,
 			unit = int64(s.busy)
 		}
 	}
+	if d.format.rounded != 0 && share == 1 && d.waits(&w) {
+		unit += sumsWait
+	}
 	w.time += int64(ceil(tiles, places)) * (int64(units)*unit + tile)
 	return w, d.fit(&w, t)
+}
+
+// waits reports whether a block keeps the sums of blocks of slices in memory.
+func (d *persistent) waits(w *persistentWay) bool {
+	return d.p.blocks > 1 && w.outputs()*w.tokens > 128*128
 }
 
 // fit shares a block's memory among its rings, alike in stages as far as that goes.
 func (d *persistent) fit(w *persistentWay, t *Target) bool {
 	limit := (t.Shared+1024)/w.each() - 1024
-	panels, units := w.tokens*256+16, w.warpgroups*4*2048+16
-	if d.weights == kernels.FP8 {
+	panels, units := w.tokens*128*d.format.terms()+16, w.warpgroups*4*2048+16
+	if d.format.weights == kernels.FP8 {
 		units = w.warpgroups*4*1024 + 16
 	}
 	rest := 1024 + w.warpgroups*persistentTokens*persistentPitch*4
@@ -178,12 +199,12 @@ func (b *builder) flushPersistent() error {
 		p.two = d.of[1]
 	}
 	p.panelStages, p.unitStages = w.stages[0], w.stages[1]
-	entry := fmt.Sprintf("gemm_persistent_%s_%dx%d", d.weights, w.outputs(), w.tokens)
+	entry := fmt.Sprintf("gemm_persistent_%s_%dx%d", d.format, w.outputs(), w.tokens)
 	cluster := uint32(0)
 	switch {
 	case w.share > 1:
 		entry, cluster = entry+"_k", uint32(w.share)
-	case p.blocks > 1 && w.outputs()*w.tokens > 128*128:
+	case d.waits(&w):
 		p.waiting = b.work(ScratchWork, int64(w.grid)*int64(w.outputs())*int64(w.tokens)*4)
 	}
 	return b.add(Launch{Entry: entry, Grid: grid1(w.grid), Threads: uint32(w.warpgroups*128 + 128), Cluster: cluster,

@@ -33,8 +33,8 @@ func TestPersistentBlocks(t *testing.T) {
 			}
 			blocks := sharesOf(int32(ceil(c.n, 16)), c.k/16)
 			d := persistent{of: []persistentOneP{{m: m, n: c.n, k: c.k}},
-				p: persistentGemmP{per: int32(ceil(c.k/16, 8*blocks)),
-					blocks: blocks}, weights: kernels.BF16}
+				p:      persistentGemmP{per: int32(ceil(c.k/16, 8*blocks)), blocks: blocks},
+				format: productFormat{weights: kernels.BF16}}
 			w := d.best(gpu)
 			word = fmt.Sprintf("%d:%dx%d", m, w.outputs(), w.tokens)
 			if w.share > 1 {

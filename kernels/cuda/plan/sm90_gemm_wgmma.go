@@ -20,7 +20,8 @@ func isWgmma(b *builder, c *call) bool {
 	p := &c.wgmma
 	*p = wgmmaP{w: a.w, x: a.x, y: a.y, at: a.at, m: a.m, n: a.n, k: a.k, ldx: a.ldx, ldy: a.ldy, blocks: c.slices,
 		global: a.global, globalUp: a.globalUp,
-		heads: a.heads, xhead: a.xhead, yhead: a.yhead, whead: a.whead, rope: a.rope, pos: a.pos, nrope: a.nrope}
+		heads: a.heads, xhead: a.xhead, yhead: a.yhead, whead: a.whead, rope: a.rope, pos: a.pos, nrope: a.nrope,
+		rounded: a.rounded}
 	p.per = int32(ceil(int32(c.w.Steps), 8*c.slices))
 	if c.w.Format == kernels.FP4 {
 		p.per *= 4
@@ -41,7 +42,7 @@ func planWgmma(b *builder, c *call) error {
 		extra = 1
 	}
 	p.stages = c.tiled.stages
-	if at, ok := b.left(p, c.w.Format); ok {
+	if at, ok := b.left(p, c.w.Format); ok && p.rounded == 0 { // which have lower terms
 		p.panels = at
 	} else if err := b.splitRows(p, c.w.Format); err != nil {
 		return err
@@ -86,6 +87,7 @@ type split struct {
 	x                uintptr
 	m, k, ldx, xhead int32
 	heads            int32
+	rounded          uint32
 	lost             bool // the call overwrites x
 }
 
@@ -93,7 +95,8 @@ func (p *wgmmaP) split(turn int, entry string) split {
 	x, y := p.x, p.y
 	xEnd, yEnd := x+uintptr(p.m)*uintptr(p.ldx)*4, y+uintptr(p.m)*uintptr(p.ldy)*4
 	return split{turn: turn, entry: entry, x: x, m: p.m, k: p.k, ldx: p.ldx, xhead: p.xhead, heads: p.heads,
-		lost: x < yEnd && y < xEnd}
+		rounded: p.rounded,
+		lost:    x < yEnd && y < xEnd}
 }
 
 // follows reports whether s are the panels that the call before left.

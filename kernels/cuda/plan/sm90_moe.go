@@ -38,7 +38,7 @@ func isMoeDownWgmma(_ *builder, c *call) bool {
 func moeWgmma(a *moeP) *moeWgmmaP {
 	return &moeWgmmaP{w: a.w, global: a.global, x: a.x, list: a.list, offsets: a.offsets, y: a.y, at: a.at, m: a.m,
 		n: a.n, k: a.k, topk: a.topk, groups: a.groups,
-		ldx: a.ldx, byPair: a.byPair, wexpert: a.wexpert}
+		ldx: a.ldx, byPair: a.byPair, wexpert: a.wexpert, rounded: a.rounded}
 }
 
 // splitUp groups the rows and makes their panels.
@@ -63,9 +63,8 @@ func planMoeUpWgmma128(b *builder, c *call) error {
 	if err != nil {
 		return err
 	}
-	return b.do("moe_up_wgmma_128_fp4", grid1(b.t.SMs), wgmma128Threads,
-		wgmma128Shared+8+wgmma128Expert*uint32(p.groups),
-		p)
+	return b.do("moe_up_wgmma_128_"+formatOf(c).String(), grid1(b.t.SMs), wgmma128Threads,
+		wgmma128Shared+8+wgmma128Expert*uint32(p.groups), p)
 }
 
 func planMoeUpWgmma(b *builder, c *call) error {
@@ -73,7 +72,7 @@ func planMoeUpWgmma(b *builder, c *call) error {
 	if err != nil {
 		return err
 	}
-	return b.do("moe_up_wgmma_fp4", grid1(b.t.SMs), wgmmaUpThreads, wgmmaUpShared+4*uint32(3*p.groups+1), p)
+	return b.do("moe_up_wgmma_"+formatOf(c).String(), grid1(b.t.SMs), wgmmaUpThreads, wgmmaUpShared+4*uint32(3*p.groups+1), p)
 }
 
 func planMoeDownWgmma(b *builder, c *call) error {
@@ -86,7 +85,7 @@ func planMoeDownWgmma(b *builder, c *call) error {
 	p.y, p.count = a.scratch, a.n
 	tiles := a.m*a.topk/wgmmaDownRows + a.groups // at most
 	shared := 1024 + uint32(p.k)*wgmmaDownRows*4 + wgmmaDownRing*(uint32(p.k)/64*fp4Unit+8) + wgmmaDownTile
-	if err := b.do("moe_down_wgmma_fp4", [3]uint32{ceil(1024, tiles), uint32(tiles), 1}, 256, shared, p); err != nil {
+	if err := b.do("moe_down_wgmma_"+formatOf(c).String(), [3]uint32{ceil(1024, tiles), uint32(tiles), 1}, 256, shared, p); err != nil {
 		return err
 	}
 	return b.combine(a)

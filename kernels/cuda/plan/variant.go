@@ -49,11 +49,12 @@ func (v *Variant) takes(c *call) bool {
 // call is a call of the list with what its launches need of it.
 type call struct {
 	*kernels.Call
-	kernel *kernels.Kernel
-	at     uintptr // of its stamps
-	exact  bool    // a product that is asked not to round its inputs
-	w      *Weight // nil: it has none
-	weight uintptr
+	kernel  *kernels.Kernel
+	at      uintptr // of its stamps
+	exact   bool    // a product that is asked not to round its inputs
+	rounded uint32  // 1: a product that is asked to round them to BF16
+	w       *Weight // nil: it has none
+	weight  uintptr
 
 	// What the operation's kernels are given, as far as it does not depend on the variant.
 	gemm   gemmP // products
@@ -89,7 +90,10 @@ func (b *builder) resolve(i int, k *kernels.Call) (*call, error) {
 		}
 	}
 	// Products of float32 weights never round; 4-bit activations are exact.
-	c.exact = asksExact(c.kernel) && k.Scalars[0] != 0 && c.w.Format != kernels.F32 && c.w.Units4 == No4
+	c.exact = asksExact(k) && c.w.Format != kernels.F32 && c.w.Units4 == No4
+	if k.RoundsInputs() && c.w.Format != kernels.F32 {
+		c.rounded = 1
+	}
 	if f := resolvers[c.kernel.Op]; f != nil {
 		if err := f(b, c); err != nil {
 			return nil, err
@@ -98,8 +102,10 @@ func (b *builder) resolve(i int, k *kernels.Call) (*call, error) {
 	return c, nil
 }
 
-// asksExact reports whether a kernel's first scalar asks for products that do not round.
-func asksExact(k *kernels.Kernel) bool { return len(k.Scalars) > 0 && k.Scalars[0] == "exact" }
+// asksExact reports whether a call is a product that is asked not to round its inputs.
+func asksExact(c *kernels.Call) bool {
+	return kernels.Lookup(c.Kernel).AsksExact() && c.Scalars[0] != 0 && c.Scalars[0] != kernels.RoundedInputs
+}
 
 // resolvers fill in what an operation's kernels are given.
 var resolvers = map[kernels.Op]func(*builder, *call) error{

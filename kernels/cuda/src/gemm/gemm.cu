@@ -79,7 +79,7 @@ __device__ __forceinline__ void gemm(const GemmP& p) {
       for (int f = 0; f < F; f++)
 #pragma unroll
         for (int nt = 0; nt < NT; nt++) mma_split(acc[nt], a[f],
-            load_x(xr[nt], ((lo + i + u) * F + f) * 16 + t * 2, p.k));
+            load_x(xr[nt], ((lo + i + u) * F + f) * 16 + t * 2, p.k, low_of(p.rounded)));
     }
   reduce<NT, C>(acc, smem, [&](int row, int tok, float v) {
     int r = tile * 16 + row, m = m0 + tok;
@@ -126,7 +126,7 @@ __device__ __forceinline__ void gemm_fp4(const GemmP& p) {
       unpack_fp4(a[1], q[2 * half + 1], s, sh);
 #pragma unroll
       for (int nt = 0; nt < NT; nt++) {
-        Fp4X f = load_fp4x(xr[nt], i * 64 + half * 32 + t * 4, p.k);
+        Fp4X f = load_fp4x(xr[nt], i * 64 + half * 32 + t * 4, p.k, low_of(p.rounded));
         mma_split(acc[nt], a[0], f.f[0]);
         mma_split(acc[nt], a[1], f.f[1]);
       }

@@ -40,7 +40,7 @@ __device__ __forceinline__ void bring(float4 (&v)[V], const float* x, int rows, 
 // fragment, 16 a lane: the low parts of pairs t and t+4 of its eight, the high parts.
 // A lane has two pairs next to each other; lane^2 has the two that belong to them.
 template <int V>
-__device__ __forceinline__ void store(char* xs, int rows, int pitch, const float4 (&v)[V]) {
+__device__ __forceinline__ void store(char* xs, int rows, int pitch, const float4 (&v)[V], uint32_t low) {
   int lane = threadIdx.x & 31;
   bool second = lane & 2;
   char* at = xs + (lane >> 2) * 64 + ((lane & 1) * 2 + second) * 16;
@@ -48,7 +48,7 @@ __device__ __forceinline__ void store(char* xs, int rows, int pitch, const float
 #pragma unroll
   for (int i = 0; i < V; i++)
     if (i < rows) {
-      Split a = split(v[i].x, v[i].y), b = split(v[i].z, v[i].w);
+      Split a = split(v[i].x, v[i].y, low), b = split(v[i].z, v[i].w, low);
       uint32_t lo = __shfl_xor_sync(~0u, second ? a.lo : b.lo, 2), hi = __shfl_xor_sync(~0u, second ? a.hi : b.hi, 2);
       *reinterpret_cast<uint4*>(at + i * pitch) = second ? uint4{lo, b.lo, hi, b.hi} : uint4{a.lo, lo, a.hi, hi};
     }
@@ -120,7 +120,7 @@ __device__ __forceinline__ void gemv(const GemvP& p, int block, char* smem) {
   float acc[4] = {};
 #pragma unroll 1
   for (int first = 0; first < groups; first += L::kWindow) {
-    store(xs, cells, L::kPitch, v);
+    store(xs, cells, L::kPitch, v, low_of(p.rounded));
     if (first + L::kWindow < groups) window(first + L::kWindow);
     int turned = L::kWindow == L::kRing ? 0 : first % L::kRing;
 #pragma unroll

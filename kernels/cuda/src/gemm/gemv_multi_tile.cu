@@ -24,7 +24,7 @@ struct Columns {
 
 // add_piece adds a piece of T tiles: a, the lane's weights, times the columns from c on.
 template <typename W, int T>
-__device__ __forceinline__ void add_piece(float (&acc)[kSide][4], const char* a, const Columns& x, int c) {
+__device__ __forceinline__ void add_piece(float (&acc)[kSide][4], const char* a, const Columns& x, int c, uint32_t low) {
   constexpr int F = W::kFrags;
 #pragma unroll
   for (int u = 0; u < kGroup; u++) {
@@ -32,7 +32,7 @@ __device__ __forceinline__ void add_piece(float (&acc)[kSide][4], const char* a,
 #pragma unroll
     for (int j = 0; j < F; j++) {
       float2 v = x.pair(c + (u * F + j) * 16), w = x.pair(c + (u * F + j) * 16 + 8);
-      b[j] = {split(v.x, v.y), split(w.x, w.y)};
+      b[j] = {split(v.x, v.y, low), split(w.x, w.y, low)};
     }
 #pragma unroll
     for (int i = 0; i < T; i++) {
@@ -100,6 +100,7 @@ __device__ __forceinline__ void gemv_multi_tile(const MultiTileP& p) {
     __syncwarp();
     x.left = end - k - t * 2;
   };
+  const uint32_t low = low_of(p.rounded);
   float acc[2][kSide][4] = {};
   int slot = 0, ahead = p.slots;
   auto piece = [&](auto work) {
@@ -118,12 +119,12 @@ __device__ __forceinline__ void gemv_multi_tile(const MultiTileP& p) {
       c = 0, window((lo + i * kGroup) * 16 * F);
     }
     piece([&](const char* a) {
-      if (width == 1) add_piece<W, 1>(acc[0], a, x, c);
-      else if (width == 2) add_piece<W, 2>(acc[0], a, x, c);
-      else add_piece<W, kSide>(acc[0], a, x, c);
+      if (width == 1) add_piece<W, 1>(acc[0], a, x, c, low);
+      else if (width == 2) add_piece<W, 2>(acc[0], a, x, c, low);
+      else add_piece<W, kSide>(acc[0], a, x, c, low);
     });
     // A side that lacks tiles has what was there before: such sums are not used.
-    if (sides > 1) piece([&](const char* a) { add_piece<W, kSide>(acc[1], a, x, c); });
+    if (sides > 1) piece([&](const char* a) { add_piece<W, kSide>(acc[1], a, x, c, low); });
   }
   // The warps' sums, each where its weights were, in warp order; then the blocks'.
   __syncwarp();

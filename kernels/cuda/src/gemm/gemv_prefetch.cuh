@@ -14,11 +14,11 @@ constexpr int kPrefetchAhead = 1;
 // A lane has four values of each 16 of its row of x, from 4 place_of(t) on. fragment
 // makes them the pairs t and t + 4, of which lane^1 has one.
 __device__ __forceinline__ int place_of(int t) { return (t & 1) * 2 + (t >> 1); }
-__device__ __forceinline__ Frag fragment(float4 v) {
+__device__ __forceinline__ Frag fragment(float4 v, uint32_t low) {
   bool odd = threadIdx.x & 1;
   float a = __shfl_xor_sync(~0u, odd ? v.x : v.z, 1), b = __shfl_xor_sync(~0u, odd ? v.y : v.w, 1);
   float first = odd ? a : v.x, second = odd ? b : v.y, third = odd ? v.z : a, fourth = odd ? v.w : b;
-  return {split(first, second), split(third, fourth)};
+  return {split(first, second, low), split(third, fourth, low)};
 }
 
 // load_columns loads those of N times 16 columns of which left, from x on, are there.
@@ -84,7 +84,7 @@ __device__ __forceinline__ void gemv_prefetch(const GemvP& p, int block, char* s
     for (int i = 0; i < most; i += kSteps) {
       Frag b[kPrefetchTurn];
 #pragma unroll
-      for (int f = 0; f < kPrefetchTurn; f++) b[f] = fragment(v[f]);
+      for (int f = 0; f < kPrefetchTurn; f++) b[f] = fragment(v[f], low_of(p.rounded));
 #pragma unroll
       for (int f = 0; f + kPrefetchTurn < kPrefetchFrags; f++) v[f] = v[f + kPrefetchTurn];
       const char* a = mine + i * 512 + lane * 16;

@@ -33,7 +33,7 @@ __device__ __forceinline__ void gemv_short_k(const GemvP& p, int block, char* sm
     for (int i = 0; i < kShortKFrags / F; i++) {
       Frag b[F];
 #pragma unroll
-      for (int f = 0; f < F; f++) b[f] = fragment(v[i * F + f]);
+      for (int f = 0; f < F; f++) b[f] = fragment(v[i * F + f], low_of(p.rounded));
       if (i >= n) break;
       uint32_t a[F][4];
       W::frags(a, *reinterpret_cast<const uint4*>(own + i * 512));

@@ -16,7 +16,8 @@ enum {
   kClusterCalls = 2,       // of a launch of gemm_cluster
   kClusterTiles = 8,       // of 16 outputs in a block, at most
   kClusterPanels = 2,      // of 64 columns in a stage: copies are long, each costs about 25 ns
-  kClusterStages = 3,
+  kClusterStages = 3,        // of two terms of x
+  kClusterRounded = 4,       // of one
 };
 
 typedef struct PackP {
@@ -50,6 +51,7 @@ typedef struct GemmP {
   const float* rope;  // [positions, nrope/2] pairs (cos, sin); null: no such part
   const int* pos;
   int nrope;
+  uint32_t rounded;  // 1: x is rounded to BF16 first
 } GemmP;
 
 typedef struct ExactP {
@@ -87,6 +89,7 @@ typedef struct GemvP {
   float* act;
   u64* act_at;
   int ldact;
+  uint32_t rounded;  // 1: x is rounded to BF16 first
 } GemvP;
 
 typedef struct MultiTileP {
@@ -100,6 +103,7 @@ typedef struct MultiTileP {
   int share;     // blocks of a cluster that share a tile's k
   int width;     // tiles of a block, at most kMultiTileWidth
   int slots;     // pieces of weights that a warp has room for, at most kMultiTileSlots
+  uint32_t rounded;  // 1: x is rounded to BF16 first
 } MultiTileP;
 
 typedef struct AbsorbP {
@@ -115,6 +119,7 @@ typedef struct AbsorbP {
   int xhead, yhead;         // columns of x and y from one head to the next
   int early;                // x and pos may be read before ready
   float global;             // scale of the sums
+  uint32_t rounded;  // 1: x is rounded to BF16 first
 } AbsorbP;
 
 typedef struct BatchedGemmP {
@@ -138,6 +143,7 @@ typedef struct BatchedGemmP {
   u64* act_at;
   int ldact;
   int late;  // what comes next may count on all before this
+  uint32_t rounded;  // 1: x is rounded to BF16 first
 } BatchedGemmP;
 
 typedef struct ClusterGemmP {
@@ -175,6 +181,7 @@ typedef struct WgmmaP {
   const int* pos;
   int nrope;
   int stages;
+  uint32_t rounded;  // 1: x is rounded to BF16 first
 } WgmmaP;
 
 typedef struct Fp4P {

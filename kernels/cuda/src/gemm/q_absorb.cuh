@@ -31,6 +31,7 @@ __device__ __forceinline__ void absorb(const AbsorbP& p, int block, int blocks, 
     if (lo + s < hi) q[s] = w[s * 32];
   if (!p.early) ready(p.at, block == 0);
   const float* x = p.x + (size_t)head * p.xhead + t * 2;
+  const uint32_t low = low_of(p.rounded);
   // This thread's pair of rotary values, if there are not more of them than threads.
   int pairs = p.nrope / 2, all = p.m * p.heads * pairs, i = block * T + tid;
   auto rotary = [&](int i, float2& v, float2*& y) {
@@ -57,7 +58,7 @@ __device__ __forceinline__ void absorb(const AbsorbP& p, int block, int blocks, 
       if (lo + s < hi) {
         uint32_t a[1][4];
         Bf16Step::frags(a, q[s]);
-        mma_split(acc, a[0], {split(u[s].x, u[s].y), split(v[s].x, v[s].y)});
+        mma_split(acc, a[0], {split(u[s].x, u[s].y, low), split(v[s].x, v[s].y, low)});
       }
 #pragma unroll
     for (int c = 0; c < 4; c++) parts[warp][(g + (c >> 1) * 8) * kPitch + t * 2 + (c & 1)] = acc[c];

@@ -62,7 +62,7 @@ __device__ __forceinline__ void batched_gemm(const BatchedGemmP& p) {
     for (int r = 0; r < R; r++) {
       int i = i0 + r * 256, c = i % chunks;
       if (i >= items) break;
-      Chunk s = chunk_of(u[r], v[r]);
+      Chunk s = chunk_of(u[r], v[r], low_of(p.rounded));
       char* to = panels + (c >> 3) * 2 * kHeadPanel + panel_at(i / chunks, c & 7);
       *reinterpret_cast<uint4*>(to) = make_uint4(s.a.hi, s.b.hi, s.c.hi, s.d.hi);
       *reinterpret_cast<uint4*>(to + kHeadPanel) = make_uint4(s.a.lo, s.b.lo, s.c.lo, s.d.lo);

@@ -19,11 +19,11 @@ __device__ __forceinline__ void cluster_arrive() {
 }
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
-template <typename W>
+template <typename W, int TERMS>
 __device__ __forceinline__ void cluster_gemm(const ClusterGemmsP& ps) {
   extern __shared__ __align__(1024) char smem[];
-  constexpr int NT = 64, kX = NT * 256, kW = 2048 / W::kFrags;  // bytes of a panel, and of its weights of 16 outputs
-  constexpr int kPair = kClusterPanels, ST = kClusterStages;  // panels of a stage; stages
+  constexpr int NT = 64, kX = NT * 128 * TERMS, kW = 2048 / W::kFrags;  // bytes of a panel, and of its weights of 16 outputs
+  constexpr int kPair = kClusterPanels, ST = TERMS == 2 ? kClusterStages : kClusterRounded;  // panels of a stage; stages
   begin();
   int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3;
   int cluster = blockIdx.x / ps.p[0].parts, part = blockIdx.x % ps.p[0].parts, second = cluster >= ps.p[0].until;
@@ -46,7 +46,7 @@ __device__ __forceinline__ void cluster_gemm(const ClusterGemmsP& ps) {
   if (warp >= 8) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 24;");
     const char* w = static_cast<const char*>(p.w) + ((size_t)min(tile0 + lane, tiles - 1) * kt + lo) * (kW / 4);
-    const char* x = p.panels + ((size_t)blockIdx.y * (p.k / 64) + lo / 4) * kX;
+    const char* x = p.panels + ((size_t)blockIdx.y * (p.k / 64) + lo / 4) * (NT * 256);
     __syncwarp();
     auto weights = [&](int i) {
       uint32_t bar = full + i % ST * 8;
@@ -57,7 +57,10 @@ __device__ __forceinline__ void cluster_gemm(const ClusterGemmsP& ps) {
       if (lane < p.tiles) gridDim.y == 1 ? copy_once(to, from, kPair * kW, bar) : copy_bulk(to, from, kPair * kW, bar);
     };
     auto rows = [&](int i) {
-      if (lane == 0) copy_bulk(base + i % ST * slot, x + (size_t)i * (kPair * kX), kPair * kX, full + i % ST * 8);
+      uint32_t to = base + i % ST * slot, bar = full + i % ST * 8;
+      const char* from = x + (size_t)i * (kPair * NT * 256);
+      if (TERMS == 2 && lane == 0) copy_bulk(to, from, kPair * kX, bar);
+      if (TERMS == 1 && lane < kPair) copy_bulk(to + lane * kX, from + lane * (NT * 256), kX, bar);
     };
     if (warp == 8) weights(0);  // more would keep x waiting
     cluster_wait();
@@ -93,8 +96,8 @@ __device__ __forceinline__ void cluster_gemm(const ClusterGemmsP& ps) {
       wg_fence();
 #pragma unroll
       for (int j = 0; j < 2; j++) {
-        wgmma(acc, a[B][j], lo + j * 2, j ? 1 : more);
-        wgmma(acc, a[B][j], hi + j * 2, 1);
+        if (TERMS == 2) wgmma(acc, a[B][j], lo + j * 2, j ? 1 : more);
+        wgmma(acc, a[B][j], hi + j * 2, TERMS == 2 || j ? 1 : more);
       }
       wg_commit();
       int was = s;
@@ -194,9 +197,12 @@ __device__ __forceinline__ void cluster_gemm(const ClusterGemmsP& ps) {
   }
   finish(p.at);
 }
-extern "C" __global__ void __launch_bounds__(384, 1) gemm_cluster_bf16(const __grid_constant__ ClusterGemmsP p) {
-  HOPPER((cluster_gemm<Bf16Step>(p));)
-}
-extern "C" __global__ void __launch_bounds__(384, 1) gemm_cluster_fp8(const __grid_constant__ ClusterGemmsP p) {
-  HOPPER((cluster_gemm<Fp8Step>(p));)
-}
+
+#define KERNEL(name, w, terms)                                                                                     \
+  extern "C" __global__ void __launch_bounds__(384, 1) name(const __grid_constant__ ClusterGemmsP p) { \
+    HOPPER((cluster_gemm<w, terms>(p));)                                                               \
+  }
+KERNEL(gemm_cluster_bf16, Bf16Step, 2)
+KERNEL(gemm_cluster_fp8, Fp8Step, 2)
+KERNEL(gemm_cluster_rounded_bf16, Bf16Step, 1)
+KERNEL(gemm_cluster_rounded_fp8, Fp8Step, 1)

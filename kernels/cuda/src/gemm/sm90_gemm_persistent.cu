@@ -17,12 +17,12 @@ __device__ __forceinline__ void add4(float4& sum, float4 v) { sum.x += v.x, sum.
 // A block walks through tiles, outputs first. One warp fetches panels, another one weights,
 // each into a ring; of the next tile while sums are stored. SHARE: a cluster's blocks have
 // one tile, and of its k each a block of slices, whose sums they add for some tokens each.
-template <typename W, int WG, int NT, bool SHARE>
+template <typename W, int WG, int NT, bool SHARE, int TERMS>
 __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
   extern __shared__ __align__(1024) char smem[];
   // bytes of 64 columns of 16 outputs, and of the block's
   constexpr int F = W::kFrags, kUnit = 2048 / F, kUnits = WG * 4 * kUnit;
-  constexpr int T = NT / 64, kPiece = 64 * 128, kPanels = NT * 256, kOutputs = WG * 64;
+  constexpr int T = NT / 64, kPiece = 64 * 128, kPanels = NT * 128 * TERMS, kOutputs = WG * 64;
   constexpr int kTokens = kPersistentTokens, kPitch = kPersistentPitch;  // of staged sums
   constexpr bool kWait = !SHARE && WG * NT > 256;  // sums of blocks of slices have no room in registers
   const int PS = p.panel_stages, US = p.unit_stages;
@@ -67,7 +67,8 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
 #pragma unroll
           for (int j = 0; j < T; j++) {  // the high parts of all tokens, then the low ones
             const char* from = x + ((size_t)j * kt + i) * (2 * kPiece);
-            copy_one(to + j * kPiece, from, kPiece, bar), copy_one(to + (T + j) * kPiece, from + kPiece, kPiece, bar);
+            copy_one(to + j * kPiece, from, kPiece, bar);
+            if (TERMS == 2) copy_one(to + (T + j) * kPiece, from + kPiece, kPiece, bar);
           }
           if (++s == PS) s = 0, phase ^= 1;
         }
@@ -146,17 +147,11 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
           wg_fence();
 #pragma unroll
           for (int j = 0; j < 2; j++) {
-            wgmma(acc, a[h][j], low + j * 2, j ? 1 : step);
-            wgmma(acc, a[h][j], high + j * 2, 1);
+            if (TERMS == 2) wgmma(acc, a[h][j], low + j * 2, j ? 1 : step);
+            wgmma(acc, a[h][j], high + j * 2, TERMS == 2 || j ? 1 : step);
           }
           wg_commit();
           step += 2;
-          if (step == p.per) {
-            wg_wait<0>();
-            add_to(sum, acc);
-            step = 0;
-            if (!SHARE && ++slice == kWarps && p.blocks > 1 && (h == 0 || i + 1 < hi)) add_block(true);
-          }
           // The half before is done, and its fragments are free for the next one's.
           wg_wait<1>();
           if (h == 0) {
@@ -167,6 +162,12 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
             if (++us == US) us = 0, uphase ^= 1;
             mbar_wait(ufull + us * 8, uphase);
             read(a[0], 0);
+          }
+          if (step == p.per) {
+            wg_wait<0>();
+            add_to(sum, acc);
+            step = 0;
+            if (!SHARE && ++slice == kWarps && p.blocks > 1 && (h == 0 || i + 1 < hi)) add_block(true);
           }
         }
         before = s;
@@ -223,19 +224,21 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
   if (p.two.at && tid == 0) stamp_end(p.two.at);
 }
 
-#define KERNEL(name, w, wg, nt, share, each) \
+#define KERNEL(name, w, wg, nt, share, terms, each) \
   extern "C" __global__ void __launch_bounds__(wg * 128 + 128, each) name(const __grid_constant__ PersistentGemmP p) { \
-    HOPPER((persistent_gemm<w, wg, nt, share>(p));) \
+    HOPPER((persistent_gemm<w, wg, nt, share, terms>(p));) \
   }
-#define ALL(f, w)                               \
-  KERNEL(gemm_persistent_##f##_64x64, w, 1, 64, false, 2)   \
-  KERNEL(gemm_persistent_##f##_128x64, w, 2, 64, false, 1)  \
-  KERNEL(gemm_persistent_##f##_128x128, w, 2, 128, false, 1) \
-  KERNEL(gemm_persistent_##f##_192x64, w, 3, 64, false, 1)  \
-  KERNEL(gemm_persistent_##f##_192x128, w, 3, 128, false, 1) \
-  KERNEL(gemm_persistent_##f##_64x64_k, w, 1, 64, true, 2)   \
-  KERNEL(gemm_persistent_##f##_128x128_k, w, 2, 128, true, 1) \
-  KERNEL(gemm_persistent_##f##_192x64_k, w, 3, 64, true, 1)  \
-  KERNEL(gemm_persistent_##f##_192x128_k, w, 3, 128, true, 1)
-ALL(bf16, Bf16Step)
-ALL(fp8, Fp8Step)
+#define ALL(f, w, terms)                                           \
+  KERNEL(gemm_persistent_##f##_64x64, w, 1, 64, false, terms, 2)     \
+  KERNEL(gemm_persistent_##f##_128x64, w, 2, 64, false, terms, 1)    \
+  KERNEL(gemm_persistent_##f##_128x128, w, 2, 128, false, terms, 1)  \
+  KERNEL(gemm_persistent_##f##_192x64, w, 3, 64, false, terms, 1)    \
+  KERNEL(gemm_persistent_##f##_192x128, w, 3, 128, false, terms, 1)  \
+  KERNEL(gemm_persistent_##f##_64x64_k, w, 1, 64, true, terms, 2)    \
+  KERNEL(gemm_persistent_##f##_128x128_k, w, 2, 128, true, terms, 1) \
+  KERNEL(gemm_persistent_##f##_192x64_k, w, 3, 64, true, terms, 1)   \
+  KERNEL(gemm_persistent_##f##_192x128_k, w, 3, 128, true, terms, 1)
+ALL(bf16, Bf16Step, 2)
+ALL(fp8, Fp8Step, 2)
+ALL(rounded_bf16, Bf16Step, 1)
+ALL(rounded_fp8, Fp8Step, 1)

@@ -44,6 +44,7 @@ __device__ __forceinline__ void pack_panels(const WgmmaP& p) {
   int kt = p.k / 64, all = (p.m + kTile - 1) / kTile * kTile * kt * 8;  // a multiple of 32
   const float* x = p.x + (size_t)blockIdx.y * p.xhead;
   char* out = const_cast<char*>(p.panels) + (size_t)blockIdx.y * p.panel_head;
+  const uint32_t low = low_of(p.rounded);
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < all; i += gridDim.x * blockDim.x) {
     int m = i / (kt * 8), c = i % (kt * 8), row = m % kTile;
     float4 u = {0, 0, 0, 0}, v = u;
@@ -53,11 +54,11 @@ __device__ __forceinline__ void pack_panels(const WgmmaP& p) {
     }
     uint4 hi, lo;
     if (FP4) {
-      Split a = split(u.x, v.x), b = split(u.y, v.y), d = split(u.z, v.z), e = split(u.w, v.w);
+      Split a = split(u.x, v.x, low), b = split(u.y, v.y, low), d = split(u.z, v.z, low), e = split(u.w, v.w, low);
       uint32_t h[4] = {a.hi, b.hi, d.hi, e.hi}, l[4] = {a.lo, b.lo, d.lo, e.lo};
       hi = quarter(h), lo = quarter(l);
     } else {
-      Chunk q = chunk_of(u, v);
+      Chunk q = chunk_of(u, v, low);
       hi = make_uint4(q.a.hi, q.b.hi, q.c.hi, q.d.hi), lo = make_uint4(q.a.lo, q.b.lo, q.c.lo, q.d.lo);
     }
     char* at = out + ((size_t)(m / kTile) * kt + (c >> 3)) * (2 * kPanel) + panel_at(row, c & 7);
@@ -282,6 +283,7 @@ __device__ __forceinline__ void gemm_split_k(const WgmmaP& p) {
   ready(p.at);
   int chunks = n * 2, items = NT * chunks;
   const float* x = p.x + (size_t)head * p.xhead + lo * 16;
+  const uint32_t low = low_of(p.rounded);
   for (int i0 = tid; i0 < items; i0 += R * T) {
     float4 u[R], v[R];
 #pragma unroll
@@ -301,7 +303,8 @@ __device__ __forceinline__ void gemm_split_k(const WgmmaP& p) {
       if (W::kFp4) {
         int row = (i >> 2) % NT, c = (i >> 2) / NT;
         char* o = panels + (c >> 1) * kPanels + t * 4;
-        Split s[4] = {split(u[r].x, v[r].x), split(u[r].y, v[r].y), split(u[r].z, v[r].z), split(u[r].w, v[r].w)};
+        Split s[4] = {split(u[r].x, v[r].x, low), split(u[r].y, v[r].y, low), split(u[r].z, v[r].z, low),
+            split(u[r].w, v[r].w, low)};
 #pragma unroll
         for (int j = 0; j < 4; j++) {
           char* to = o + panel_at(row, (c & 1) * 4 + j);
@@ -309,7 +312,7 @@ __device__ __forceinline__ void gemm_split_k(const WgmmaP& p) {
         }
       } else {
         int row = i / chunks, c = i % chunks;
-        Chunk s = chunk_of(u[r], v[r]);
+        Chunk s = chunk_of(u[r], v[r], low);
         char* to = panels + (c >> 3) * kPanels + panel_at(row, c & 7);
         *reinterpret_cast<uint4*>(to) = make_uint4(s.a.hi, s.b.hi, s.c.hi, s.d.hi);
         *reinterpret_cast<uint4*>(to + NT * 128) = make_uint4(s.a.lo, s.b.lo, s.c.lo, s.d.lo);

@@ -1,6 +1,7 @@
 // How packed weights become fragments.
 #pragma once
 #include "mma/fp8_block.cuh"
+#include "mma/rounding.cuh"
 
 // A step is 512 bytes of weights, 16 of a lane: kFrags times 16 columns of 16 rows.
 struct Step {

@@ -7,8 +7,8 @@
 #pragma once
 #include <type_traits>
 
-#include "mma/nvfp4.cuh"
 #include "mma/panels.cuh"
+#include "mma/rounding.cuh"
 
 __device__ __forceinline__ void prefetch(const void* p, int bytes) { asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory"); }
 // copy16 copies 16 bytes, or zeros where off.
@@ -34,7 +34,9 @@ __device__ __forceinline__ uint64_t operand(uint32_t addr) {
 struct Chunk {
   Split a, b, c, d;
 };
-__device__ __forceinline__ Chunk chunk_of(float4 u, float4 v) { return {split(u.x, u.y), split(u.z, u.w), split(v.x, v.y), split(v.z, v.w)}; }
+__device__ __forceinline__ Chunk chunk_of(float4 u, float4 v, uint32_t low = ~0u) {
+  return {split(u.x, u.y, low), split(u.z, u.w, low), split(v.x, v.y, low), split(v.z, v.w, low)};
+}
 
 // quarter swaps words among the four lanes of a group: lane t, which has word t of
 // each of four chunks, gets all of chunk t.

@@ -78,13 +78,13 @@ struct BF16 {
 // add: the step's products of one or two tiles of the same columns.
 template <int T, int NT, typename W>
 __device__ __forceinline__ void add(float (&acc)[T][NT][4], const W (&f)[T], const float* const (&xr)[NT], int i, int t,
-    int kmax) {
+    int kmax, uint32_t low) {
   uint32_t frag[T][4];
 #pragma unroll
   for (int a = 0; a < T; a++) f[a].frag(frag[a]);
 #pragma unroll
   for (int nt = 0; nt < NT; nt++) {
-    Frag x = load_x(xr[nt], i * 16 + t * 2, kmax);
+    Frag x = load_x(xr[nt], i * 16 + t * 2, kmax, low);
 #pragma unroll
     for (int a = 0; a < T; a++) mma_split(acc[a][nt], frag[a], x);
   }
@@ -93,8 +93,7 @@ __device__ __forceinline__ void add(float (&acc)[T][NT][4], const W (&f)[T], con
 // walk adds the steps [lo, hi) with D of them in flight.
 template <typename W, int T, int NT, int D>
 __device__ __forceinline__ void walk(float (&acc)[T][NT][4], const char* w, const int (&tile)[T], int kt, int lo,
-    int hi,
-                                     const float* const (&xr)[NT], int lane, int kmax) {
+    int hi, const float* const (&xr)[NT], int lane, int kmax, uint32_t low) {
   W buf[D][T];
 #pragma unroll
   for (int d = 0; d < D; d++)
@@ -111,7 +110,7 @@ __device__ __forceinline__ void walk(float (&acc)[T][NT][4], const char* w, cons
         cur[a] = buf[d][a];
         if (i + d + D < hi) buf[d][a].load(w, tile[a], kt, i + d + D, lane);
       }
-      add<T, NT>(acc, cur, xr, i + d, lane & 3, kmax);
+      add<T, NT>(acc, cur, xr, i + d, lane & 3, kmax, low);
     }
 }
 
@@ -145,7 +144,7 @@ __device__ __forceinline__ void moe_up(const MoeP& p) {
       xr[nt] = pair < 0 ? nullptr : p.x + (size_t)(p.by_pair ? pair : pair / p.topk) * p.ldx;
     }
     float acc[2][NT][4] = {};
-    walk<W, 2, NT, NT == 1 ? 2 : 1>(acc, w, tile, kt, lo, hi, xr, lane, p.k);
+    walk<W, 2, NT, NT == 1 ? 2 : 1>(acc, w, tile, kt, lo, hi, xr, lane, p.k, low_of(p.rounded));
     float sum[2] = {};
     int row = threadIdx.x & 15, tok = threadIdx.x >> 4;
 #pragma unroll
@@ -204,7 +203,7 @@ __device__ __forceinline__ void moe_down(const MoeP& p) {
     int pair = m * p.topk + j, e = p.experts[pair];
     const float* xr[1] = {lane < 4 ? p.x + (size_t)pair * p.ldx : nullptr};
     float acc[1][1][4] = {};
-    walk<W, 1, 1, 4>(acc, p.w + (size_t)e * p.wexpert, tile, kt, 0, kt, xr, lane, p.k);
+    walk<W, 1, 1, 4>(acc, p.w + (size_t)e * p.wexpert, tile, kt, 0, kt, xr, lane, p.k, low_of(p.rounded));
     if ((lane & 3) == 0) {
       int r = blockIdx.x * 16 + (lane >> 2);
       part[j * 16 + (lane >> 2)] = acc[0][0][0] * scale_of(p, e, r);
@@ -239,7 +238,7 @@ __device__ __forceinline__ void moe_down_grouped(const MoeP& p) {
       for (int nt = 0; nt < NT; nt++) xr[nt] = base + nt * 8 + g < count ?
           p.x + (size_t)p.list[first + base + nt * 8 + g] * p.ldx : nullptr;
       float acc[1][NT][4] = {};
-      walk<W, 1, NT, NT == 1 ? 4 : 2>(acc, p.w + (size_t)e * p.wexpert, tile, kt, 0, kt, xr, lane, p.k);
+      walk<W, 1, NT, NT == 1 ? 4 : 2>(acc, p.w + (size_t)e * p.wexpert, tile, kt, 0, kt, xr, lane, p.k, low_of(p.rounded));
 #pragma unroll
       for (int nt = 0; nt < NT; nt++)
 #pragma unroll

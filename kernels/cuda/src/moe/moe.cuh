@@ -1,6 +1,6 @@
 // What the experts' products have in common.
 #pragma once
-#include "mma/nvfp4.cuh"
+#include "mma/rounding.cuh"
 #include "moe/params.h"
 
 // k is cut into slices whose sums are added in ascending order, whoever computes

@@ -77,7 +77,8 @@ __device__ __forceinline__ void moe_down(const MoeP& p) {
       __syncwarp();
       for (int j = lane; j < count * kt * 8; j += 32) {
         int c = j / (kt * 8);
-        stage_x(xs, xrow, tokens, c, p.x + (size_t)groups.pair[cur.q * tokens + c] * p.ldx, j - c * kt * 8, p.k);
+        stage_x(xs, xrow, tokens, c, p.x + (size_t)groups.pair[cur.q * tokens + c] * p.ldx, j - c * kt * 8, p.k,
+            low_of(p.rounded));
       }
       __syncwarp();
     }
@@ -278,7 +279,7 @@ __device__ __forceinline__ void moe_down_all(const MoeP& p) {
 #pragma unroll
     for (int i = 0; i < C; i++)
       if (i < cur.count) {
-        Fp4X f = split_fp4(x[i][0], x[i][1]);
+        Fp4X f = split_fp4(x[i][0], x[i][1], low_of(p.rounded));
         char* to = xs + i * Room::kX + lane * 16;
         *reinterpret_cast<uint4*>(to) = make_uint4(f.f[0].b0.hi, f.f[0].b1.hi, f.f[1].b0.hi, f.f[1].b1.hi);
         *reinterpret_cast<uint4*>(to + C * Room::kX) =

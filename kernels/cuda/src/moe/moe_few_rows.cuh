@@ -140,9 +140,10 @@ struct Groups {
 __host__ __device__ constexpr int staged_row(int kt) { return kt * 128 + 64; }
 
 // stage_x writes the i'th part, of 8 columns, of row c.
-__device__ __forceinline__ void stage_x(char* rows, int xrow, int tokens, int c, const float* x, int i, int kmax) {
+__device__ __forceinline__ void stage_x(char* rows, int xrow, int tokens, int c, const float* x, int i, int kmax,
+    uint32_t low) {
   int pair = i >> 2, t = i & 3;
-  Fp4X f = load_fp4x(x, pair * 32 + t * 4, kmax);
+  Fp4X f = load_fp4x(x, pair * 32 + t * 4, kmax, low);
   char* to = rows + c * xrow + i * 16;
   *reinterpret_cast<uint4*>(to) = make_uint4(f.f[0].b0.hi, f.f[0].b1.hi, f.f[1].b0.hi, f.f[1].b1.hi);
   *reinterpret_cast<uint4*>(to + tokens * xrow) = make_uint4(f.f[0].b0.lo, f.f[0].b1.lo, f.f[1].b0.lo, f.f[1].b1.lo);

@@ -151,7 +151,7 @@ struct SharedDown {
       for (int h = 0; h < 2; h++) {
         float2 v = {silu(gate[s][h].x) * up[s][h].x, silu(gate[s][h].y) * up[s][h].y};
         if (write && g < p.m) *reinterpret_cast<float2*>(p.act + (size_t)g * p.ldact + col + s * 16 + h * 8) = v;
-        f[h] = split(v.x, v.y);
+        f[h] = split(v.x, v.y, low_of(p.rounded));
       }
 #pragma unroll
       for (int i = 0; i < kPrologueTiles; i++) mma_split(acc[i], {w[i][s].x, w[i][s].y, w[i][s].z, w[i][s].w},

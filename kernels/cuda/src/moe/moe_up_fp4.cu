@@ -16,7 +16,7 @@ __device__ __forceinline__ void open(const MoeUpP& u, Prologue& mem, char* xs, i
   } else if (warp < kUpSlices - kWarps) {
     opened(u.prologue);
     for (int j = threadIdx.x - 32; j < (p.k + 63) / 64 * 8;
-        j += (kUpSlices - kWarps - 1) * 32) stage_x(xs, xrow, 1, 0, p.x, j, p.k);
+        j += (kUpSlices - kWarps - 1) * 32) stage_x(xs, xrow, 1, 0, p.x, j, p.k, low_of(p.rounded));
   } else {
     SharedDown s;
     if (u.prologue.shared.w) s.fetch(u.prologue.shared, warp - kWarps);
@@ -46,9 +46,10 @@ __device__ __forceinline__ void moe_up(const MoeUpP& all) {
   int* lists = reinterpret_cast<int*>(sums + 2 * W * 32 * tokens);
   char* xs = reinterpret_cast<char*>(lists) + (128 + p.slots * (2 + tokens) * 4 + 15) / 16 * 16;
   Groups groups(p, p.slots, lists, xs);
+  const uint32_t low = low_of(p.rounded);
   bool one = p.m == 1 && !p.by_pair, staged = one && p.early;  // all groups have the same row
   if (staged)
-    for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs, xrow, tokens, 0, p.x, j, p.k);
+    for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs, xrow, tokens, 0, p.x, j, p.k, low);
   int n = p.topk;  // groups
   if (prologue) open(all, mem, xs, xrow), staged = true;
   else {
@@ -100,7 +101,7 @@ __device__ __forceinline__ void moe_up(const MoeUpP& all) {
         int pair = groups.pair[q * tokens + c];
         const float* x = p.x + (size_t)(p.by_pair ? pair : pair / p.topk) * p.ldx;
 #pragma unroll 2
-        for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs, xrow, tokens, c, x, j, p.k);
+        for (int j = threadIdx.x; j < kt * 8; j += W * 32) stage_x(xs, xrow, tokens, c, x, j, p.k, low);
       }
       staged = one;
       __syncthreads();

@@ -66,6 +66,7 @@ typedef struct MoeP {
   int by_pair;           // x has a row for each pair even where tokens share one (quantised inputs)
   int tokens, slots;     // moe_few_rows.cuh: rows of a group; up: groups of a block, at most; down: experts of the ring
   int early;             // may be read before ready: by up x, by down the experts and their weights
+  uint32_t rounded;  // 1: x is rounded to BF16 first
   int64_t wexpert;       // bytes from one expert to the next
 } MoeP;
 
@@ -93,5 +94,6 @@ typedef struct MoeWgmmaP {
   int by_pair;           // x has a row for each pair
   int per;               // up: units of 64 columns in a slice
   int row0, count;       // down: of the outputs of this launch
+  uint32_t rounded;  // 1: x is rounded to BF16 first
   int64_t wexpert;
 } MoeWgmmaP;

@@ -196,24 +196,25 @@ __device__ __forceinline__ void fetch(const MoeP& p, UpRing& ring, const List& l
 struct Columns {
   uint32_t x[kUnits][8];
 
-  __device__ __forceinline__ void take(const float* slice) {
+  __device__ __forceinline__ void take(const float* slice, uint32_t low) {
     int lane = threadIdx.x & 31;
     const float4* from = reinterpret_cast<const float4*>(slice) + (lane & 3);
 #pragma unroll
     for (int i = 0; i < kUnits * 2; i++) {
       float4 u = from[i * 8], v = from[i * 8 + 4];
       uint32_t* to = &x[i / 2][i % 2 * 4];
-      to[0] = term(u.x, v.x), to[1] = term(u.y, v.y), to[2] = term(u.z, v.z), to[3] = term(u.w, v.w);
+      to[0] = term(u.x, v.x, low), to[1] = term(u.y, v.y, low), to[2] = term(u.z, v.z, low),
+          to[3] = term(u.w, v.w, low);
     }
   }
   // term is what the lane has of a split: the upper terms or the lower ones.
-  __device__ __forceinline__ static uint32_t term(float a, float b) {
-    uint32_t hi = bf16x2(a, b), lo = bf16x2(a - lowf(hi), b - highf(hi));
-    return (threadIdx.x & 16) ? lo : hi;
+  __device__ __forceinline__ static uint32_t term(float a, float b, uint32_t low) {
+    Split s = split(a, b, low);
+    return (threadIdx.x & 16) ? s.lo : s.hi;
   }
 
   // receive takes the columns of a new group from the ring, where two rows are a stage.
-  __device__ __forceinline__ void receive(UpRing& ring, Walk& at, int team, int warp, int count) {
+  __device__ __forceinline__ void receive(UpRing& ring, Walk& at, int team, int warp, int count, uint32_t low) {
     int lane = threadIdx.x & 31, c = lane >> 2 & 3;
     if (c >= count) c = 0;
     uint32_t first = at.empty + at.stage * 8;
@@ -224,7 +225,7 @@ struct Columns {
       at.landed();
       if (c > 1) rows = ring.stages[team][at.stage];
     }
-    take(reinterpret_cast<const float*>(rows + (c & 1) * kRowStep) + warp % kTeam * kUnits * 64);
+    take(reinterpret_cast<const float*>(rows + (c & 1) * kRowStep) + warp % kTeam * kUnits * 64, low);
     __syncwarp();
     if (lane == 0) mbar_arrive(first);
     if (count > 2) {
@@ -266,7 +267,7 @@ __device__ __forceinline__ void multiply(const MoeP& p, UpRing& ring, const List
 #pragma unroll 1
   for (;;) {
     if (more) {
-      if (at.fresh) x.receive(ring, at, team, warp, list.count[at.q]);
+      if (at.fresh) x.receive(ring, at, team, warp, list.count[at.q], low_of(p.rounded));
       float gate[4], up[4] = {};
 #pragma unroll 1
       for (int i = 0; i < 2; i++) {

@@ -5,15 +5,17 @@
 // Two warpgroups have products, of 64 outputs each half the rows of weights; a third one
 // fetches.
 constexpr int kTokens = 128;  // rows of an expert in an item, at most
-constexpr int kStages = 5, kPanels = kTokens * 256, kStage = (kPanels + 8 * kFp4Unit + 1023) / 1024 * 1024,
-    kUpThreads = 256, kSizes = kTokens / 16;
+constexpr int kUpThreads = 256, kSizes = kTokens / 16;
+template <int TERMS>  // of x
 struct UpShared {
+  static constexpr int kStages = TERMS == 2 ? 5 : 8, kPanels = kTokens * 128 * TERMS,
+      kStage = (kPanels + 8 * kFp4Unit + 1023) / 1024 * 1024;
   char stages[kStages][kStage];  // panels, then 4 tiles of gate, 4 of up
   u64 full[kStages], empty[kStages];
   int start[];  // [kSizes groups + 1] the first tile of each expert, by size; then [groups + 1] the offsets
 };
-static_assert(sizeof(UpShared) + 1024 == kWgmma128Shared && kUpThreads + 128 == kWgmma128Threads &&
-    4 * (kSizes + 1) == kWgmma128Expert);
+static_assert(sizeof(UpShared<2>) + 1024 == kWgmma128Shared && sizeof(UpShared<1>) + 1024 <= kWgmma128Shared &&
+    kUpThreads + 128 == kWgmma128Threads && 4 * (kSizes + 1) == kWgmma128Expert);
 
 struct Item {
   int expert, first, count, part;  // rows first .. of the list; outputs 64 part ..
@@ -35,8 +37,9 @@ __device__ __forceinline__ Item item_of(const MoeWgmmaP& p, const int* start, in
   return {expert, from + at, min(kTokens, rows - at), i % parts};
 }
 
-template <int H, int N>
-__device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, int n, int work) {
+template <int H, int N, int TERMS>
+__device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared<TERMS>& sh, int n, int work) {
+  constexpr int kStages = sh.kStages, kStage = sh.kStage, kPanels = sh.kPanels;
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3,
       tile = warp & 3;
   const Item item = item_of(p, sh.start, work);
@@ -76,7 +79,7 @@ __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, in
       wg_fence();
 #pragma unroll
       for (int j = 0; j < 2; j++) {
-        wgmma(lower, a[h][j], lo + (h * 2 + j) * 2, j || h ? 1 : step);
+        if (TERMS == 2) wgmma(lower, a[h][j], lo + (h * 2 + j) * 2, j || h ? 1 : step);
         wgmma(upper, a[h][j], hi + (h * 2 + j) * 2, j || h ? 1 : step);
       }
       wg_commit();
@@ -85,7 +88,7 @@ __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, in
       if (h == 1 && ++step == p.per) {
         wg_wait<0>();
 #pragma unroll
-        for (int j = 0; j < N / 2; j++) upper[j] += lower[j];
+        for (int j = 0; j < N / 2 && TERMS == 2; j++) upper[j] += lower[j];
 #pragma unroll
         for (int j = 0; j < N / 2; j++) sums[j] += upper[j];
         step = 0;
@@ -107,7 +110,7 @@ __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, in
   if (lane == 0) mbar_arrive(empty + before * 8);
   if (step)
 #pragma unroll
-    for (int j = 0; j < N / 2; j++) sums[j] += upper[j] + lower[j];
+    for (int j = 0; j < N / 2; j++) sums[j] += TERMS == 2 ? upper[j] + lower[j] : upper[j];
   float2 global = p.global[item.expert];
   int row0 = (item.part * 4 + tile) * 16 + H * 8 + g;
 #pragma unroll
@@ -121,17 +124,19 @@ __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, in
 }
 
 // up_sizes are the block's items of up to N rows, and those of fewer.
-template <int H, int N>
-__device__ __forceinline__ void up_sizes(const MoeWgmmaP& p, UpShared& sh, int i, int n) {
+template <int H, int N, int TERMS>
+__device__ __forceinline__ void up_sizes(const MoeWgmmaP& p, UpShared<TERMS>& sh, int i, int n) {
   int end = __shfl_sync(~0u, sh.start[(kSizes - N / 16 + 1) * p.groups] * (p.n / 64), 0);
 #pragma unroll 1
-  for (; i < end; i += gridDim.x, n += p.k / 64) up_products<H, N>(p, sh, n, i);
-  if constexpr (N > 16) up_sizes<H, N - 16>(p, sh, i, n);
+  for (; i < end; i += gridDim.x, n += p.k / 64) up_products<H, N, TERMS>(p, sh, n, i);
+  if constexpr (N > 16) up_sizes<H, N - 16, TERMS>(p, sh, i, n);
 }
 
 // A warp fetches two tiles of a unit, and a quarter of the rows; for rows past the
 // last that one again, whose products nobody stores.
-__device__ __forceinline__ void up_fetch(const MoeWgmmaP& p, UpShared& sh, int items) {
+template <int TERMS>
+__device__ __forceinline__ void up_fetch(const MoeWgmmaP& p, UpShared<TERMS>& sh, int items) {
+  constexpr int kStages = sh.kStages, kStage = sh.kStage, kPanels = sh.kPanels;
   int id = threadIdx.x - kUpThreads, warp = id >> 5, lane = id & 31, row0 = id >> 3, kt = p.k / 64, s = 0, phase = 1;
   const uint32_t full = shared_of(sh.full), rows_at = shared_of(sh.stages[0]) + panel_at(row0, id & 7),
       units_at = shared_of(sh.stages[0]) + kPanels + warp * 2 * kFp4Unit + lane * 16;
@@ -159,7 +164,7 @@ __device__ __forceinline__ void up_fetch(const MoeWgmmaP& p, UpShared& sh, int i
       for (int j = 0; j < kTokens / 16; j++)
         if (j < rows) {
           copy16(to + j * 16 * 128, src[j], true);
-          copy16(to + (j * 16 + kTokens) * 128, src[j] + 128, true);
+          if (TERMS == 2) copy16(to + (j * 16 + kTokens) * 128, src[j] + 128, true);
           src[j] += 256;
         }
       copies_arrive(bar);
@@ -170,13 +175,15 @@ __device__ __forceinline__ void up_fetch(const MoeWgmmaP& p, UpShared& sh, int i
 }
 
 // y[pair, n] = silu(gate x) * (up x). The blocks share the items.
+template <int TERMS>
 __device__ __forceinline__ void moe_up_wgmma(const MoeWgmmaP& p) {
   extern __shared__ __align__(1024) char smem[];
-  UpShared& sh = *reinterpret_cast<UpShared*>(smem + (-(int)shared_of(smem) & 1023));
+  using Shared = UpShared<TERMS>;
+  Shared& sh = *reinterpret_cast<Shared*>(smem + (-(int)shared_of(smem) & 1023));
   begin();
   int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31;
   if (tid == 0) {
-    for (int s = 0; s < kStages; s++) mbar_init(shared_of(&sh.full[s]), 128),
+    for (int s = 0; s < Shared::kStages; s++) mbar_init(shared_of(&sh.full[s]), 128),
         mbar_init(shared_of(&sh.empty[s]), kUpThreads / 32);
     mbar_ready();
   }
@@ -213,7 +220,7 @@ __device__ __forceinline__ void moe_up_wgmma(const MoeWgmmaP& p) {
     auto walk = [&](auto half) {
       constexpr int H = decltype(half)::value;
       int i = blockIdx.x, n = 0;
-      up_sizes<H, kTokens>(p, sh, i, n);
+      up_sizes<H, kTokens, TERMS>(p, sh, i, n);
     };
     if (warp >> 2 & 1) walk(std::integral_constant<int, 1>());
     else walk(std::integral_constant<int, 0>());
@@ -223,5 +230,9 @@ __device__ __forceinline__ void moe_up_wgmma(const MoeWgmmaP& p) {
 
 extern "C" __global__ void __launch_bounds__(kUpThreads + 128, 1)
     moe_up_wgmma_128_fp4(const __grid_constant__ MoeWgmmaP p) {
-  HOPPER(moe_up_wgmma(p);)
+  HOPPER(moe_up_wgmma<2>(p);)
+}
+extern "C" __global__ void __launch_bounds__(kUpThreads + 128, 1)
+    moe_up_wgmma_128_rounded_fp4(const __grid_constant__ MoeWgmmaP p) {
+  HOPPER(moe_up_wgmma<1>(p);)
 }

@@ -5,8 +5,8 @@
 constexpr int kRows = 48;      // of an expert in a block of up
 constexpr int kDownRows = kWgmmaDownRows;
 
-// split_fp4 is 32 columns as the four chunks that fragments want, see nvfp4.cuh.
-__device__ __forceinline__ void split_fp4(const float* x, uint4 (&hi)[4], uint4 (&lo)[4]) {
+// split_rows is 32 columns as the four chunks that fragments want, see nvfp4.cuh.
+__device__ __forceinline__ void split_rows(const float* x, uint4 (&hi)[4], uint4 (&lo)[4]) {
   const float4* s = reinterpret_cast<const float4*>(x);
   uint32_t h[4][4], l[4][4];
 #pragma unroll
@@ -120,20 +120,21 @@ __device__ __forceinline__ Item item_of(const MoeWgmmaP& p, const int* start, in
   return {expert, from + at, min(kRows, rows - at), i % parts};
 }
 
-template <int H>
+template <int H, int TERMS>
 __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, int n, int work) {
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tile = (warp >> 3) * 4 + (warp & 3);
   int count = __shfl_sync(~0u, item_of(p, sh.start, work).count, 0);
   float* sums = &sh.sums[0][threadIdx.x];
   with_tokens<kRows>(count, [&](auto tokens) {
     constexpr int N = decltype(tokens)::value, kSums = N / 2;
-    float both[N] = {};  // of the slice, by the terms of x
+    float both[N / 2 * TERMS] = {};  // of the slice, by the terms of x
     uint32_t a[2][2][4];  // fragments of half a unit, and of the other half
     bool fresh = true;
     int step = 0, before = -1;
     auto add_slice = [&]() {
 #pragma unroll
-      for (int i = 0; i < kSums; i++) sums[i * kUpThreads] = (fresh ? 0 : sums[i * kUpThreads]) + (both[i] + both[kSums + i]);
+      for (int i = 0; i < kSums; i++) sums[i * kUpThreads] = (fresh ? 0 : sums[i * kUpThreads]) +
+          (TERMS == 2 ? both[i] + both[(TERMS - 1) * kSums + i] : both[i]);
       fresh = false, step = 0;
     };
     auto arrived = [&](int n) {
@@ -207,6 +208,7 @@ __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, in
 }
 
 // A warp fetches four tiles of a unit: 32 chunks of 16 bytes of each, then the last four of all.
+template <int TERMS>
 __device__ __forceinline__ void up_fetch(const MoeWgmmaP& p, UpShared& sh, int items) {
   int id = threadIdx.x - kUpThreads, warp = id >> 5, lane = id & 31, c = id & 7, row0 = id >> 3, kt = p.k / 64, n = 0;
   const int apart = kt * kFp4Unit, rest = (lane >> 2) * apart + 512 - (lane >> 2) * 64;  // from a tile to the next; from the first chunk to the last
@@ -236,7 +238,7 @@ __device__ __forceinline__ void up_fetch(const MoeWgmmaP& p, UpShared& sh, int i
         for (int j = 0; j < kRows / 16; j++)
           if (j * 16 < rows) {
             copy16(to + j * 16 * 128, src[j], row0 + j * 16 < count);
-            copy16(to + (j * 16 + rows) * 128, src[j] + 128, row0 + j * 16 < count);
+            if (TERMS == 2) copy16(to + (j * 16 + rows) * 128, src[j] + 128, row0 + j * 16 < count);
             src[j] += 256;
           }
         w += kFp4Unit;
@@ -247,6 +249,7 @@ __device__ __forceinline__ void up_fetch(const MoeWgmmaP& p, UpShared& sh, int i
 }
 
 // y[pair, n] = silu(gate x) * (up x). The blocks share the items.
+template <int TERMS>
 __device__ __forceinline__ void moe_up_wgmma(const MoeWgmmaP& p) {
   extern __shared__ __align__(1024) char smem[];
   UpShared& sh = *reinterpret_cast<UpShared*>(smem + (-(int)shared_of(smem) & 1023));
@@ -280,13 +283,13 @@ __device__ __forceinline__ void moe_up_wgmma(const MoeWgmmaP& p) {
   int items = __shfl_sync(~0u, sh.start[kClasses * p.groups] * (p.n / 128), 0);
   if (tid >= kUpThreads) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 32;");
-    up_fetch(p, sh, items);
+    up_fetch<TERMS>(p, sh, items);
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 112;");
     auto walk = [&](auto half) {
 #pragma unroll 1
       for (int i = blockIdx.x, n = 0; i < items; i += gridDim.x, n += p.k / 128)
-        up_products<decltype(half)::value>(p, sh, n, i);
+        up_products<decltype(half)::value, TERMS>(p, sh, n, i);
     };
     if (warp >> 2 & 1) walk(std::integral_constant<int, 1>());
     else walk(std::integral_constant<int, 0>());
@@ -296,10 +299,10 @@ __device__ __forceinline__ void moe_up_wgmma(const MoeWgmmaP& p) {
 
 // Down: all of k as panels; then each warpgroup 64 outputs at a time, whose weights each
 // warp has in a ring of its own.
-constexpr int kDownThreads = 256, kDownRing = 2, kDownPanels = kDownRows * 256;
+constexpr int kDownThreads = 256, kDownRing = 2;
 static_assert(kDownThreads / 32 * kDownRing == kWgmmaDownRing);
 
-template <int N>
+template <int N, int TERMS>
 __device__ __forceinline__ void down_products(const MoeWgmmaP& p, uint32_t panels, const Tile& tile, const char* ring, uint32_t full) {
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   const int kt = p.k / 64, bytes = kt * kFp4Unit;
@@ -329,7 +332,7 @@ __device__ __forceinline__ void down_products(const MoeWgmmaP& p, uint32_t panel
     mbar_wait(full + slot * 8, phase);
     const char* unit = ring + slot * bytes;
     for (int i = 0; i < kt; i++, unit += kFp4Unit) {
-      Operand hi(panels + i * kDownPanels), lo = hi + (kDownRows * 128 >> 4);
+      Operand hi(panels + i * (kDownRows * 128 * TERMS)), lo = hi + (kDownRows * 128 >> 4);
 #pragma unroll
       for (int h = 0; h < 2; h++) {
         uint2 q = reinterpret_cast<const uint2*>(fp4_codes(unit, lane))[h], s = *fp4_scales(unit, lane);
@@ -338,7 +341,7 @@ __device__ __forceinline__ void down_products(const MoeWgmmaP& p, uint32_t panel
         wg_fence();
 #pragma unroll
         for (int j = 0; j < 2; j++) {
-          wgmma(lower, a[h][j], lo + (h * 2 + j) * 2, j || h ? 1 : i);
+          if (TERMS == 2) wgmma(lower, a[h][j], lo + (h * 2 + j) * 2, j || h ? 1 : i);
           wgmma(upper, a[h][j], hi + (h * 2 + j) * 2, j || h ? 1 : i);
         }
         wg_commit();
@@ -359,16 +362,18 @@ __device__ __forceinline__ void down_products(const MoeWgmmaP& p, uint32_t panel
         int row = j * 8 + t * 2 + i;
         if (row < count) {
           float* at = y + (size_t)tile.pairs[row] * p.count;
-          at[0] = (upper[j * 4 + i] + lower[j * 4 + i]) * g0, at[8] = (upper[j * 4 + 2 + i] + lower[j * 4 + 2 + i]) * g1;
+          auto both = [&](int k) { return TERMS == 2 ? upper[k] + lower[k] : upper[k]; };
+          at[0] = both(j * 4 + i) * g0, at[8] = both(j * 4 + 2 + i) * g1;
         }
       }
   }
 }
 
 // y[pair, r - row0] = down x: a block one tile and every gridDim.x-th group of outputs. grid (any, tiles)
+template <int TERMS>
 __device__ __forceinline__ void moe_down_wgmma(const MoeWgmmaP& p) {
   extern __shared__ __align__(1024) char smem[];
-  constexpr int kFull = kDownThreads / 32 * kDownRing;
+  constexpr int kFull = kDownThreads / 32 * kDownRing, kDownPanels = kDownRows * 128 * TERMS;
   char* panels = smem + (-(int)shared_of(smem) & 1023);
   char* ring = panels + p.k / 64 * kDownPanels;
   u64* full = reinterpret_cast<u64*>(ring + kFull * (p.k / 64) * kFp4Unit);
@@ -384,20 +389,25 @@ __device__ __forceinline__ void moe_down_wgmma(const MoeWgmmaP& p) {
     int row = i % kDownRows, c = i / kDownRows;
     if (row >= rows) continue;
     uint4 hi[4] = {}, lo[4] = {};
-    if (row < tile.count) split_fp4(p.x + (size_t)tile.pairs[row] * p.ldx + c * 32, hi, lo);
+    if (row < tile.count) split_rows(p.x + (size_t)tile.pairs[row] * p.ldx + c * 32, hi, lo);
     char* o = panels + (c >> 1) * kDownPanels;
 #pragma unroll
     for (int j = 0; j < 4; j++) {
       char* at = o + panel_at(row, (c & 1) * 4 + j);
-      *reinterpret_cast<uint4*>(at) = hi[j], *reinterpret_cast<uint4*>(at + kDownRows * 128) = lo[j];
+      *reinterpret_cast<uint4*>(at) = hi[j];
+      if (TERMS == 2) *reinterpret_cast<uint4*>(at + kDownRows * 128) = lo[j];
     }
   }
   written();
   __syncthreads();
-  with_tokens<kDownRows>(__shfl_sync(~0u, tile.count, 0), [&](auto n) { down_products<decltype(n)::value>(p, shared_of(panels), tile, ring, shared_of(full)); });
+  with_tokens<kDownRows>(__shfl_sync(~0u, tile.count, 0), [&](auto n) { down_products<decltype(n)::value, TERMS>(p, shared_of(panels), tile, ring, shared_of(full)); });
   finish(p.at);
 }
 
 extern "C" __global__ void __launch_bounds__(256) moe_pack_panels_fp4(const __grid_constant__ MoeWgmmaP p) { HOPPER(moe_pack_panels(p);) }
-extern "C" __global__ void __launch_bounds__(kUpThreads + 128, 1) moe_up_wgmma_fp4(const __grid_constant__ MoeWgmmaP p) { HOPPER(moe_up_wgmma(p);) }
-extern "C" __global__ void __launch_bounds__(kDownThreads, 2) moe_down_wgmma_fp4(const __grid_constant__ MoeWgmmaP p) { HOPPER(moe_down_wgmma(p);) }
+#define KERNEL(name, bounds, what) \
+  extern "C" __global__ void __launch_bounds__ bounds name(const __grid_constant__ MoeWgmmaP p) { HOPPER(what(p);) }
+KERNEL(moe_up_wgmma_fp4, (kUpThreads + 128, 1), moe_up_wgmma<2>)
+KERNEL(moe_up_wgmma_rounded_fp4, (kUpThreads + 128, 1), moe_up_wgmma<1>)
+KERNEL(moe_down_wgmma_fp4, (kDownThreads, 2), moe_down_wgmma<2>)
+KERNEL(moe_down_wgmma_rounded_fp4, (kDownThreads, 2), moe_down_wgmma<1>)

@@ -90,7 +90,8 @@ func Open(ctx context.Context, m Model, g *ranks.Group, o Options) (_ *Bench, er
 // options are what the largest case needs.
 func (b *Bench) options(info kernels.Info) (glm5.Options, error) {
 	f := b.o
-	o := glm5.Options{KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Shards: f.TP, MaxRows: 1, MaxSeqs: 1, Context: 1}
+	o := glm5.Options{KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Activations: f.Inputs, Shards: f.TP,
+		MaxRows: 1, MaxSeqs: 1, Context: 1}
 	most := glm5.Options{KVCache: o.KVCache, Shards: f.TP, MaxRows: b.rows(), MaxSeqs: b.most(func(c Case) int {
 		return c.batch
 	}), Context: b.most(Case.span)}

@@ -39,8 +39,9 @@ type Options struct {
 	KVCache  kernels.Format
 	Act      glm5.Act
 	Dense    kernels.Format
-	KVSlots  int  // tokens that the caches hold; 0: what the largest batch that fits needs
-	CastPool bool // also time decode with a copy of each layer's whole FP8 cache
+	Inputs   kernels.Format // of products: see glm5.Options.Activations
+	KVSlots  int            // tokens that the caches hold; 0: what the largest batch that fits needs
+	CastPool bool           // also time decode with a copy of each layer's whole FP8 cache
 	// also time decode with so many drafts of each sequence, without and with the prediction layer
 	// that makes them; 0: not
 	Drafts int

@@ -132,6 +132,7 @@ once. --machine takes another: this, or
 	s.StringVar((*string)(&f.Dense), "dense-weights", "bf16",
 		"bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at "+
 			"load")
+	s.StringVar((*string)(&f.Inputs), "activations", "f32", activationsUsage)
 	s.IntVar(&f.Drafts, "drafts", 0,
 		"also time decode with so many drafts of each sequence to verify, without and with the prediction layer that "+
 			"makes as many")
@@ -157,7 +158,7 @@ func (f *benchFlags) validate() error {
 	errs := []error{oneOf("format", f.format, "text", "json"),
 		oneOf("kv-cache", string(f.KVCache), "bf16", "fp8", "f32"),
 		oneOf("act", string(f.Act), "w4a16", "w4a4", "int8"), oneOf("dense-weights", string(f.Dense), "bf16", "fp8"),
-		checkTP(f.TP), f.device.validate()}
+		oneOf("activations", string(f.Inputs), "f32", "bf16"), checkTP(f.TP), f.device.validate()}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))

@@ -140,8 +140,8 @@ func (b *jobBench) loadJob(ctx context.Context, log io.Writer) (seats, pages int
 		return 0, 0, err
 	}
 	seats = min(j.seqs, j.requests)
-	o := glm5.Options{KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Shards: f.TP, MaxRows: max(f.Chunk, seats),
-		MaxSeqs: seats, Context: j.input + j.output}
+	o := glm5.Options{KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Activations: f.Inputs, Shards: f.TP,
+		MaxRows: max(f.Chunk, seats), MaxSeqs: seats, Context: j.input + j.output}
 	fits := fit.New(m.Name, &c, m.Rank, nil, o, fit.Found(b.group.Info(), f.Ranks, telemetry.AvailableMemory()))
 	pages = f.KVSlots / kernels.PageTokens
 	if pages == 0 {

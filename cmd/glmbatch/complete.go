@@ -29,6 +29,7 @@ func flagValues() map[string][]string {
 		"kv-cache":        {"bf16", "fp8", "f32"},
 		"act":             {"w4a16", "w4a4", "int8"},
 		"dense-weights":   {"bf16", "fp8"},
+		"activations":     {"f32", "bf16"},
 		"collective":      {"one-shot", "two-shot", "nccl", "host"},
 		"thinking":        {"auto", "on", "off"},
 		"on-overlong":     {pipeline.OverlongError, "truncate", "truncate-middle", "truncate-tail"},

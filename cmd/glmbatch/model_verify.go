@@ -18,6 +18,7 @@ type modelVerifyOptions struct {
 	kvCache string
 	act     string
 	dense   string
+	inputs  string
 	split   bool
 
 	latentEps float32
@@ -45,8 +46,8 @@ products are float32 then, by kernels that are there for this; --split-inputs ta
 those of jobs, which split each input into two BF16 values (16 bits). With bf16, the
 cache's rounding may move logits by 3e-2 in the rows before the first differing
 choice. Choices are jumps: small models have near ties, and a row beyond one is
-reported, not judged. With fp8 and with --act int8 or --dense-weights fp8 the
-errors are reported only.
+reported, not judged. With fp8 and with --act int8, --dense-weights fp8 or
+--activations bf16 the errors are reported only.
 
 Greedy tokens must be the same wherever the reference's margin is larger than the
 largest difference of logits. A * says that one differed within it, and that what
@@ -66,6 +67,7 @@ Exits 1 when something is out of tolerance.`,
 	f.StringVar(&o.dense, "dense-weights", "bf16",
 		"bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at "+
 			"load")
+	f.StringVar(&o.inputs, "activations", "f32", activationsUsage)
 	f.Float32Var(&o.latentEps, "latent-norm-eps", 0, latentEpsUsage)
 	f.BoolVar(&o.split, "split-inputs", false, "with --kv-cache f32: the products of jobs, on a GPU")
 	f.BoolVar(&o.json, "json", false, "print JSON")
@@ -78,7 +80,7 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 		o.device.validate(), checkTP(o.tp),
 		oneOf("kv-cache", o.kvCache, "f32", "bf16", "fp8"),
 		oneOf("act", o.act, "w4a16", "w4a4", "int8", ""), oneOf("dense-weights", o.dense, "bf16", "fp8"),
-		checkLatentEps(o.latentEps),
+		oneOf("activations", o.inputs, "f32", "bf16"), checkLatentEps(o.latentEps),
 	); err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 	for _, act := range acts {
 		r, err := verify.Run(c.Context(), ck, want, open, verify.Options{KVCache: kernels.Format(o.kvCache), Act: act,
 			Dense: kernels.Format(o.dense), SplitInputs: o.split,
-			LatentEps: o.latentEps})
+			Activations: kernels.Format(o.inputs), LatentEps: o.latentEps})
 		if stop := c.Context().Err(); stop != nil {
 			return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", stop))
 		}

@@ -34,6 +34,7 @@ type runFlags struct {
 	device         deviceFlags
 	kvCache, act   string
 	dense          string
+	activations    string
 	latentEps      float32
 	maxBatchTokens int
 	maxSeqs        int
@@ -200,6 +201,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&r.dense, "dense-weights", "bf16",
 		"bf16: as the checkpoint has them; fp8: round BF16 weights of attention, shared experts and dense layers at "+
 			"load")
+	f.StringVar(&r.activations, "activations", "f32", activationsUsage)
 	f.Float32Var(&r.latentEps, "latent-norm-eps", 0, latentEpsUsage)
 	f.IntVar(&r.maxBatchTokens, "max-batch-tokens", 0, "tokens of a step (default 512, on GPUs 2048)")
 	f.IntVar(&r.maxSeqs, "max-seqs", 0, "sequences that run at once (default 64)")
@@ -307,7 +309,7 @@ func (r *runFlags) check(args []string) error {
 	}
 	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"),
 		oneOf("act", r.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", r.dense, "bf16", "fp8"),
-		checkLatentEps(r.latentEps),
+		oneOf("activations", r.activations, "f32", "bf16"), checkLatentEps(r.latentEps),
 		oneOf("log-format", r.logFormat, logText, logJSON), oneOf("timeline-format", r.timelineFormat, datasets.Parquet,
 			datasets.Arrow), oneOf("thinking", r.thinking, "auto", "on", "off"),
 		oneOf("prefix-sharing", r.sharing, "on", "off"))

@@ -41,6 +41,9 @@ const knownRows = 1 << 14
 // lessForRun are the options with which a run takes less memory.
 const lessForRun = "a smaller --kv-tokens, --max-batch-tokens or --max-seqs, --kv-cache fp8"
 
+const activationsUsage = "inputs of products: f32: as they are (on a GPU two BF16 values, 16 bits); bf16: rounded first, " +
+	"as engines that compute in BF16 do, faster with many rows"
+
 const latentEpsUsage = "epsilon of q_a_layernorm and kv_a_layernorm (default: config.json's latent_norm_eps, else " +
 	"1e-6 as transformers has it; vLLM, SGLang and llama.cpp take rms_norm_eps)"
 
@@ -248,7 +251,7 @@ const scoredRows = 512
 
 func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), Dense: kernels.Format(r.dense),
-		LatentEps: r.latentEps, MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
+		Activations: kernels.Format(r.activations), LatentEps: r.latentEps, MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
 		Tokens: min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
 	if o.MaxRows == 0 {
 		o.MaxRows = fit.Rows(r.device.resolved())
@@ -316,6 +319,9 @@ func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) 
 	r.templateSettings(settings, m.textFrom)
 	if r.dense != "bf16" { // without it a job is the same as before there was the flag
 		settings["--dense-weights"] = r.dense
+	}
+	if r.activations != "f32" {
+		settings["--activations"] = r.activations
 	}
 	if r.latentEps != 0 {
 		settings["--latent-norm-eps"] = fmt.Sprint(r.latentEps)

@@ -34,7 +34,7 @@ type Model struct {
 	softmaxScale         float32
 	indexScale           float32
 	routing              [4]float32
-	exact                float32 // 1: products keep all bits of their inputs
+	exact                float32 // how products take their inputs: kernels.ExactInputs, kernels.RoundedInputs or 0
 	names                struct{ latentWrite, indexWrite, indexLogits, attend kernels.Name }
 }
 
@@ -111,8 +111,11 @@ func (m *Model) prepare(ranks int) {
 		m.routing[3] = 1
 	}
 	f := m.o.KVCache
-	if m.o.exact() {
-		m.exact = 1
+	switch {
+	case m.o.exact():
+		m.exact = kernels.ExactInputs
+	case m.o.rounds():
+		m.exact = kernels.RoundedInputs
 	}
 	m.names.latentWrite, m.names.indexWrite = kernels.With("latent_write", f), kernels.With("index_write", f)
 	m.names.indexLogits, m.names.attend = kernels.With("index_logits", f), kernels.With("mla_attend", f)

@@ -26,7 +26,11 @@ type Options struct {
 	KVCache kernels.Format // of both caches: F32, BF16 or FP8; "": BF16
 	Act     Act            // "": W4A16
 	// FP8: BF16 weights of attention, indexers, dense and shared MLPs are rounded to it at load; "", BF16: they stay
-	Dense     kernels.Format
+	Dense kernels.Format
+	// Activations are what products round their inputs to: BF16, as engines that compute in
+	// it do; "", F32: to nothing. NVFP4 experts follow Act where it says more.
+	Activations kernels.Format
+
 	MaxRows   int  // tokens of a step; 0: 512
 	MaxSeqs   int  // sequences with cache pages at once; 0: 64
 	MaxLogits int  // rows of logits in a step; 0: MaxSeqs
@@ -68,7 +72,10 @@ func (o *Options) ahead(n int) int {
 const defaultTokens = 65536 // cached by default, if a context is not longer
 
 // exact: products keep all bits of their inputs, for checks against references.
-func (o Options) exact() bool { return o.KVCache == kernels.F32 && !o.SplitInputs }
+func (o Options) exact() bool { return o.KVCache == kernels.F32 && !o.SplitInputs && !o.rounds() }
+
+// rounds: products round their inputs to BF16.
+func (o Options) rounds() bool { return o.Activations == kernels.BF16 }
 
 // wide: FP8 weights are loaded as float32, so that nothing but their products with scales
 // is rounded.
@@ -89,6 +96,9 @@ func (o Options) withDefaults(c *Config) Options {
 	}
 	if o.Dense == "" {
 		o.Dense = kernels.BF16
+	}
+	if o.Activations == "" {
+		o.Activations = kernels.F32
 	}
 	set(&o.MaxRows, 512)
 	set(&o.MaxSeqs, 64)
@@ -114,6 +124,9 @@ func (o Options) Validate(c *Config) error {
 	}
 	if o.Dense != "" && o.Dense != kernels.BF16 && o.Dense != kernels.FP8 {
 		fault("dense weights in %q are not one of bf16, fp8", o.Dense)
+	}
+	if o.Activations != "" && o.Activations != kernels.F32 && o.Activations != kernels.BF16 {
+		fault("products' inputs in %q are not one of f32, bf16", o.Activations)
 	}
 	for _, f := range []struct {
 		name       string

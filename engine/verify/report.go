@@ -12,14 +12,16 @@ import (
 
 // Report is how a model does against a reference.
 type Report struct {
-	Ranks     int            `json:"ranks"`
-	KVCache   kernels.Format `json:"kv_cache"`
-	Act       glm5.Act       `json:"act"`
-	Dense     kernels.Format `json:"dense_weights,omitempty"`
-	Reference string         `json:"reference"` // the key that logits are compared with
-	Tolerance float64        `json:"tolerance"` // of settled logits, absolute, and hidden states, relative; 0: none
-	Exact     bool           `json:"exact"`     // choices must be the reference's
-	Prompts   []Prompt       `json:"prompts"`
+	Ranks   int            `json:"ranks"`
+	KVCache kernels.Format `json:"kv_cache"`
+	Act     glm5.Act       `json:"act"`
+	Dense   kernels.Format `json:"dense_weights,omitempty"`
+	// Activations: BF16 if products round their inputs to it.
+	Activations kernels.Format `json:"activations,omitempty"`
+	Reference   string         `json:"reference"` // the key that logits are compared with
+	Tolerance   float64        `json:"tolerance"` // of settled logits, absolute, and hidden states, relative; 0: none
+	Exact       bool           `json:"exact"`     // choices must be the reference's
+	Prompts     []Prompt       `json:"prompts"`
 }
 
 // Prompt is one prompt's figures. Counts of what the reference lacks are 0.
@@ -152,6 +154,9 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "tp %d, cache %s, activations %s, against %s", r.Ranks, r.KVCache, r.Act, r.Reference)
 	if r.Dense == kernels.FP8 {
 		fmt.Fprintf(&b, ", dense weights %s", r.Dense)
+	}
+	if r.Activations != "" {
+		fmt.Fprintf(&b, ", inputs of products %s", r.Activations)
 	}
 	if r.Tolerance > 0 {
 		fmt.Fprintf(&b, ", tolerance %g", r.Tolerance)

@@ -17,6 +17,8 @@ type Options struct {
 	KVCache kernels.Format // "": F32
 	Act     glm5.Act       // "": W4A16
 	Dense   kernels.Format // see glm5.Options
+	// Activations: see glm5.Options.
+	Activations kernels.Format
 	// SplitInputs: with a float32 cache, the products of jobs.
 	SplitInputs bool
 	// LatentEps is the epsilon of the latent norms; 0: the config's.
@@ -73,7 +75,8 @@ func with(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open f
 		return err
 	}
 	m, err := glm5.Load(ctx, ck, g, glm5.Options{
-		KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, SplitInputs: o.SplitInputs, LatentEps: o.LatentEps,
+		KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, SplitInputs: o.SplitInputs,
+		Activations: o.Activations, LatentEps: o.LatentEps,
 		MTP:     want.Has(0, "mtp_logits") && c.MTPLayers > 0,
 		MaxRows: longest, MaxLogits: longest, MaxSeqs: 1, Context: longest, Pages: longest/kernels.PageTokens + 1,
 	})
@@ -92,7 +95,10 @@ func newReport(want *Expected, o Options) *Report {
 	case o.Act != glm5.W4A16: // the reference's activations are not rounded
 		r.Tolerance, r.Exact = 0, false
 	}
-	if o.Dense == kernels.FP8 { // the reference's weights are not rounded
+	if o.Activations == kernels.BF16 {
+		r.Activations = o.Activations
+	}
+	if o.Dense == kernels.FP8 || o.Activations == kernels.BF16 { // the reference's are not rounded
 		r.Tolerance, r.Exact = 0, false
 	}
 	return r

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"glmbatch/engine/verify"
 	"glmbatch/pipeline"
 )
 
@@ -44,4 +45,50 @@ func TestDenseWeights(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "rounded to FP8: relative errors attention 2.") {
 		t.Errorf("bench: exit code %d: %s%s", code, stdout, stderr)
 	}
+}
+
+// --activations bf16 is in the manifest and makes another job; model verify says what it costs.
+func TestActivations(t *testing.T) {
+	ids := map[string]bool{}
+	for _, inputs := range []string{"f32", "bf16"} {
+		dir := filepath.Join(t.TempDir(), "out")
+		code, _, stderr := glmbatch("run", "--demo", "--limit", "3", "--tp", "2", "--max-tokens", "4", "--device",
+			"cpu", "--out", dir, "--activations", inputs)
+		if code != 0 {
+			t.Fatalf("%s: exit code %d: %s", inputs, code, stderr)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "_manifest.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m pipeline.Manifest
+		if err := json.Unmarshal(text, &m); err != nil {
+			t.Fatal(err)
+		}
+		ids[m.RunID] = true
+		if rounded := inputs == "bf16"; (m.Settings["--activations"] == "bf16") != rounded {
+			t.Errorf("%s: settings %v", inputs, m.Settings)
+		}
+	}
+	if len(ids) != 2 {
+		t.Errorf("run IDs %v", ids)
+	}
+	expected := filepath.Join("..", "..", "engine", "verify", "testdata", "demo.safetensors")
+	exact := verified(t, expected)
+	rounded := verified(t, expected, "--activations", "bf16")
+	if rounded.Activations != "bf16" || rounded.Exact || exact.Prompts[0].Hidden*10 > rounded.Prompts[0].Hidden {
+		t.Errorf("hidden states differ by %g, with rounded inputs by %g: %+v", exact.Prompts[0].Hidden,
+			rounded.Prompts[0].Hidden, rounded)
+	}
+}
+
+func verified(t *testing.T, expected string, args ...string) verify.Report {
+	t.Helper()
+	args = append([]string{"model", "verify", "demo", expected, "--tp", "1", "--device", "cpu", "--json"}, args...)
+	code, stdout, stderr := glmbatch(args...)
+	var r []verify.Report
+	if err := json.Unmarshal([]byte(stdout), &r); code != 0 || err != nil || len(r) != 1 || len(r[0].Prompts) == 0 {
+		t.Fatalf("%v: exit code %d, %v: %s", args, code, err, stderr)
+	}
+	return r[0]
 }

@@ -251,8 +251,9 @@ const scoredRows = 512
 
 func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
 	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), Dense: kernels.Format(r.dense),
-		Activations: kernels.Format(r.activations), LatentEps: r.latentEps, MaxRows: r.maxBatchTokens, MaxSeqs: r.maxSeqs,
-		Tokens: min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
+		Activations: kernels.Format(r.activations), LatentEps: r.latentEps, MaxRows: r.maxBatchTokens,
+		MaxSeqs: r.maxSeqs,
+		Tokens:  min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
 	if o.MaxRows == 0 {
 		o.MaxRows = fit.Rows(r.device.resolved())
 	}

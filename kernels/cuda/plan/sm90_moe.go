@@ -72,7 +72,8 @@ func planMoeUpWgmma(b *builder, c *call) error {
 	if err != nil {
 		return err
 	}
-	return b.do("moe_up_wgmma_"+formatOf(c).String(), grid1(b.t.SMs), wgmmaUpThreads, wgmmaUpShared+4*uint32(3*p.groups+1), p)
+	return b.do("moe_up_wgmma_"+formatOf(c).String(), grid1(b.t.SMs), wgmmaUpThreads,
+		wgmmaUpShared+4*uint32(3*p.groups+1), p)
 }
 
 func planMoeDownWgmma(b *builder, c *call) error {
@@ -85,7 +86,8 @@ func planMoeDownWgmma(b *builder, c *call) error {
 	p.y, p.count = a.scratch, a.n
 	tiles := a.m*a.topk/wgmmaDownRows + a.groups // at most
 	shared := 1024 + uint32(p.k)*wgmmaDownRows*4 + wgmmaDownRing*(uint32(p.k)/64*fp4Unit+8) + wgmmaDownTile
-	if err := b.do("moe_down_wgmma_"+formatOf(c).String(), [3]uint32{ceil(1024, tiles), uint32(tiles), 1}, 256, shared, p); err != nil {
+	grid := [3]uint32{ceil(1024, tiles), uint32(tiles), 1}
+	if err := b.do("moe_down_wgmma_"+formatOf(c).String(), grid, 256, shared, p); err != nil {
 		return err
 	}
 	return b.combine(a)

@@ -21,8 +21,8 @@ type step struct {
 	act                   glm5.Act
 	dense                 kernels.Format
 	inputs                kernels.Format // of products
-	batch, context        int // sequences at a position
-	prefill               int // or rows of a prompt
+	batch, context        int            // sequences at a position
+	prefill               int            // or rows of a prompt
 	fed                   bool
 }
 
@@ -70,8 +70,8 @@ func glm5Step(t testing.TB, s step, units Units4) ([]kernels.Call, *Memory) {
 		rows, seqs, context = s.prefill, 1, s.prefill
 	}
 	per := (context + kernels.PageTokens - 1) / kernels.PageTokens
-	o := glm5.Options{KVCache: s.cache, Act: s.act, Dense: s.dense, Activations: s.inputs, Shards: s.shards, MaxRows: rows, MaxSeqs: seqs,
-		Context: context, Pages: max(1, min(seqs*per, 1<<20))}
+	o := glm5.Options{KVCache: s.cache, Act: s.act, Dense: s.dense, Activations: s.inputs, Shards: s.shards,
+		MaxRows: rows, MaxSeqs: seqs, Context: context, Pages: max(1, min(seqs*per, 1<<20))}
 	model, err := glm5.Load(t.Context(), ck, g, o)
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,7 @@ chmod 400 "$work/munge.key"; chmod 755 "$work"
 pids=()
 end() {
   for p in "${pids[@]}" $(cat "$work"/slurm*.pid 2>/dev/null); do kill "$p" 2>/dev/null || true; done
+  wait # they write as they end
   [ -n "${KEEP:-}" ] || rm -rf "$work"
 }
 trap end EXIT

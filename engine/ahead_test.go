@@ -15,11 +15,6 @@ import (
 // ahead give each request the tokens of steps in lockstep, to the last bit.
 func TestAheadIsLockstep(t *testing.T) {
 	m := load(t, 1, 1, glm5.Options{MaxRows: 40, MaxSeqs: 6, Context: 200, Pages: 8})
-	type arrival struct {
-		engine.Request
-		after  int // tokens that were seen before it comes
-		cancel int // after so many tokens; 0: never
-	}
 	rapid.Check(t, func(t *rapid.T) {
 		var list []arrival
 		for i := range rapid.IntRange(1, 4).Draw(t, "requests") {
@@ -39,57 +34,18 @@ func TestAheadIsLockstep(t *testing.T) {
 			for j := range prompt {
 				prompt[j] = int32((j*j + 17*i) % 2000)
 			}
-			list = append(list, arrival{engine.Request{ID: int64(i), Prompt: prompt, Sampling: s},
-				rapid.IntRange(0, 12).Draw(t, "after"), rapid.IntRange(0, 8).Draw(t, "cancel") / 2})
+			list = append(list, arrival{Request: engine.Request{ID: int64(i), Prompt: prompt, Sampling: s},
+				after: rapid.IntRange(0, 12).Draw(t, "after"), cancel: rapid.IntRange(0, 8).Draw(t, "cancel") / 2})
 		}
 		o := engine.Options{
 			MaxBatchTokens: rapid.IntRange(1, 40).Draw(t, "rows"), MaxSeqs: rapid.IntRange(1, 6).Draw(t, "seqs"),
 			KVTokens: rapid.IntRange(2, 6).Draw(t, "pages") * kernels.PageTokens,
 		}
-		run := func(ahead int) map[int64]answer {
-			o := o
-			o.Ahead = ahead
-			e, err := engine.New(m, o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := map[int64]answer{}
-			next, seen := 0, 0
-			for next < len(list) || !e.Idle() {
-				for next < len(list) && (seen >= list[next].after || e.Idle()) {
-					if err := e.Add(list[next].Request); err != nil {
-						t.Fatal(err)
-					}
-					next++
-				}
-				tokens, err := e.Step()
-				if err != nil {
-					t.Fatal(err)
-				}
-				for _, k := range tokens {
-					seen++
-					a := got[k.ID]
-					if a.reason != engine.Going {
-						t.Fatalf("request %d goes on after its end", k.ID)
-					}
-					a.add(k)
-					got[k.ID] = a
-					if a.reason == engine.Going && !k.Prompt && len(a.tokens) == list[k.ID].cancel {
-						e.Cancel(k.ID)
-					}
-				}
-			}
-			if s := e.Stats(); s.Pages != 0 || s.Running+s.Waiting != 0 {
-				t.Fatalf("idle with %+v", s)
-			}
-			return got
-		}
-		want, got := run(1), run(2)
-		for _, a := range list {
-			if got[a.ID].String() != want[a.ID].String() {
-				t.Errorf("request %d:\nahead    %v\nlockstep %v", a.ID, got[a.ID], want[a.ID])
-			}
-		}
+		o.Ahead = 1
+		want, _ := play(t, m, o, list)
+		o.Ahead = 2
+		got, _ := play(t, m, o, list)
+		same(t, list, "ahead", got, want)
 	})
 }
 

@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -32,57 +31,11 @@ func TestDraftsChangeNoBit(t *testing.T) {
 		o.Ahead = rapid.IntRange(1, 2).Draw(t, "ahead")
 		got, stats := play(t, m, o, list)
 		drafted, accepted = drafted+stats.Drafted, accepted+stats.Accepted
-		for _, a := range list {
-			if got[a.ID].String() != want[a.ID].String() {
-				t.Errorf("request %d:\nwith drafts %v\nwithout     %v", a.ID, got[a.ID], want[a.ID])
-			}
-		}
+		same(t, list, "with drafts", got, want)
 	})
 	if drafted == 0 || accepted == 0 || accepted == drafted {
 		t.Errorf("%d of %d drafts were right: the test has lost its point", accepted, drafted)
 	}
-}
-
-// pair allows two tokens, which the last one decides. They come round soon: drafts of
-// n-grams are right then, and behind a right draft the mask must be its own.
-type pair struct {
-	last   int32
-	drafts []int32
-}
-
-func (p *pair) Ask(drafts ...int32) { p.drafts = slices.Clone(drafts) }
-func (p *pair) Close()              {}
-
-func (p *pair) first(behind int) int32 {
-	last := p.last
-	if behind > 0 {
-		last = p.drafts[behind-1]
-	}
-	return 3*last%8 + 1
-}
-
-func (p *pair) May() (n int) {
-	for n < len(p.drafts) && (p.drafts[n] == p.first(n) || p.drafts[n] == p.first(n)+1) {
-		n++
-	}
-	return n
-}
-
-func (p *pair) Mask(drafts int, words []uint64) (bool, error) {
-	for _, t := range []int32{p.first(drafts), p.first(drafts) + 1} {
-		words[t/64] |= 1 << (t % 64)
-	}
-	return true, nil
-}
-
-func (p *pair) Add(tokens ...int32) { p.last = tokens[len(tokens)-1] }
-
-// arrival is a request and when it comes and goes.
-type arrival struct {
-	engine.Request
-	after  int // tokens that were seen before it comes
-	cancel int // after so many tokens; 0: never
-	guided bool
 }
 
 // drawArrivals draws some requests with prompts that share beginnings.
@@ -100,7 +53,7 @@ func drawArrivals(t *rapid.T, longest int) []arrival {
 		if rapid.IntRange(0, 3).Draw(t, "penalty") == 0 {
 			s.Repetition = 1.4
 		}
-		switch rapid.IntRange(0, 11).Draw(t, "steered") { // or not
+		switch rapid.IntRange(0, 12).Draw(t, "steered") { // or not
 		case 0:
 			s.Presence, s.Frequency = .7, rapid.SampledFrom([]float32{.4, -.5, -2}).Draw(t, "frequency")
 		case 1:
@@ -120,6 +73,8 @@ func drawArrivals(t *rapid.T, longest int) []arrival {
 				Close: []int32{44, 41}}
 		case 8:
 			s.PromptLogprobs, s.PromptOnly = 3, true
+		case 9, 10:
+			steer(t, &s)
 		}
 		if rapid.Bool().Draw(t, "stop") && s.MinTokens == 0 {
 			s.StopTokens = rapid.SliceOfN(rapid.Int32Range(0, 2000), 1, 20).Draw(t, "stops")
@@ -131,61 +86,13 @@ func drawArrivals(t *rapid.T, longest int) []arrival {
 				prompt[j] = int32((j*j + 17*i) % 2000)
 			}
 		}
-		a := arrival{Request: engine.Request{ID: int64(i), Prompt: prompt, Sampling: s},
-			guided: rapid.IntRange(0, 3).Draw(t, "guided") == 0 && s.Allowed == nil}
+		a := arrival{Request: engine.Request{ID: int64(i), Prompt: prompt, Sampling: s}}
+		if lost := rapid.IntRange(0, 5).Draw(t, "guided"); lost < 3 && s.Allowed == nil {
+			narrow := rapid.Bool().Draw(t, "narrow")
+			a.guide = func() engine.Guide { return &few{narrow: narrow, lost: lost} }
+		}
 		a.after, a.cancel = rapid.IntRange(0, 12).Draw(t, "after"), rapid.IntRange(0, 16).Draw(t, "cancel")/2
 		list = append(list, a)
 	}
 	return list
-}
-
-// play runs requests to their ends.
-func play(t *rapid.T, m *glm5.Model, o engine.Options, list []arrival) (map[int64]answer, engine.Stats) {
-	e, err := engine.New(m, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[int64]answer{}
-	next, seen := 0, 0
-	for next < len(list) || !e.Idle() {
-		for next < len(list) && (seen >= list[next].after || e.Idle()) {
-			r := list[next].Request
-			if list[next].guided {
-				r.Guide = &pair{last: 1} // each run has its own
-			}
-			if err := e.Add(r); err != nil {
-				t.Fatal(err)
-			}
-			next++
-		}
-		tokens, err := e.Step()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, k := range tokens {
-			seen++
-			a := got[k.ID]
-			if k.Prompt {
-				a.prompt = append(a.prompt, k)
-				got[k.ID] = a
-				continue
-			}
-			if a.reason != engine.Going {
-				t.Fatalf("request %d goes on after its end", k.ID)
-			}
-			if c := list[k.ID].cancel; c > 0 && len(a.tokens) == c {
-				continue // what the step gave behind it
-			}
-			a.tokens, a.logprobs, a.top, a.reason = append(a.tokens, k.Token), append(a.logprobs,
-				k.Logprob), append(append(a.top, k.Top...), k.Labels...), k.Reason
-			got[k.ID] = a
-			if a.reason == engine.Going && len(a.tokens) == list[k.ID].cancel {
-				e.Cancel(k.ID)
-			}
-		}
-	}
-	if s := e.Stats(); s.Pages != 0 || s.Running+s.Waiting != 0 {
-		t.Fatalf("idle with %+v", s)
-	}
-	return got, e.Stats()
 }

@@ -98,7 +98,7 @@ func job(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOption
 		case 2:
 			q.Sampling.Bias, q.Sampling.BadWords = []engine.Bias{{Token: 9, Gain: 30}}, [][]int32{{9, 9}}
 		case 3:
-			q.Guide = odd{}
+			q.Guide = &odd{}
 		case 4:
 			q.Sampling.PromptLogprobs = 2
 		}
@@ -108,14 +108,20 @@ func job(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOption
 }
 
 // odd is a guide that allows odd tokens.
-type odd struct{}
+type odd struct{ drafts []int32 }
 
-func (odd) Ask(...int32) {}
-func (odd) May() int     { return 0 }
-func (odd) Add(...int32) {}
-func (odd) Close()       {}
+func (o *odd) Ask(drafts ...int32) { o.drafts = drafts }
+func (*odd) Add(...int32)          {}
+func (*odd) Close()                {}
 
-func (odd) Mask(_ int, words []uint64) (bool, error) {
+func (o *odd) May() (n int) {
+	for n < len(o.drafts) && o.drafts[n]%2 == 1 {
+		n++
+	}
+	return n
+}
+
+func (*odd) Mask(_ int, words []uint64) (bool, error) {
 	for i := range words {
 		words[i] = 0xaaaaaaaaaaaaaaaa
 	}
@@ -129,7 +135,7 @@ func jobOf(t testing.TB, l *loader, tp int, o glm5.Options, c replay.CaptureOpti
 	if err != nil {
 		t.Fatal(err)
 	}
-	opt := engine.Options{MaxBatchTokens: 100}
+	opt := engine.Options{MaxBatchTokens: 100, Speculate: engine.Speculation{Drafts: o.Drafts}}
 	var capturer *replay.Capturer
 	if c.Selectors != nil {
 		c.Model, c.Hash = "demo", l.hash()
@@ -246,6 +252,53 @@ func TestReplayIsExact(t *testing.T) {
 				t.Errorf("captured only %v", kinds)
 			}
 		})
+	}
+}
+
+// Steps with drafts leave the same bits too: their rows of logits have masks of their own, and
+// assume the drafts before them.
+func TestReplayOfDrafts(t *testing.T) {
+	l := newLoader(t)
+	o := small
+	o.MTP, o.Drafts, o.MaxLogits = true, 3, 32
+	var masked, assumed, tips int
+	for tp, kv := range map[int]string{1: replay.KVExact, 8: replay.KVSeeded} {
+		capture := replay.CaptureOptions{KV: kv, Detail: replay.DetailHash}
+		for _, file := range captured(t, l, tp, o, "mixed:first=4,decode:first=1", capture) {
+			x, err := replay.Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			opt := quick(l)
+			opt.Verify = replay.VerifyCalls
+			r, err := replay.Run(x, l.load, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Verdict.Equal || r.Verdict.Compared < len(x.Calls) {
+				t.Errorf("%d ranks: %+v of %d calls", tp, r.Verdict, len(x.Calls))
+			}
+			masks := 0
+			for _, p := range x.Batch.Params {
+				if p.Mask >= 0 {
+					masks++
+				}
+				assumed += int(p.Assumed)
+			}
+			masked, tips = max(masked, masks), tips+len(x.Batch.Tips)
+			for _, s := range r.Report.Sections {
+				sum := int64(0)
+				for _, a := range s.Ledger {
+					sum += a.NS
+				}
+				if sum != s.Wall {
+					t.Errorf("%d ranks: the ledger adds up to %d of %d ns", tp, sum, s.Wall)
+				}
+			}
+		}
+	}
+	if masked < 2 || assumed == 0 || tips == 0 {
+		t.Errorf("%d masks in a step, %d tokens assumed, %d tips: the test has lost its point", masked, assumed, tips)
 	}
 }
 

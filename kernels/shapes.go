@@ -10,6 +10,9 @@ func kCols(d Dims) int64 { return i64(d.K) }
 func mn(d Dims) int64    { return i64(d.M) * i64(d.N) }
 func mk(d Dims) int64    { return i64(d.M) * i64(d.K) }
 func mTopK(d Dims) int64 { return i64(d.M) * i64(d.TopK) }
+func kn(d Dims) int64    { return i64(d.K) * i64(d.N) }
+
+func mRanks(d Dims) int64 { return i64(d.M) * max(1, i64(d.Ranks)) }
 
 func in(name, typ string, n func(Dims) int64) Arg { return Arg{Name: name, Type: typ, Len: n} }
 func out(name string, n func(Dims) int64) Arg     { return Arg{Name: name, Role: Out, Type: "f32", Len: n} }

@@ -228,6 +228,33 @@ var Table = join(
 		},
 		Examples: []Dims{{M: 1, N: 256, Ranks: 1}, {M: 5, N: 2048, Ranks: 1}},
 		Help:     "the ranks' columns side by side"}),
+	one(Kernel{Name: "all_gather_rows", Class: Comm, Pipe: OnVector,
+		// Each rank has M rows of its own. Row m of rank r becomes row to[m·Ranks + r] of y, which has K; -1: none.
+		Args: []Arg{in("x", "f32", mn), in("to", "i32", mRanks), out("y", kn)},
+		Cost: func(d Dims) Cost {
+			own := i64(d.K) * i64(d.N) / max(1, i64(d.Ranks))
+			return Cost{HBM: 4 * (own + i64(d.K)*i64(d.N)), Wire: 4 * (i64(d.K)*i64(d.N) - own)}
+		},
+		Examples: []Dims{
+			{M: 1, N: 256, K: 1, Ranks: 1}, {M: 5, N: 1536, K: 4, Ranks: 1}, {M: 33, N: 256, K: 33, Ranks: 1}},
+		Help: "rows of all ranks, one list"}),
+	one(Kernel{Name: "reduce_scatter_norm", Class: Comm, Pipe: OnVector, MaxDiff: 2e-6,
+		// part has the K rows of all_gather_rows, to says which of them is a rank's row m; -1: none, and x and y of
+		// that row may be anything.
+		Args: []Arg{in("part", "f32", kn), in("to", "i32", mRanks), inout("x", mn), in("w", "f32", nCols),
+			out("y", mn)},
+		Scalars: []string{"eps"},
+		Cost: func(d Dims) Cost {
+			own := i64(d.K) * i64(d.N) / max(1, i64(d.Ranks)) // values that a rank sums
+			return Cost{
+				HBM:   4 * (i64(d.K)*i64(d.N) + 3*own + i64(d.N)),
+				Wire:  4 * own * i64(d.Ranks-1),
+				FLOPs: own * (i64(d.Ranks) + 5),
+			}
+		},
+		Examples: []Dims{
+			{M: 1, N: 256, K: 1, Ranks: 1}, {M: 5, N: 1536, K: 5, Ranks: 1}, {M: 33, N: 256, K: 33, Ranks: 1}},
+		Help: "x += Σ ranks part of the rank's own rows, in the ranks' order; y = x / rms(x) * w"}),
 	one(Kernel{Name: "accept", Class: Sample, Pipe: OnVector,
 		// tips: M pairs (first row of logits, rows of logits n) among N, which are of the step's rows. A tip goes on
 		// from its row of logits a < n, the first whose sample is not the token of the step's row

@@ -74,6 +74,76 @@ func allGather(x *frame, lo, hi int) error {
 	return nil
 }
 
+// allGatherRows makes one list of the ranks' rows.
+func allGatherRows(x *frame, lo, hi int) error {
+	if err := x.whole(); err != nil {
+		return err
+	}
+	n := int(x.N)
+	own := x.onRanks(0, 0, x.ranks, x.M, x.N)
+	outs := x.onRanks(2, 0, x.copies(2), x.K, x.N)
+	to := x.meeting(1, lo, hi)
+	if x.err != nil {
+		return x.err
+	}
+	for m := lo; m < hi; m++ {
+		for r, at := range to[m*x.ranks:][:x.ranks] {
+			for _, y := range outs {
+				if at >= 0 {
+					copy(row(y, int(at), n), row(own[r], m, n))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// reduceScatterNorm gives each rank the sums of its own rows: x += Σ ranks part, in the
+// ranks' order; y = x / rms(x) * w.
+func reduceScatterNorm(x *frame, lo, hi int) error {
+	if err := x.whole(); err != nil {
+		return err
+	}
+	n := int(x.N)
+	parts := x.onRanks(0, 0, x.ranks, x.K, x.N)
+	sums := x.onRanks(2, 0, x.ranks, x.M, x.N)
+	outs := x.onRanks(4, 0, x.ranks, x.M, x.N)
+	to, w := x.meeting(1, lo, hi), x.vector(3, x.N)
+	if x.err != nil {
+		return x.err
+	}
+	total := x.s.floats(0, n)
+	for m := lo; m < hi; m++ {
+		for r, at := range to[m*x.ranks:][:x.ranks] {
+			if at < 0 {
+				continue
+			}
+			copy(total, row(parts[0], int(at), n))
+			for _, p := range parts[1:] {
+				simd.Add(total, row(p, int(at), n))
+			}
+			simd.Add(row(sums[r], m, n), total)
+			simd.RMSNorm(row(outs[r], m, n), row(sums[r], m, n), w, x.scalar(0))
+		}
+	}
+	return nil
+}
+
+// meeting returns argument i, for each of M rows where those of the ranks are among K,
+// and checks those of rows [lo, hi).
+func (x *frame) meeting(i, lo, hi int) []int32 {
+	to := x.ints(i, x.M*x.Ranks)
+	if x.err != nil {
+		return nil
+	}
+	for _, at := range to[lo*x.ranks : hi*x.ranks] {
+		if at < -1 || at >= x.K {
+			x.fail(i, "row %d of %d", at, x.K)
+		}
+	}
+	return to
+}
+
 // whole checks that the call is meant for this group.
 func (x *frame) whole() error {
 	if int(x.Ranks) != x.ranks {

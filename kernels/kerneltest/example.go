@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"glmbatch/kernels"
 )
@@ -167,6 +168,8 @@ func (f fill) one() {
 		f.ints(randomInts(r, m, tableRows))
 	case "rows":
 		f.ints(randomInts(r, m, m+sourceRows))
+	case "to":
+		f.meeting()
 	case "pos":
 		f.ints(f.layout().pos)
 	case "seq":
@@ -303,6 +306,17 @@ func (f fill) experts() {
 		}
 	}
 	f.ints(v)
+}
+
+// meeting places K rows, of all ranks, anywhere among those of the ranks: the same on all.
+func (f fill) meeting() {
+	d := f.e.d
+	places := int(d.M) * max(1, int(d.Ranks))
+	to := slices.Repeat([]int32{-1}, places)
+	for row, at := range rand.New(rand.NewPCG(uint64(places), uint64(d.K))).Perm(places)[:d.K] {
+		to[at] = int32(row)
+	}
+	f.ints(to)
 }
 
 func (f fill) selection() {

@@ -12,7 +12,8 @@ import (
 
 // Messages checks collectives of all numbers of ranks on messages from 2 KB to
 // most bytes. Sums have the bits of additions in the ranks' order, every rank has
-// the same, and a row's bits do not depend on the message that it is part of.
+// the same, and a row's bits do not depend on the message that it is part of. Of ranks that have
+// rows of their own, some have none.
 func Messages(t *testing.T, open Open, most int64) {
 	shapes := []struct{ m, n int32 }{{1, 512}, {1, 6144}, {3, 6144}, {11, 6144}, {43, 6144}, {171, 6144}, {683, 6144},
 		{2731, 6144}, {7, 1000}, {2, 50}}
@@ -22,6 +23,7 @@ func Messages(t *testing.T, open Open, most int64) {
 			for _, s := range shapes {
 				if 4*int64(s.m)*int64(s.n) <= most {
 					b.reduceMessage(s.m, s.n)
+					b.ownMessage(s.m, s.n)
 				}
 			}
 			for _, m := range []int32{1, 8, 64} {

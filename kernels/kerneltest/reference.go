@@ -21,28 +21,30 @@ func (e *example) reference(rank int) *reference {
 
 // references has a formula for each kernel, whatever its number format.
 var references = map[kernels.Op]func(r *reference){
-	"embed":           refEmbed,
-	"rms_norm":        refRMSNorm,
-	"add_norm":        refAddNorm,
-	"gemm":            refGemm,
-	"q_absorb":        refAbsorb,
-	"v_up":            refValueUp,
-	"latent_write":    refLatentWrite,
-	"index_write":     refIndexWrite,
-	"index_logits":    refIndexLogits,
-	"index_topk":      refIndexTopK,
-	"mla_attend":      refAttend,
-	"kv_cast":         refCast,
-	"silu_mul":        refSiluMul,
-	"moe_route":       refRoute,
-	"moe_up":          refMoEUp,
-	"moe_down":        refMoEDown,
-	"gather_rows":     refGatherRows,
-	"all_reduce_norm": refAllReduceNorm,
-	"all_gather":      refAllGather,
-	"sample":          refSample,
-	"feed":            refFeed,
-	"accept":          refAccept,
+	"embed":               refEmbed,
+	"rms_norm":            refRMSNorm,
+	"add_norm":            refAddNorm,
+	"gemm":                refGemm,
+	"q_absorb":            refAbsorb,
+	"v_up":                refValueUp,
+	"latent_write":        refLatentWrite,
+	"index_write":         refIndexWrite,
+	"index_logits":        refIndexLogits,
+	"index_topk":          refIndexTopK,
+	"mla_attend":          refAttend,
+	"kv_cast":             refCast,
+	"silu_mul":            refSiluMul,
+	"moe_route":           refRoute,
+	"moe_up":              refMoEUp,
+	"moe_down":            refMoEDown,
+	"gather_rows":         refGatherRows,
+	"all_reduce_norm":     refAllReduceNorm,
+	"all_gather":          refAllGather,
+	"all_gather_rows":     refAllGatherRows,
+	"reduce_scatter_norm": refReduceScatterNorm,
+	"sample":              refSample,
+	"feed":                refFeed,
+	"accept":              refAccept,
 }
 
 func (r *reference) f(i int) []float64 { return getFloats(r.args[i].on(r.rank)) }
@@ -177,6 +179,53 @@ func refAllGather(r *reference) {
 		}
 	}
 	r.want[1] = y
+}
+
+// places returns the rows, of those of all ranks, that a rank has, -1 for none.
+func (r *reference) places(arg, rank int) []int32 {
+	to := make([]int32, r.d.M)
+	for m := range to {
+		to[m] = r.ints(arg)[m*r.ranks+rank]
+	}
+	return to
+}
+
+func refAllGatherRows(r *reference) {
+	n := int(r.d.N)
+	y := make([]float64, int(r.d.K)*n)
+	for rank := range r.ranks {
+		for m, at := range r.places(1, rank) {
+			if at >= 0 {
+				copy(y[int(at)*n:], r.fOn(rank, 0)[m*n:(m+1)*n])
+			}
+		}
+	}
+	r.want[2] = y
+}
+
+func fillNaN(v []float64) {
+	for i := range v {
+		v[i] = math.NaN()
+	}
+}
+
+func refReduceScatterNorm(r *reference) {
+	x, w, n := r.f(2), r.f(3), int(r.d.N)
+	y := make([]float64, len(x))
+	for m, at := range r.places(1, r.rank) {
+		if at < 0 { // anything
+			fillNaN(x[m*n : (m+1)*n])
+			fillNaN(y[m*n : (m+1)*n])
+			continue
+		}
+		for rank := range r.ranks {
+			for i, v := range r.fOn(rank, 0)[int(at)*n:][:n] {
+				x[m*n+i] += v
+			}
+		}
+		copy(y[m*n:], norm(x[m*n:(m+1)*n], w, r.scalars[0]))
+	}
+	r.want[2], r.want[4] = x, y
 }
 
 func silu(x float64) float64 { return x / (1 + math.Exp(-x)) }

@@ -139,14 +139,17 @@ func testCollective(t *testing.T, open Open, k *kernels.Kernel) {
 			for i, d := range k.Examples {
 				d.Ranks = int32(n)
 				e := newExample(k, i, d, n, false)
-				for j, a := range e.args { // every rank has the same inputs but for its part
-					if j > 0 {
+				own := func(j int) bool { // inputs that differ by rank; outputs too where the ranks' rows are theirs
+					return j == 0 || k.Op == "reduce_scatter_norm" && e.args[j].Role != kernels.In
+				}
+				for j, a := range e.args {
+					if !own(j) {
 						a.data = a.data[:1]
 					}
 				}
 				worst = max(worst, testExample(t, b, e))
-				for j, a := range e.args { // and may share the memory, if the device has it so
-					if j > 0 {
+				for j, a := range e.args { // the others may share the memory, if the device has it so
+					if !own(j) {
 						a.sharing = kernels.Replicated
 					}
 				}

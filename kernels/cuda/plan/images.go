@@ -93,5 +93,6 @@ var Images = []Image{
 	{Name: "index_topk_cluster", Small: "index_topk_8_1024_32", Large: "index_topk_8_512_32"},
 	{Name: "sample", Small: "feed sample accept"},
 	{Name: "collectives", Small: "reduce_norm reduce_rows gather_columns sum_parts barrier"},
+	{Name: "row_collectives", Small: "all_gather_rows reduce_scatter_norm"},
 	{Name: "host", Small: "fault host_copy clock_read"},
 }

@@ -71,6 +71,7 @@ type commP struct {
 	x, y, w, res, at, panels                                          uintptr
 	m, n, ldx, ldy, ldr, row0, cols, rank, ranks, phases, early, wide int32
 	eps                                                               float32
+	to                                                                uintptr
 }
 
 type sumP struct {

@@ -85,6 +85,8 @@ var portable = []Variant{
 	{Name: "silu_mul", Op: "silu_mul", Build: planSilu, Why: "in a horizontal fusion, or in the product behind it"},
 	{Name: "all_reduce_norm", Op: "all_reduce_norm", Build: planReduceNorm, Why: "see crossovers"},
 	{Name: "all_gather", Op: "all_gather", Build: planGather},
+	{Name: "all_gather_rows", Op: "all_gather_rows", Build: planGatherOwn},
+	{Name: "reduce_scatter_norm", Op: "reduce_scatter_norm", Build: planScatterNorm},
 	{Name: "gather_rows", Op: "gather_rows", Build: planGatherRows},
 	{Name: "feed", Op: "feed", Build: planFeed},
 	{Name: "accept", Op: "accept", Build: planAccept},

@@ -83,9 +83,6 @@ func glm5Step(t testing.TB, s step, units Units4) ([]kernels.Call, *Memory) {
 		if s.prefill > 0 {
 			pos, seq = i, 0
 		}
-		if !c.IsLong(pos) {
-			b.Long = i + 1
-		}
 		row := b.Add(1, int32(pos), int32(seq), int32((seq*per*kernels.PageTokens+pos)%(o.Pages*kernels.PageTokens)))
 		if s.prefill == 0 || i == rows-1 {
 			b.Logits, b.Params = append(b.Logits, row), append(b.Params, greedy)

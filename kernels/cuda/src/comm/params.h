@@ -35,6 +35,7 @@ typedef struct CommP {
   int early;  // the kernels behind it may start while it runs
   int wide;   // all rows start at multiples of 16 bytes
   float eps;
+  const int* to;  // of row_collectives.cu: [m, ranks], which of all rows a rank's row is; -1: none
 } CommP;
 
 typedef struct SumP {

@@ -161,9 +161,6 @@ func (b *Bench) batches(c Case, rng *rand.Rand) []glm5.Batch {
 	token := func() int32 { return rng.Int32N(int32(b.model.Config.Vocab)) }
 	greedy := kernels.Greedy()
 	add := func(in *glm5.Batch, seq, pos int) int32 {
-		if !b.model.Config.IsLong(pos) {
-			in.Long = len(in.Tokens) + 1
-		}
 		page := b.pool.of(seq, c.span())[pos/kernels.PageTokens]
 		return in.Add(token(), int32(pos), int32(seq), page*kernels.PageTokens+int32(pos%kernels.PageTokens))
 	}

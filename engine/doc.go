@@ -11,7 +11,7 @@
 // [Token]. [StepInfo] and kernels.Trace go to those who observe steps.
 //
 // A request's tokens, to the last bit of their log-probabilities, depend on the
-// request, the model, the number of ranks and the kind of device: not on other
+// request, the model, the number of ranks, their layout and the kind of device: not on other
 // requests, their order, the limits in [Options], the number of threads, how many
 // steps are on their way, or how often the request was preempted. Random numbers
 // are keyed by the request's seed and the token's position. What requests in flight have

@@ -14,7 +14,7 @@ import (
 type Engine struct {
 	o     Options
 	model *glm5.Model
-	sched *sched.Scheduler
+	sched *sched.Ranks
 	live  map[int64]*sequence
 	ends  []int32 // the model's end tokens
 	stats Stats
@@ -39,7 +39,7 @@ func New(model *glm5.Model, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("engine options: %w", err)
 	}
-	s, err := sched.New(limits)
+	s, err := sched.NewRanks(model.Homes(), model.Options().MaxSeqs, limits)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,8 @@ import (
 
 // Options are an engine's limits and observers. The zero value is usable: the
 // limits are then those that the model was loaded with, which they may not
-// exceed. No limit changes a request's tokens.
+// exceed: of each rank, where ranks have sequences of their own. No limit changes a request's
+// tokens.
 type Options struct {
 	MaxBatchTokens int // rows of a step; 0: the model's MaxRows
 	MaxSeqs        int // sequences that run at once; 0: the model's MaxSeqs

@@ -7,10 +7,11 @@ import (
 	"glmbatch/kernels"
 )
 
-// layOut turns the scheduler's batch into rows: first those that attend to all
-// of their context, then those whose context is longer than the indexer's top-k.
+// layOut turns the scheduler's batch into rows, of each rank that has sequences of its own:
+// first those that attend to all of their context, then those whose context is longer than
+// the indexer's top-k.
 func (e *Engine) layOut(f *flight) {
-	in, c := &f.Batch, &e.model.Config
+	in := &f.Batch
 	in.Reset()
 	for _, k := range f.batch.Copies {
 		in.Copies = append(in.Copies, k.From, k.To)
@@ -18,11 +19,24 @@ func (e *Engine) layOut(f *flight) {
 	f.wanted = f.wanted[:0]
 	layer := f.drafts > 0 && !e.spec.o.NGram
 	e.ask(f)
-	for _, long := range []bool{false, true} {
-		if long {
-			in.Long = len(in.Tokens)
+	for items := f.batch.Items; len(items) > 0; {
+		n := 1
+		for n < len(items) && items[n].Seq.Rank == items[0].Seq.Rank {
+			n++
 		}
-		for _, it := range f.batch.Items {
+		e.layOutRank(f, items[:n], layer)
+		items = items[n:]
+	}
+	if layer {
+		e.tips(f)
+	}
+}
+
+// layOutRank adds the rows of one rank's sequences.
+func (e *Engine) layOutRank(f *flight, items []sched.Item, layer bool) {
+	in, c := &f.Batch, &e.model.Config
+	for _, long := range []bool{false, true} {
+		for _, it := range items {
 			q := it.Seq
 			if pages := e.sched.Common(q); len(pages) > 0 {
 				in.Share(int32(q.Seat), pages)
@@ -44,9 +58,6 @@ func (e *Engine) layOut(f *flight) {
 				}
 			}
 		}
-	}
-	if layer {
-		e.tips(f)
 	}
 }
 

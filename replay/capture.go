@@ -37,10 +37,10 @@ type Header struct {
 	Device    kernels.Info      `json:"device"`
 	Ranks     int               `json:"ranks"`
 	Versions  map[string]string `json:"versions"`
-	Options   glm5.Options      `json:"options"` // that the model was loaded with
-	Long      int               `json:"long"`    // see glm5.Batch
-	KV        string            `json:"kv"`      // exact or seeded
-	Seed      uint64            `json:"seed"`    // of seeded entries
+	Options   glm5.Options      `json:"options"`       // that the model was loaded with
+	Long      int               `json:"long,omitzero"` // of files of earlier versions: it follows from the rows
+	KV        string            `json:"kv"`            // exact or seeded
+	Seed      uint64            `json:"seed"`          // of seeded entries
 	PageRuns  []PageRun         `json:"page_runs"`
 	Detail    string            `json:"outputs"` // none, hash or data of each call
 

@@ -167,7 +167,6 @@ func (c *Capture) read(rows []datasets.Capture) error {
 			return fmt.Errorf("row %d, %s: %w", 1+i, r.What(), err)
 		}
 	}
-	c.Batch.Long = c.Long
 	return c.complete()
 }
 

@@ -46,7 +46,7 @@ func model(t testing.TB, tp int, o glm5.Options) *glm5.Model {
 // indexer's top-k, over made up entries, and captures it.
 func ran(t testing.TB, m *glm5.Model) *Capture {
 	t.Helper()
-	b := glm5.Batch{Long: 2}
+	b := glm5.Batch{}
 	pages := [][]int32{{5}, {9}, {2, 11, 7}}
 	for seat, pos := range []int32{12, 50, 150} {
 		if err := m.SetPages(seat, pages[seat]); err != nil {

@@ -71,7 +71,7 @@ func begun(m *glm5.Model, s *Step, o *CaptureOptions) *Capture {
 	c := &Capture{Header: Header{
 		Step: s.Step, Kind: s.Kind, Sequences: s.Sequences, Model: o.Model, Hash: o.Hash, Device: m.Group().Info(),
 		Ranks:    m.Group().Ranks(),
-		Versions: o.Versions, Options: m.Options(), Long: s.Batch.Long, KV: o.KV, Detail: o.Detail,
+		Versions: o.Versions, Options: m.Options(), KV: o.KV, Detail: o.Detail,
 		Times: s.Times,
 	}}
 	if o.KV == KVSeeded {
@@ -80,8 +80,8 @@ func begun(m *glm5.Model, s *Step, o *CaptureOptions) *Capture {
 	c.Calls = cloneCalls(s.Calls)
 	b := s.Batch
 	c.Batch = glm5.Batch{Tokens: slices.Clone(b.Tokens), Pos: slices.Clone(b.Pos), Seq: slices.Clone(b.Seq),
-		Slots: slices.Clone(b.Slots),
-		Long:  b.Long, Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params), Copies: slices.Clone(b.Copies),
+		Slots:  slices.Clone(b.Slots),
+		Logits: slices.Clone(b.Logits), Params: slices.Clone(b.Params), Copies: slices.Clone(b.Copies),
 		Masks: slices.Clone(b.Masks), Entries: slices.Clone(b.Entries),
 		Next: slices.Clone(b.Next), Tips: slices.Clone(b.Tips), LongTips: b.LongTips, Drafts: b.Drafts}
 	return c

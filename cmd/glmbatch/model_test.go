@@ -241,7 +241,6 @@ func TestSynthRuns(t *testing.T) {
 		b.Logits = append(b.Logits, b.Add(i*17%2048, i, 0, i))
 		b.Params = append(b.Params, kernels.Greedy())
 	}
-	b.Long = m.Config.IndexTopK
 	if err := m.SetPages(0, []int32{0, 1}); err != nil {
 		t.Fatal(err)
 	}

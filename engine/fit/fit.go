@@ -19,13 +19,14 @@ type Fit struct {
 	Weights    int64  `json:"weight_bytes"` // on each rank
 	Working    int64  `json:"step_bytes"`   // on each rank
 	KVCache    string `json:"kv_cache"`
-	Token      int64  `json:"cache_bytes_per_token"` // on each rank
+	Token      int64  `json:"cache_bytes_per_token"` // on each rank that has it
+	Caches     int    `json:"caches"`                // of different tokens: 1, or as many as there are ranks
 	Context    int    `json:"max_position_embeddings"`
 	Where      string `json:"where"` // one GPU, or the machine
 	Ranks      int    `json:"ranks"` // that share it
 	Memory     int64  `json:"memory_bytes"`
 	Reserve    int64  `json:"reserve_bytes"` // of it, what is left alone
-	Tokens     int64  `json:"cache_tokens"`  // that fit beside the weights
+	Tokens     int64  `json:"cache_tokens"`  // of a cache, that fit beside the weights
 	Fits       bool   `json:"fits"`
 	Fault      string `json:"fault"` // why it does not
 
@@ -92,8 +93,8 @@ func New(name string, c *glm5.Config, need Rank, wrong error, o glm5.Options, at
 		m.Fault = err.Error()
 		return m
 	}
-	own := n.Own + scratch(at.Device, c, o.MaxRows)
-	m.Working, m.Token = n.Whole+own, n.Token()
+	own := n.Own + scratch(at.Device, c, o.MaxRows*o.Homes())
+	m.Working, m.Token, m.Caches = n.Whole+own, n.Token(), o.Homes()
 	here := o.Shards
 	if at.Ranks > 0 {
 		here = at.Ranks
@@ -105,6 +106,9 @@ func New(name string, c *glm5.Config, need Rank, wrong error, o glm5.Options, at
 		// The ranks share one memory, with one copy of what is the same.
 		m.Where, m.Ranks, m.Memory = "this machine", here, at.Memory
 		m.Taken, m.PerToken = need.Together(here)+n.Whole+int64(here)*own, m.Token
+		if o.Apart() {
+			m.PerToken *= int64(here)
+		}
 	}
 	m.Reserve = reserve(at.Device, m.Memory)
 	m.Tokens = max(0, m.Left()/max(m.PerToken, 1)/kernels.PageTokens*kernels.PageTokens)

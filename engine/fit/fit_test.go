@@ -42,8 +42,8 @@ func TestFitsItself(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := glm5.Options{KVCache: c.cache, MaxRows: Rows(c.at.Device), MaxSeqs: 64, Shards: c.tp}
-		m := New(c.config, &config, Planned(&config, c.tp), nil, o, c.at)
+		o := glm5.Options{KVCache: c.cache, MaxRows: Rows(c.at.Device, glm5.Options{}), MaxSeqs: 64, Shards: c.tp}
+		m := New(c.config, &config, Planned(&config, c.tp, glm5.Latency), nil, o, c.at)
 		if !m.Fits {
 			if text := m.Fault + ": " + m.Remedy(); c.fault == "" || !strings.Contains(text, c.fault) {
 				t.Errorf("%s on %+v: %s", c.config, c.at, text)

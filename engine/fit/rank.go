@@ -29,16 +29,18 @@ func Of(v *glm5.Coverage, tp int, o glm5.Options) Rank {
 		if s.MTP && !o.MTP {
 			continue
 		}
-		m.add(&s.Tensor, s.Loaded(tp, o))
+		t := o.Layout.Of(s.Tensor)
+		m.add(&t, s.Loaded(tp, o))
 	}
 	return m
 }
 
 // Planned is Of for a release of a config: routed experts NVFP4, all
 // else BF16.
-func Planned(c *glm5.Config, tp int) Rank {
+func Planned(c *glm5.Config, tp int, l glm5.Layout) Rank {
 	var m Rank
 	for t := range c.Tensors(false) {
+		t = l.Of(t)
 		f := kernels.BF16
 		if modelopt.Quantized(&t) {
 			f = kernels.FP4
@@ -52,11 +54,14 @@ func Planned(c *glm5.Config, tp int) Rank {
 // Together is the weights of n ranks that keep one copy of what is the same.
 func (m *Rank) Together(n int) int64 { return m.Whole + int64(n)*(m.Weights-m.Whole) }
 
-// Rows is the most tokens of a step if nothing else is said: a GPU's products are
-// at their best with more.
-func Rows(device string) int {
-	if device == "cuda" {
-		return 2048
+// Rows is the most tokens of a step if nothing else is said, on each rank that has sequences of
+// its own: a GPU's products are at their best with more.
+func Rows(device string, o glm5.Options) int {
+	switch {
+	case device != "cuda":
+		return 512 / o.Homes()
+	case o.Apart():
+		return 1024
 	}
-	return 512
+	return 2048
 }

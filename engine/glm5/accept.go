@@ -146,7 +146,8 @@ var formatNames = map[kernels.Format]string{
 
 // Loaded returns the bytes of one of n ranks' part on a device, with some options.
 func (s *Stored) Loaded(n int, o Options) int64 {
-	rows, cols := s.Tensor.Share(n)
+	t := o.Layout.Of(s.Tensor)
+	rows, cols := t.Share(n)
 	f := s.Loads
 	switch {
 	case s.File == kernels.FP8 && f != kernels.FP8 && o.wide():
@@ -160,8 +161,11 @@ func (s *Stored) Loaded(n int, o Options) int64 {
 		f = s.Runs(f, o.Dense)
 	}
 	bytes := kernels.WeightBytes(f, int64(rows), int64(max(cols, 1)))
-	if s.tied {
-		bytes += bytes / int64(n)
+	if s.tied { // the head's copy
+		t.Part, t.Split = Head, Rows
+		head := o.Layout.Of(t)
+		rows, cols := head.Share(n)
+		bytes += kernels.WeightBytes(f, int64(rows), int64(cols))
 	}
 	return bytes
 }

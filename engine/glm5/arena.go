@@ -27,6 +27,8 @@ type arena struct {
 	next                    kernels.Buffer // int32, one a row: the token behind it
 	tips                    kernels.Buffer // Tip, one a sequence
 	params                  kernels.Buffer // kernels.SampleParams, one a logit row
+	to                      kernels.Buffer // [rows, ranks] int32: among met's; none where all ranks have all rows
+	again                   kernels.Buffer // int32: which of met's are there once more, for ranks that are not
 
 	pages   kernels.Buffer // [MaxSeqs, pages of a context] int32
 	seen    kernels.Buffer // [MaxSeqs, vocab] bits
@@ -35,7 +37,7 @@ type arena struct {
 	entries kernels.Buffer // kernels.Entry, those of a step
 	zero    kernels.Buffer // an int32, which nothing is written to
 
-	// The same on every rank.
+	// Of rows: the same on every rank where each has all of them.
 	x       kernels.Buffer // [rows, hidden] the residual stream
 	h       kernels.Buffer // [rows, hidden] x, normed
 	front   kernels.Buffer // [rows, query latent | latent | rotary key | indexer key | indexer weights]
@@ -43,25 +45,28 @@ type arena struct {
 	iq      kernels.Buffer // [rows, indexer heads · dim]
 	scores  kernels.Buffer // [some rows, context]
 	sel     kernels.Buffer // [rows, top-k] int32
-	router  kernels.Buffer // [rows, experts]
-	experts kernels.Buffer // [rows, experts a token] int32
-	weights kernels.Buffer // [rows, experts a token]
 	last    kernels.Buffer // [logit rows, hidden]
 	logits  kernels.Buffer // [logit rows, vocab]
 	sampled kernels.Buffer // kernels.Sampled, one a logit row, and behind them one a tip and draft
 	ahead   ahead          // none without drafts
 	pair    kernels.Buffer // [rows, embedding | hidden] of the prediction layer; none without it
 
+	// Of all rows, the same on every rank.
+	met     kernels.Buffer // [all rows, hidden] h; none where all ranks have all rows
+	router  kernels.Buffer // [all rows, experts]
+	experts kernels.Buffer // [all rows, experts a token] int32
+	weights kernels.Buffer // [all rows, experts a token]
+
 	// A rank's own part.
 	q       kernels.Buffer // [rows, heads · (nope | rope)]
 	qa      kernels.Buffer // [rows, heads · (latent | rope)]
 	latent  kernels.Buffer // [rows, heads · latent]
 	values  kernels.Buffer // [rows, heads · value]
-	gateUp  kernels.Buffer // [rows, gate | up]
-	act     kernels.Buffer // [rows, inner]
-	chosen  kernels.Buffer // [rows · experts a token, expert's inner]
-	part    kernels.Buffer // [rows, hidden] what the ranks sum
-	columns kernels.Buffer // [logit rows, vocab / shards]
+	gateUp  kernels.Buffer // [all rows, gate | up]
+	act     kernels.Buffer // [all rows, inner]
+	chosen  kernels.Buffer // [all rows · experts a token, expert's inner]
+	part    kernels.Buffer // [all rows, hidden] what the ranks sum
+	columns kernels.Buffer // [logit rows, vocab / shards]; none where the head is whole
 }
 
 // ahead is what the prediction layer goes on with from a step's rows, a row a tip.
@@ -98,7 +103,11 @@ func (c *Config) seenBytes() int { return (c.Vocab + 63) / 64 * 8 }
 
 func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 	a := &arena{}
-	heads, maxPages := c.Heads/o.Shards, pagesFor(o.Context)
+	heads, maxPages := o.heads(c), pagesFor(o.Context)
+	rows, all, seats, met := o.rows(c), o.MaxRows*o.Homes(), o.seats(), 0
+	if o.Apart() {
+		met = all
+	}
 	longest := maxPages * kernels.PageTokens
 	type want struct {
 		b     *kernels.Buffer
@@ -107,33 +116,38 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 		share kernels.Sharing
 	}
 	const f, whole, own = 4, kernels.Replicated, kernels.Sharded
+	ours := o.ofRows()
 	wants := []want{
-		{&a.inputs, 1, o.MaxLogits*(paramBytes+2*f) + o.MaxRows*4*f + o.ahead(o.MaxRows*f+o.MaxSeqs*2*f), whole},
-		{&a.pages, o.MaxSeqs, f * maxPages, whole}, {&a.seen, o.MaxSeqs, c.seenBytes(), whole},
-		{&a.counts, o.MaxSeqs, kernels.CountPitch(c.Vocab), whole},
-		{&a.masks, o.MaxLogits + o.MaxSeqs, c.seenBytes(), whole},
-		{&a.entries, o.MaxLogits * entriesOfRow, entryBytes, whole},
-		{&a.x, o.MaxRows, f * c.Hidden, whole}, {&a.h, o.MaxRows, f * c.Hidden, whole},
-		{&a.front, o.MaxRows, f * c.frontWidth(), whole}, {&a.qr, o.MaxRows, f * c.QLoRA, whole},
-		{&a.iq, o.MaxRows, f * c.IndexHeads * c.IndexHeadDim, whole},
-		{&a.scores, 1, min(maxScores, f*o.MaxRows*longest), whole},
-		{&a.sel, o.MaxRows, f * c.IndexTopK, whole},
-		{&a.router, o.MaxRows, f * c.Experts, whole},
-		{&a.experts, o.MaxRows, f * c.ExpertsPerToken, whole}, {&a.weights, o.MaxRows, f * c.ExpertsPerToken, whole},
-		{&a.last, o.MaxLogits, f * c.Hidden, whole}, {&a.logits, o.MaxLogits, f * c.Vocab, whole},
-		{&a.sampled, o.MaxLogits + o.Drafts*o.MaxSeqs, sampledBytes, whole},
-		{&a.q, o.MaxRows, f * heads * c.QKHeadDim(), own}, {&a.qa, o.MaxRows, f * heads * (c.KVLoRA + c.QKRope), own},
-		{&a.latent, o.MaxRows, f * heads * c.KVLoRA, own}, {&a.values, o.MaxRows, f * heads * c.VHead, own},
-		{&a.gateUp, o.MaxRows, f * 2 * c.innerWidth() / o.Shards, own},
-		{&a.act, o.MaxRows, f * c.innerWidth() / o.Shards, own},
-		{&a.chosen, o.MaxRows * c.ExpertsPerToken, f * c.MoEIntermediate / o.Shards, own},
-		{&a.part, o.MaxRows, f * c.Hidden, own}, {&a.columns, o.MaxLogits, f * c.Vocab / o.Shards, own},
+		{&a.inputs, 1, o.MaxLogits*(paramBytes+2*f) + rows*4*f + o.ahead(rows*f+o.MaxSeqs*2*f) +
+			min(1, met)*rows*o.Shards*f + met*f, ours},
+		{&a.pages, seats, f * maxPages, ours}, {&a.seen, o.MaxSeqs, c.seenBytes(), ours},
+		{&a.counts, o.MaxSeqs, kernels.CountPitch(c.Vocab), ours},
+		{&a.masks, o.MaxLogits*o.Homes() + o.MaxSeqs, c.seenBytes(), ours},
+		{&a.entries, o.MaxLogits * o.Homes() * entriesOfRow, entryBytes, whole},
+		{&a.x, rows, f * c.Hidden, ours}, {&a.h, rows, f * c.Hidden, ours},
+		{&a.front, rows, f * c.frontWidth(), ours}, {&a.qr, rows, f * c.QLoRA, ours},
+		{&a.iq, rows, f * c.IndexHeads * c.IndexHeadDim, ours},
+		{&a.scores, 1, min(maxScores, f*rows*longest), ours},
+		{&a.sel, rows, f * c.IndexTopK, ours},
+		{&a.router, all, f * c.Experts, whole},
+		{&a.experts, all, f * c.ExpertsPerToken, whole}, {&a.weights, all, f * c.ExpertsPerToken, whole},
+		{&a.last, o.MaxLogits, f * c.Hidden, ours}, {&a.logits, o.MaxLogits, f * c.Vocab, ours},
+		{&a.sampled, o.MaxLogits + o.Drafts*o.MaxSeqs, sampledBytes, ours},
+		{&a.q, rows, f * heads * c.QKHeadDim(), own}, {&a.qa, rows, f * heads * (c.KVLoRA + c.QKRope), own},
+		{&a.latent, rows, f * heads * c.KVLoRA, own}, {&a.values, rows, f * heads * c.VHead, own},
+		{&a.gateUp, all, f * 2 * c.innerWidth() / o.Shards, own}, {&a.act, all, f * c.innerWidth() / o.Shards, own},
+		{&a.chosen, all * c.ExpertsPerToken, f * c.MoEIntermediate / o.Shards, own},
+		{&a.part, max(rows, all), f * c.Hidden, own}, {&a.columns, o.MaxLogits, f * c.Vocab / o.Shards, own},
+	}
+	if met > 0 {
+		wants = slices.DeleteFunc(wants, func(w want) bool { return w.b == &a.columns })
+		wants = append(wants, want{&a.met, met, f * c.Hidden, whole})
 	}
 	if longest <= c.IndexTopK { // attention never selects
 		wants = slices.DeleteFunc(wants, func(w want) bool { return w.b == &a.scores || w.b == &a.sel || w.b == &a.iq })
 	}
 	if o.MTP {
-		wants = append(wants, want{&a.pair, o.MaxRows, f * 2 * c.Hidden, whole})
+		wants = append(wants, want{&a.pair, rows, f * 2 * c.Hidden, ours})
 	}
 	if g := &a.ahead; o.Drafts > 0 {
 		for _, b := range []*kernels.Buffer{&g.rows.tokens, &g.rows.pos, &g.rows.seq, &g.rows.slots,
@@ -164,8 +178,9 @@ func newArena(c *Config, o Options, alloc allocator) (*arena, error) {
 		n int
 	}{
 		{&a.params, o.MaxLogits * paramBytes}, {&a.logitRows, o.MaxLogits * f}, {&a.from, o.MaxLogits * f},
-		{&a.tokens, o.MaxRows * f}, {&a.pos, o.MaxRows * f}, {&a.seq, o.MaxRows * f}, {&a.slots, o.MaxRows * f},
-		{&a.next, o.ahead(o.MaxRows * f)}, {&a.tips, o.ahead(o.MaxSeqs * 2 * f)},
+		{&a.tokens, rows * f}, {&a.pos, rows * f}, {&a.seq, rows * f}, {&a.slots, rows * f},
+		{&a.next, o.ahead(rows * f)}, {&a.tips, o.ahead(o.MaxSeqs * 2 * f)},
+		{&a.to, min(1, met) * rows * o.Shards * f}, {&a.again, met * f},
 	} {
 		*v.b = a.inputs.Slice(at, int64(v.n))
 		at += int64(v.n)

@@ -1,6 +1,7 @@
 package glm5
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -10,13 +11,13 @@ import (
 
 // Batch is what one step computes. Rows are tokens; they may come in any order
 // in which a sequence's rows are together and ascend, but rows of long context
-// come last, from Long on.
+// come last: see IsLong. Where ranks have sequences of their own, so do each rank's rows and
+// rows of logits, and the ranks' follow each other.
 type Batch struct {
 	Tokens  []int32 // one a row
 	Pos     []int32 // the token's place in its sequence
-	Seq     []int32 // row of the page tables, below MaxSeqs
-	Slots   []int32 // the cache slot that the token's entries go to
-	Long    int     // rows from here on attend to a selection; those before to everything
+	Seq     []int32 // row of the page tables, below MaxSeqs; of ranks with their own, the r-th has the r-th MaxSeqs
+	Slots   []int32 // the cache slot that the token's entries go to, on its rank
 	Logits  []int32 // rows whose next token is wanted
 	Params  []kernels.SampleParams
 	Masks   []uint64        // rows of SeenWords each, which Params.Mask counts; at most MaxLogits
@@ -56,9 +57,15 @@ func (b *Batch) Reset() {
 // copyOf makes b the same as o, in memory of its own, but for masks.
 func (b *Batch) copyOf(o *Batch) {
 	b.Reset()
-	b.Long = o.Long
-	b.Tokens, b.Pos, b.Seq, b.Slots = append(b.Tokens, o.Tokens...), append(b.Pos, o.Pos...), append(b.Seq,
-		o.Seq...), append(b.Slots, o.Slots...)
+	b.Tokens, b.Pos, b.Seq, b.Slots = append(
+		b.Tokens,
+		o.Tokens...), append(
+		b.Pos,
+		o.Pos...), append(
+		b.Seq,
+		o.Seq...), append(
+		b.Slots,
+		o.Slots...)
 	b.Logits, b.Params, b.From = append(b.Logits, o.Logits...), append(b.Params, o.Params...), append(b.From, o.From...)
 	b.Entries = append(b.Entries, o.Entries...)
 }
@@ -109,18 +116,33 @@ func (c *Config) IsLong(pos int) bool { return pos >= c.IndexTopK }
 
 // check reports what of b does not fit the model's buffers. A batch is the
 // engine's own: what is wrong with it is a bug, which must not write elsewhere.
-func (m *Model) check(b *Batch) error {
+func (m *Model) check(b *Batch, c *cut) error {
 	n := len(b.Tokens)
 	switch {
-	case n == 0 || n > m.o.MaxRows:
-		return fmt.Errorf("a step of %d rows, not in 1..%d", n, m.o.MaxRows)
-	case len(b.Pos) != n || len(b.Seq) != n || len(b.Slots) != n || b.Long < 0 || b.Long > n:
-		return fmt.Errorf("a step of %d rows has %d positions, %d sequences, %d slots, long from %d", n, len(b.Pos),
-			len(b.Seq), len(b.Slots), b.Long)
-	case len(b.Logits) > m.o.MaxLogits || len(b.Params) != len(b.Logits) || len(b.From) > 0 &&
-		len(b.From) != len(b.Logits):
-		return fmt.Errorf("a step of %d rows of logits, %d parameters, %d fed, at most %d", len(b.Logits),
-			len(b.Params), len(b.From), m.o.MaxLogits)
+	case n == 0 || n > m.o.MaxRows*m.homes:
+		return fmt.Errorf("a step of %d rows, not in 1..%d", n, m.o.MaxRows*m.homes)
+	case len(b.Pos) != n || len(b.Seq) != n || len(b.Slots) != n:
+		return fmt.Errorf(
+			"a step of %d rows has %d positions, %d sequences, %d slots",
+			n,
+			len(b.Pos),
+			len(b.Seq),
+			len(b.Slots),
+		)
+	case len(b.Logits) > m.o.MaxLogits*m.homes || len(b.Params) != len(b.Logits) ||
+		len(b.From) > 0 && len(b.From) != len(b.Logits):
+		return fmt.Errorf(
+			"a step of %d rows of logits, %d parameters, %d fed, at most %d",
+			len(b.Logits),
+			len(b.Params),
+			len(b.From),
+			m.o.MaxLogits*m.homes,
+		)
+	case len(b.Copies) > 0 && m.apart:
+		return errors.New("pages are copied on all ranks, and each has its own")
+	}
+	if err := m.checkShares(b, c); err != nil {
+		return err
 	}
 	if err := m.checkParams(b); err != nil {
 		return err
@@ -134,7 +156,7 @@ func (m *Model) check(b *Batch) error {
 		}
 	}
 	for i, from := range b.From {
-		if int(from) >= m.o.MaxLogits || from >= 0 && (b.Logits[i] < 0 || int(b.Logits[i]) >= n) {
+		if int(from) >= m.o.MaxLogits*m.homes || from >= 0 && (b.Logits[i] < 0 || int(b.Logits[i]) >= n) {
 			return fmt.Errorf("row of logits %d, row %d of the step, continues row %d", i, b.Logits[i], from)
 		}
 	}
@@ -143,13 +165,16 @@ func (m *Model) check(b *Batch) error {
 	}
 	for i := range n {
 		if b.Tokens[i] < 0 || int(b.Tokens[i]) >= m.Config.Vocab || b.Pos[i] < 0 || int(b.Pos[i]) >= m.o.Context ||
-			b.Seq[i] < 0 || int(b.Seq[i]) >= m.o.MaxSeqs || b.Slots[i] < 0 ||
-			int(b.Slots[i]) >= m.o.Pages*kernels.PageTokens {
-			return fmt.Errorf("row %d: token %d, position %d, sequence %d, slot %d", i, b.Tokens[i], b.Pos[i],
-				b.Seq[i], b.Slots[i])
-		}
-		if m.Config.IsLong(int(b.Pos[i])) != (i >= b.Long) {
-			return fmt.Errorf("row %d at position %d: long rows begin at %d", i, b.Pos[i], b.Long)
+			b.Seq[i] < 0 || int(b.Seq[i]) >= m.o.MaxSeqs*m.homes ||
+			b.Slots[i] < 0 || int(b.Slots[i]) >= m.o.Pages*kernels.PageTokens {
+			return fmt.Errorf(
+				"row %d: token %d, position %d, sequence %d, slot %d",
+				i,
+				b.Tokens[i],
+				b.Pos[i],
+				b.Seq[i],
+				b.Slots[i],
+			)
 		}
 	}
 	return nil
@@ -157,11 +182,16 @@ func (m *Model) check(b *Batch) error {
 
 // checkParams reports what of the parameters refers to nothing.
 func (m *Model) checkParams(b *Batch) error {
-	rows, seats := m.o.MaxLogits, m.o.MaxSeqs
+	rows, seats := m.o.MaxLogits*m.o.Homes(), m.o.MaxSeqs*m.homes
 	if words := m.SeenWords(); len(b.Masks)%words != 0 || len(b.Masks)/words > rows ||
 		len(b.Entries) > m.mostEntries() {
-		return fmt.Errorf("a step with masks of %d words in rows of %d, and %d entries of at most %d", len(b.Masks),
-			words, len(b.Entries), m.mostEntries())
+		return fmt.Errorf(
+			"a step with masks of %d words in rows of %d, and %d entries of at most %d",
+			len(b.Masks),
+			words,
+			len(b.Entries),
+			m.mostEntries(),
+		)
 	}
 	for i := range b.Params {
 		p := &b.Params[i]
@@ -222,7 +252,7 @@ func (m *Model) checkTips(b *Batch) error {
 }
 
 // mostEntries is the most that the rows of a step can have.
-func (m *Model) mostEntries() int { return m.o.MaxLogits * entriesOfRow }
+func (m *Model) mostEntries() int { return m.o.MaxLogits * m.o.Homes() * entriesOfRow }
 
 // block is some rows that one call works on, with what its cost follows from.
 type block struct {

@@ -6,8 +6,8 @@ import (
 	"glmbatch/kernels"
 )
 
-// cache holds the pages of every layer, whole on every rank. Page p of a
-// sequence is the same page in all layers.
+// cache holds the pages of every layer: whole on every rank, or each rank's own. Page p of
+// a sequence is the same page in all layers.
 type cache struct {
 	format kernels.Format
 	latent []kernels.Buffer // a layer each
@@ -24,13 +24,13 @@ func (c *Config) indexBytes(f kernels.Format) int64 {
 }
 
 func newCache(c *Config, o Options, alloc allocator) (*cache, error) {
-	slots := int64(o.Pages) * kernels.PageTokens
+	slots, share := int64(o.pages())*kernels.PageTokens, o.ofRows()
 	k := &cache{format: o.KVCache}
 	for i := range o.layers(c) {
-		latent, err := alloc(slots*c.latentBytes(o.KVCache), kernels.Replicated)
+		latent, err := alloc(slots*c.latentBytes(o.KVCache), share)
 		var index kernels.Buffer
 		if err == nil && c.IndexerFull(i) {
-			index, err = alloc(slots*c.indexBytes(o.KVCache), kernels.Replicated)
+			index, err = alloc(slots*c.indexBytes(o.KVCache), share)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("cache of %d pages in %s, layer %d: %w", o.Pages, o.KVCache, i, err)

@@ -13,6 +13,14 @@
 // batch and are scored, in blocks whose scores fit a bounded buffer. So what a
 // row computes depends on its own position, never on the batch.
 //
+// The ranks share out attention in one of two ways: see [Layout]. In the throughput layout a
+// step is still one list for all ranks, with as many places for rows as the rank with the most
+// has; in those that are left over a rank computes the first token of a sequence that nobody
+// has. The rows that there are meet before MLPs and experts, those of all ranks in one list, and
+// part behind them. A row's bits are the same on whatever rank it is. The two layouts' bits
+// differ with more than one rank: attention's output is a sum of each rank's heads in one and
+// one sum over all heads in the other.
+//
 // Number formats belong to each weight. Weights with one input are one product
 // where their formats agree, and follow apart where they do not.
 //

@@ -2,12 +2,13 @@ package glm5
 
 import (
 	"fmt"
+	"slices"
 
 	"glmbatch/kernels"
 )
 
 // What steps leave in the model's memory, for checks against a reference. Each
-// fills dst with the first rows of the last program, as rank 0 has them.
+// fills dst with the first rows of the last program, as the first rank has them that has rows.
 
 // Residual reads [rows, hidden]: the embedding, then each layer's output as its
 // calls end.
@@ -39,11 +40,16 @@ func (m *Model) Scores(dst []float32) error { return fetch(m, "indexer scores", 
 // everything, and what is read for them is stale.
 func (m *Model) Selection(dst []int32) error { return fetch(m, "selected positions", dst, m.buf.sel) }
 
+// first is the first rank that has rows.
+func (m *Model) first() int {
+	return max(0, slices.IndexFunc(m.cuts[0].shares, func(s share) bool { return s.from < s.to }))
+}
+
 func fetch[T int32 | float32](m *Model, what string, dst []T, b kernels.Buffer) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	if err := m.g.Download(0, bytesOf(dst), b); err != nil {
+	if err := m.g.Download(m.first(), bytesOf(dst), b); err != nil {
 		return fmt.Errorf("fetching %s: %w", what, err)
 	}
 	return nil

@@ -37,7 +37,8 @@ type loader struct {
 	dense   kernels.Format // see Options.Dense
 	exact   bool           // no value may be rounded
 	rounded rounded
-	shards  int               // parts that weights are cut into
+	shards  int // parts that weights are cut into
+	layout  Layout
 	tensors map[string]Tensor // those of the layer that is loaded, and those outside the layers
 	layers  int               // that will be loaded
 	reading sync.WaitGroup    // of the next one
@@ -46,7 +47,7 @@ type loader struct {
 func (l *loader) enter(layer int) {
 	l.tensors = map[string]Tensor{}
 	for t := range l.c.LayerTensors(layer) {
-		l.tensors[t.Module()] = t
+		l.tensors[t.Module()] = l.layout.Of(t)
 	}
 	l.readAhead(layer + 1)
 }

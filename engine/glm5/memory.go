@@ -29,7 +29,7 @@ const (
 // hand to each other, and the caches. Buffers that this model lacks are left out.
 func (m *Model) Memory() []Region {
 	a := &m.buf
-	g := &a.ahead
+	g, alike := &a.ahead, !m.apart // what rows have is the same on every rank
 	var all []Region
 	add := func(name string, layer int, whole bool, b kernels.Buffer) {
 		if b.Index != 0 {
@@ -41,21 +41,18 @@ func (m *Model) Memory() []Region {
 		whole bool
 		b     kernels.Buffer
 	}{
-		{"tokens", true, a.tokens}, {"pos", true, a.pos}, {"seq", true, a.seq}, {"slots", true, a.slots},
-		{"logit_rows", true, a.logitRows}, {"params", true, a.params}, {RegionPages, true, a.pages},
-		{RegionSeen, true, a.seen},
-		{RegionCounts, true, a.counts}, {RegionMasks, true, a.masks}, {"entries", true, a.entries},
-		{"x", true, a.x}, {"h", true, a.h}, {"front", true, a.front}, {"qr", true, a.qr}, {"iq", true, a.iq},
-		{"scores", true, a.scores}, {RegionSel, true, a.sel}, {"router", true, a.router},
-		{RegionExperts, true, a.experts},
-		{RegionWeights, true, a.weights}, {"last", true, a.last}, {RegionLogits, true, a.logits},
-		{RegionSampled, true, a.sampled},
-		{"pair", true, a.pair}, {"next", true, a.next}, {"tips", true, a.tips}, {"ahead.tokens", true, g.rows.tokens},
-		{"ahead.pos", true, g.rows.pos},
-		{"ahead.seq", true, g.rows.seq}, {"ahead.slots", true, g.rows.slots}, {"ahead.from", true, g.from},
-		{"ahead.params", true, g.params},
-		{"ahead.order", true, g.order}, {"ahead.x", true, g.rows.x}, {"ahead.front", true, g.rows.front},
-		{"ahead.logits", true, g.logits},
+		{"tokens", alike, a.tokens}, {"pos", alike, a.pos}, {"seq", alike, a.seq}, {"slots", alike, a.slots},
+		{"logit_rows", alike, a.logitRows}, {"params", alike, a.params}, {RegionPages, alike, a.pages},
+		{RegionSeen, alike, a.seen}, {RegionCounts, alike, a.counts}, {RegionMasks, alike, a.masks},
+		{"entries", true, a.entries}, {"x", alike, a.x}, {"h", alike, a.h}, {"front", alike, a.front},
+		{"qr", alike, a.qr}, {"iq", alike, a.iq}, {"scores", alike, a.scores}, {RegionSel, alike, a.sel},
+		{"router", true, a.router}, {RegionExperts, true, a.experts}, {RegionWeights, true, a.weights},
+		{"last", alike, a.last}, {RegionLogits, alike, a.logits}, {RegionSampled, alike, a.sampled},
+		{"pair", alike, a.pair}, {"next", alike, a.next}, {"tips", alike, a.tips},
+		{"ahead.tokens", alike, g.rows.tokens}, {"ahead.pos", alike, g.rows.pos}, {"ahead.seq", alike, g.rows.seq},
+		{"ahead.slots", alike, g.rows.slots}, {"ahead.from", alike, g.from}, {"ahead.params", alike, g.params},
+		{"ahead.order", alike, g.order}, {"ahead.x", alike, g.rows.x}, {"ahead.front", alike, g.rows.front},
+		{"ahead.logits", alike, g.logits}, {"to", true, a.to}, {"again", true, a.again}, {"met", true, a.met},
 		{"q", false, a.q}, {"qa", false, a.qa}, {"latent", false, a.latent}, {"values", false, a.values},
 		{"gate_up", false, a.gateUp}, {"act", false, a.act}, {"chosen", false, a.chosen}, {"part", false, a.part},
 		{"columns", false, a.columns},
@@ -63,8 +60,8 @@ func (m *Model) Memory() []Region {
 		add(r.name, -1, r.whole, r.b)
 	}
 	for i, b := range m.cache.latent {
-		add(RegionLatent, i, true, b)
-		add(RegionIndex, i, true, m.cache.index[i])
+		add(RegionLatent, i, alike, b)
+		add(RegionIndex, i, alike, m.cache.index[i])
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package glm5
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -24,13 +23,16 @@ type Model struct {
 	buf     arena
 	program [kernels.MaxAhead]program // take turns
 	made    int                       // programs
-	inputs  []byte                    // the host's copy of buf.inputs
+	inputs  [][]byte                  // the host's copy of buf.inputs: of each rank that has rows of its own
 	sent    Batch                     // what the ranks' inputs are of
+	cuts    [2]cut                    // of sent, and of the batch before or to come; take turns
 
 	rounding []Rounding
 
 	// What the program needs at every call.
 	ranks, shards, heads int32 // heads of a rank
+	homes                int   // ranks that have rows of their own; 1: none has
+	apart                bool  // they have
 	softmaxScale         float32
 	indexScale           float32
 	routing              [4]float32
@@ -67,7 +69,16 @@ func Load(ctx context.Context, ck *checkpoint.Checkpoint, g *ranks.Group, o Opti
 	}
 	m := &Model{Config: c, o: o, g: g}
 	m.prepare(g.Ranks())
-	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, dense: o.Dense, exact: o.wide(), shards: o.Shards}
+	l := &loader{
+		c:      &m.Config,
+		ck:     ck,
+		g:      g,
+		act:    o.Act,
+		dense:  o.Dense,
+		exact:  o.wide(),
+		shards: o.Shards,
+		layout: o.Layout,
+	}
 	if m.w, err = l.weights(ctx, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
 	}
@@ -96,7 +107,15 @@ func Load(ctx context.Context, ck *checkpoint.Checkpoint, g *ranks.Group, o Opti
 			return nil, err
 		}
 	}
-	m.inputs = make([]byte, a.inputs.Len)
+	for range m.homes {
+		m.inputs = append(m.inputs, make([]byte, a.inputs.Len))
+	}
+	if m.apart { // the pages of places without a row
+		nobody := a.pages.Slice(int64(o.MaxSeqs)*int64(a.pages.Pitch), 4)
+		if err := g.Upload(nobody, bytesOf([]int32{int32(o.Pages)})); err != nil {
+			return nil, err
+		}
+	}
 	return m, nil
 }
 
@@ -104,7 +123,10 @@ func Load(ctx context.Context, ck *checkpoint.Checkpoint, g *ranks.Group, o Opti
 func (m *Model) prepare(ranks int) {
 	c := &m.Config
 	m.ranks, m.shards = int32(ranks), int32(m.o.Shards)
-	m.heads = int32(c.Heads) / m.shards
+	m.heads, m.homes, m.apart = int32(m.o.heads(c)), 1, m.o.Apart()
+	if m.apart {
+		m.homes = ranks
+	}
 	m.softmaxScale, m.indexScale = float32(c.SoftmaxScale()), float32(c.IndexScale())
 	m.routing = [4]float32{c.RoutedScale, float32(c.Groups), float32(c.TopKGroups), 0}
 	if c.NormTopK {
@@ -127,45 +149,37 @@ func (m *Model) Options() Options { return m.o }
 // Rounding returns what Options.Dense has cost, a part of the model each.
 func (m *Model) Rounding() []Rounding { return m.rounding }
 
+// Homes is how many ranks have sequences of their own; 1: all ranks have the same.
+func (m *Model) Homes() int { return m.homes }
+
 // Group returns the ranks that the model is on.
 func (m *Model) Group() *ranks.Group { return m.g }
 
 // Upload takes the batch's contents to the ranks, if they cannot make them of
 // those of the batch before.
 func (m *Model) Upload(b *Batch) error {
-	if err := m.check(b); err != nil {
+	was, is := &m.cuts[0], &m.cuts[1]
+	m.cut(b, is)
+	if err := m.check(b, is); err != nil {
 		return err
 	}
-	known, same := b.follows(&m.sent), slices.Equal(b.Entries, m.sent.Entries)
+	known, same := b.follows(&m.sent) &&
+		(!m.apart || slices.Equal(was.shares, is.shares)), slices.Equal(
+		b.Entries,
+		m.sent.Entries,
+	)
 	m.sent.copyOf(b)
+	m.cuts[0], m.cuts[1] = *is, *was
 	if known {
 		return nil
 	}
 	if err := m.uploadSteering(b, same); err != nil {
 		return err
 	}
-	a := &m.buf
-	for _, u := range []struct {
-		to   kernels.Buffer
-		from []byte
-	}{
-		{a.params, bytesOf(b.Params)}, {a.logitRows, bytesOf(b.Logits)},
-		{a.tokens, bytesOf(b.Tokens)}, {a.pos, bytesOf(b.Pos)}, {a.seq, bytesOf(b.Seq)}, {a.slots, bytesOf(b.Slots)},
-		{a.from, bytesOf(b.From)},
-		{a.next, bytesOf(b.Next)}, {a.tips, bytesOf(b.Tips)},
-	} {
-		copy(m.inputs[u.to.Offset-a.inputs.Offset:], u.from)
+	for rank, in := range m.inputs {
+		m.fill(in, rank, b, &m.cuts[0], &m.cuts[1])
 	}
-	for i, from := range b.From {
-		if from >= 0 { // one token back: feed takes it on
-			params, pos := m.inputs[a.params.Offset-a.inputs.Offset+int64(i*paramBytes):], m.inputs[a.pos.Offset-
-				a.inputs.Offset+4*int64(b.Logits[i]):]
-			binary.NativeEndian.PutUint64(params[unsafe.Offsetof(kernels.SampleParams{}.Counter):],
-				b.Params[i].Counter-1)
-			binary.NativeEndian.PutUint32(pos, uint32(b.Pos[b.Logits[i]]-1))
-		}
-	}
-	if err := m.g.Upload(a.inputs, m.inputs); err != nil {
+	if err := m.g.UploadEach(m.buf.inputs, m.inputs); err != nil {
 		return fmt.Errorf("uploading a step's inputs: %w", err)
 	}
 	return nil
@@ -205,7 +219,7 @@ func choice(calls []kernels.Call) int {
 // which waits for Choose. Both are waited for.
 func (m *Model) StartOpen(calls []kernels.Call, spans [][]kernels.Span) error {
 	n := choice(calls)
-	return m.g.Start(calls[:n], within(spans, 0, n), kernels.Fetch{})
+	return m.g.Start(calls[:n], within(spans, 0, n))
 }
 
 // Choose takes the batch's masks to the ranks and starts the rest of its program, whose
@@ -235,33 +249,39 @@ func (m *Model) SetPages(row int, pages []int32) error {
 	if len(pages) == 0 {
 		return nil
 	}
-	b := m.buf.pages
-	return m.g.Upload(b.Slice(int64(row)*int64(b.Pitch), int64(b.Pitch)), bytesOf(pages))
+	return m.uploadRow(row, m.buf.pages, 0, 0, bytesOf(pages))
+}
+
+// uploadRow takes bytes of the sequence of a row to a table, to the rank that has it: its row
+// there from a row on, and a place in it.
+func (m *Model) uploadRow(row int, table kernels.Buffer, first int, at int64, b []byte) error {
+	to := table.Slice(int64(first+row%m.o.MaxSeqs)*int64(table.Pitch)+at, int64(len(b)))
+	if m.apart {
+		return m.g.UploadTo(row/m.o.MaxSeqs, to, b)
+	}
+	return m.g.Upload(to, b)
 }
 
 // SetSeen says which tokens the sequence of a row has had, in words from the
 // first on of a bitmap that is SeenWords long: token t is bit t%64 of word t/64.
 func (m *Model) SetSeen(row, first int, words []uint64) error {
-	n := int64(m.Config.seenBytes())
-	return m.g.Upload(m.buf.seen.Slice(int64(row)*n+int64(first)*8, int64(len(words))*8), bytesOf(words))
+	return m.uploadRow(row, m.buf.seen, 0, int64(first)*8, bytesOf(words))
 }
 
 // SetCounts says how often the sequence of a row has generated tokens, for those from
 // the first on.
 func (m *Model) SetCounts(row, first int, counts []uint16) error {
-	n := int64(m.buf.counts.Pitch)
-	return m.g.Upload(m.buf.counts.Slice(int64(row)*n+int64(first)*2, int64(len(counts))*2), bytesOf(counts))
+	return m.uploadRow(row, m.buf.counts, 0, int64(first)*2, bytesOf(counts))
 }
 
 // SetAllowed says which tokens the sequence of a row may have, in SeenWords words. Its
 // rows of logits have AllowedRow as their Allowed.
 func (m *Model) SetAllowed(row int, words []uint64) error {
-	n := int64(m.Config.seenBytes())
-	return m.g.Upload(m.buf.masks.Slice(int64(m.AllowedRow(row))*n, n), bytesOf(words))
+	return m.uploadRow(row, m.buf.masks, int(m.AllowedRow(0)), 0, bytesOf(words))
 }
 
 // AllowedRow is where the masks have the tokens that the sequence of a row may have.
-func (m *Model) AllowedRow(row int) int32 { return int32(m.o.MaxLogits + row) }
+func (m *Model) AllowedRow(row int) int32 { return int32(m.o.MaxLogits*m.o.Homes() + row) }
 
 // SeenWords is the length of a bitmap of tokens seen.
 func (m *Model) SeenWords() int { return m.Config.seenBytes() / 8 }
@@ -269,7 +289,19 @@ func (m *Model) SeenWords() int { return m.Config.seenBytes() / 8 }
 // Start starts a program whose batch was uploaded. The tokens of its rows of
 // logits are in dst once it was waited for. spans is nil, or has one slice a rank.
 func (m *Model) Start(calls []kernels.Call, spans [][]kernels.Span, dst []kernels.Sampled) error {
-	return m.g.Start(calls, spans, kernels.Fetch{From: m.buf.sampled, To: bytesOf(dst)})
+	return m.g.Start(calls, spans, m.fetches(dst)...)
+}
+
+// fetches are what the ranks bring of the tokens of the batch that was uploaded last.
+func (m *Model) fetches(dst []kernels.Sampled) []kernels.Fetch {
+	if m.homes == 1 || len(dst) == 0 {
+		return []kernels.Fetch{{From: m.buf.sampled, To: bytesOf(dst)}}
+	}
+	var fs []kernels.Fetch
+	for _, s := range m.cuts[0].shares {
+		fs = append(fs, kernels.Fetch{From: m.buf.sampled, To: bytesOf(dst[s.logits:s.last])})
+	}
+	return fs
 }
 
 // Sampled fetches the tokens of the last program's rows of logits into dst.
@@ -277,8 +309,10 @@ func (m *Model) Sampled(dst []kernels.Sampled) error {
 	if len(dst) == 0 {
 		return nil
 	}
-	if err := m.g.Download(0, bytesOf(dst), m.buf.sampled); err != nil {
-		return fmt.Errorf("fetching sampled tokens: %w", err)
+	for rank, f := range m.fetches(dst) {
+		if err := m.g.Download(rank, f.To, f.From); err != nil {
+			return fmt.Errorf("fetching sampled tokens: %w", err)
+		}
 	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (p *program) predict(b *Batch) {
 func (p *program) ahead(b *Batch) *Batch {
 	h := &p.tips
 	h.Reset()
-	h.Common, h.Long = b.Common, b.LongTips
+	h.Common = b.Common
 	for _, k := range b.Tips {
 		last := b.Logits[k.First+k.Rows-1]
 		h.Add(0, b.Pos[last]+int32(b.Drafts)-1, b.Seq[last], 0)

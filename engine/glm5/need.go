@@ -6,7 +6,8 @@ import "glmbatch/kernels"
 type Need struct {
 	Whole int64 // steps work in it: the same on every rank
 	Own   int64 // steps work in it: the rank's own
-	// A token in the caches of all layers, the same on every rank.
+	// A token in the caches of all layers, on each rank that has it: on one only where ranks
+	// have sequences of their own.
 	Latent, Index int64
 }
 
@@ -37,8 +38,8 @@ func (c *Config) Need(o Options) (n Need, err error) {
 		return n, err
 	}
 	for i := range k.latent {
-		n.Latent += k.latent[i].Len / kernels.PageTokens
-		n.Index += k.index[i].Len / kernels.PageTokens
+		n.Latent += k.latent[i].Len / int64(o.pages()) / kernels.PageTokens
+		n.Index += k.index[i].Len / int64(o.pages()) / kernels.PageTokens
 	}
 	return n, nil
 }

@@ -23,6 +23,7 @@ var expertFormat = map[Act]kernels.Format{W4A16: kernels.FP4, W4A4: "fp4a4", W4A
 // Options say how much a model can hold and in which formats. The zero value is
 // usable.
 type Options struct {
+	Layout  Layout         // "": Latency. With Throughput, the limits below are those of each rank
 	KVCache kernels.Format // of both caches: F32, BF16 or FP8; "": BF16
 	Act     Act            // "": W4A16
 	// FP8: BF16 weights of attention, indexers, dense and shared MLPs are rounded to it at load; "", BF16: they stay
@@ -88,6 +89,9 @@ func (o Options) withDefaults(c *Config) Options {
 			*v = d
 		}
 	}
+	if o.Layout == "" {
+		o.Layout = Latency
+	}
 	if o.KVCache == "" {
 		o.KVCache = kernels.BF16
 	}
@@ -116,6 +120,12 @@ func (o Options) withDefaults(c *Config) Options {
 func (o Options) Validate(c *Config) error {
 	var errs []error
 	fault := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.Layout != "" && !slices.Contains(Layouts, o.Layout) {
+		fault("layout %q is not one of latency, throughput", o.Layout)
+	}
+	if o.Layout == Throughput && o.Drafts > 0 && o.Shards != 1 {
+		fault("the prediction layer makes no drafts in the throughput layout")
+	}
 	if o.KVCache != "" && !slices.Contains(kvCaches, o.KVCache) {
 		fault("cache format %q is not one of f32, bf16, fp8", o.KVCache)
 	}

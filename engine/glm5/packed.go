@@ -60,13 +60,23 @@ func (l *loader) perHead(kernel kernels.Name, module string, rows, cols int,
 	if s.Format == kernels.BF16 {
 		format = kernels.BF16
 	}
-	heads, each := l.c.Heads/l.shards, l.c.QKNope+l.c.VHead
-	buf, err := l.g.Load(kernels.Sharded, func(rank int) kernels.Weights {
-		return kernels.Weights{Name: string(kernel) + " of " + module, Format: format, Count: heads,
-			Rows: rows, Cols: cols,
-			Read: func(i int, a kernels.Alloc) (kernels.Matrix, error) {
-				return read(&s, a, format, (rank*heads+i)*each)
-			}}
+	heads, each := l.c.Heads, l.c.QKNope+l.c.VHead
+	if s.split != Whole {
+		heads /= l.shards
+	}
+	buf, err := l.g.Load(s.split.sharing(), func(rank int) kernels.Weights {
+		first := 0
+		if s.split != Whole {
+			first = rank * heads
+		}
+		return kernels.Weights{
+			Name:   string(kernel) + " of " + module,
+			Format: format,
+			Count:  heads,
+			Rows:   rows,
+			Cols:   cols,
+			Read:   func(i int, a kernels.Alloc) (kernels.Matrix, error) { return read(&s, a, format, (first+i)*each) },
+		}
 	})
 	return packed{buf, kernels.With(kernel, format)}, err
 }

@@ -34,11 +34,14 @@ type program struct {
 	layer int16
 
 	at     rows    // that calls work on
-	rows   int32   // of them
+	rows   int32   // of them, those without one among them
+	own    bool    // calls work on the ranks' own rows
+	cut    cut     // of the batch
 	logits int32   // rows of logits
 	short  block   // rows that attend to everything
 	long   block   // rows that attend to a selection
 	scored []block // long, in blocks whose scores fit their buffer
+	met    met     // what MLPs and experts work on
 	tips   Batch   // scratch of predict
 
 	steering int64 // bits that each token has in bitmaps, masks and counts of the rows of logits
@@ -51,6 +54,12 @@ type rows struct {
 	x, front                kernels.Buffer
 }
 
+// met is the rows of all ranks, and what MLPs read of them.
+type met struct {
+	rows int32
+	h    kernels.Buffer
+}
+
 func (m *Model) begin(b *Batch) *program {
 	p := &m.program[m.made%len(m.program)]
 	m.made++
@@ -58,23 +67,30 @@ func (m *Model) begin(b *Batch) *program {
 	p.calls, p.args, p.layer = p.calls[:0], p.args[:0], -1
 	a := &m.buf
 	p.at = rows{tokens: a.tokens, pos: a.pos, seq: a.seq, slots: a.slots, x: a.x, front: a.front}
-	p.logits, p.steering = int32(len(b.Logits)), steering(b.Params)
 	p.blocks(b)
+	p.own, p.logits, p.steering = m.apart, int32(p.cut.logits), 0
+	for _, s := range p.cut.shares {
+		p.steering = max(p.steering, steering(b.Params[s.logits:s.last]))
+	}
 	return p
 }
 
 // blocks sets the rows to a batch's.
 func (p *program) blocks(b *Batch) {
-	n, m := len(b.Tokens), p.m
+	m, c := p.m, &p.cut
 	topK := m.Config.IndexTopK
+	m.cut(b, c)
 	p.scored = p.scored[:0]
-	p.rows = int32(n)
-	p.short = b.measure(0, b.Long, topK)
-	p.long = b.measure(b.Long, n, topK)
+	p.rows, p.met = int32(c.rows), met{int32(c.rows), m.buf.h}
+	if m.apart {
+		p.met = met{int32(c.all) * m.shards / m.ranks, m.buf.met}
+	}
+	p.short = c.measure(b, 0, c.short, topK)
+	p.long = c.measure(b, c.short, c.rows, topK)
 	p.long.width = m.o.scoreWidth(p.long.width)
-	for from := b.Long; from < n; {
-		to := min(n, from+int(maxScores/4/p.long.width))
-		k := b.measure(from, to, topK)
+	for from := c.short; from < c.rows; {
+		to := min(c.rows, from+int(maxScores/4/p.long.width))
+		k := c.measure(b, from, to, topK)
 		k.width = p.long.width
 		p.scored = append(p.scored, k)
 		from = to
@@ -107,7 +123,7 @@ func (p *program) callWith(k kernels.Name, replicated bool, d kernels.Dims, scal
 	n := len(p.args)
 	p.args = append(p.args, args...)
 	p.calls = append(p.calls, kernels.Call{
-		Kernel: k, Layer: p.layer, Replicated: replicated, Dims: d,
+		Kernel: k, Layer: p.layer, Replicated: replicated && !p.own, Dims: d,
 		Args: p.args[n:len(p.args):len(p.args)], Scalars: scalars,
 	})
 }
@@ -125,13 +141,13 @@ func (p *program) decoder(i int, next kernels.Buffer) {
 
 // mixed is what comes behind a layer's attention.
 func (p *program) mixed(l *layer, next kernels.Buffer) {
-	p.reduce(l.mlpNorm)
+	p.meet(l.mlpNorm)
 	if l.experts != nil {
 		p.mixture(l.experts)
 	} else {
 		p.mlp(&l.mlp)
 	}
-	p.reduce(next)
+	p.part(next)
 }
 
 // feed makes the inputs of rows whose tokens the host does not know yet.
@@ -154,7 +170,7 @@ func (p *program) copies(b *Batch) {
 				if k.Index == 0 {
 					continue
 				}
-				bytes := k.Len / int64(p.m.o.Pages)
+				bytes := k.Len / int64(p.m.o.pages())
 				p.call("gather_rows", true, kernels.Dims{M: 1, N: int32(bytes / 4)}, 0,
 					k.Slice(int64(b.Copies[i])*bytes, bytes), p.m.buf.zero, k.Slice(int64(b.Copies[i+1])*bytes, bytes))
 			}
@@ -289,39 +305,100 @@ func (p *program) valuesUp(l *layer) {
 	p.call(l.valuesUp.kernel, false, d, p.m.exact, l.valuesUp.buf, a.latent, a.values)
 }
 
+// meet adds attention's output to x, and leaves x, normed, where MLPs find it: of the rows of
+// all ranks.
+func (p *program) meet(w kernels.Buffer) {
+	m, a := p.m, &p.m.buf
+	if !p.own {
+		p.reduce(w)
+		return
+	}
+	hidden := int32(m.Config.Hidden)
+	p.addNorm(w)
+	d := kernels.Dims{M: p.rows, N: hidden, K: int32(p.cut.all), Ranks: m.ranks}
+	p.call("all_gather_rows", false, d, 0, a.h, a.to, a.met)
+	p.own = false
+	if n := p.met.rows - d.K; n > 0 { // the rows of ranks that are not here
+		at := int64(d.K) * int64(hidden) * 4
+		p.call("gather_rows", true, kernels.Dims{M: n, N: hidden}, 0, a.met, a.again, a.met.Slice(at, a.met.Len-at))
+	}
+}
+
+// part adds what the ranks have in part to x, of each rank's own rows, and leaves x, normed,
+// in h.
+func (p *program) part(w kernels.Buffer) {
+	m, a := p.m, &p.m.buf
+	if !m.apart {
+		p.reduce(w)
+		return
+	}
+	d := kernels.Dims{M: p.rows, N: int32(m.Config.Hidden), K: int32(p.cut.all), Ranks: m.ranks}
+	p.call("reduce_scatter_norm", false, d, m.Config.NormEps, a.part, a.to, p.at.x, w, a.h)
+	p.own = true
+}
+
+func (p *program) addNorm(w kernels.Buffer) {
+	c, a := &p.m.Config, &p.m.buf
+	p.call("add_norm", false, kernels.Dims{M: p.rows, N: int32(c.Hidden)}, c.NormEps, a.part, p.at.x, w, a.h)
+}
+
 // reduce adds what the ranks have in part to x and leaves x, normed, in h.
 func (p *program) reduce(w kernels.Buffer) {
 	c, a := &p.m.Config, &p.m.buf
-	d := kernels.Dims{M: p.rows, N: int32(c.Hidden)}
 	if p.m.ranks == 1 {
-		p.call("add_norm", false, d, c.NormEps, a.part, p.at.x, w, a.h)
+		p.addNorm(w)
 		return
 	}
-	d.Ranks = p.m.ranks
+	d := kernels.Dims{M: p.rows, N: int32(c.Hidden), Ranks: p.m.ranks}
 	p.call("all_reduce_norm", false, d, c.NormEps, a.part, p.at.x, w, a.h)
 }
 
 // mlp is part = down(silu(gate h) · up h).
 func (p *program) mlp(w *mlp) {
-	a := &p.m.buf
-	p.gemm(&w.gateUp, p.rows, a.h, a.gateUp)
-	p.call("silu_mul", false, kernels.Dims{M: p.rows, N: int32(w.down.cols)}, 0, a.gateUp, a.act)
-	p.gemm(&w.down, p.rows, a.act, a.part)
+	a, x := &p.m.buf, &p.met
+	p.gemm(&w.gateUp, x.rows, x.h, a.gateUp)
+	p.call("silu_mul", false, kernels.Dims{M: x.rows, N: int32(w.down.cols)}, 0, a.gateUp, a.act)
+	p.gemm(&w.down, x.rows, a.act, a.part)
 }
 
 // mixture is the shared expert, and the routed experts added to it.
 func (p *program) mixture(w *mixture) {
-	m, c, a := p.m, &p.m.Config, &p.m.buf
+	m, c, a, x := p.m, &p.m.Config, &p.m.buf, &p.met
 	n, k := int32(c.Experts), int32(c.ExpertsPerToken)
 	hidden, inner := int32(c.Hidden), int32(c.MoEIntermediate)/m.shards
-	p.gemm(&w.router, p.rows, a.h, a.router)
-	p.callWith("moe_route", true, kernels.Dims{M: p.rows, Groups: n, TopK: k}, m.routing, a.router, w.bias,
-		a.experts, a.weights)
+	p.gemm(&w.router, x.rows, x.h, a.router)
+	p.callWith(
+		"moe_route",
+		true,
+		kernels.Dims{M: x.rows, Groups: n, TopK: k},
+		m.routing,
+		a.router,
+		w.bias,
+		a.experts,
+		a.weights,
+	)
 	p.mlp(&w.shared)
-	p.call(w.up.kernel, false, kernels.Dims{M: p.rows, N: inner, K: hidden, Groups: n, TopK: k}, m.exact, w.up.buf, a.h,
-		a.experts, a.chosen)
-	p.call(w.down.kernel, false, kernels.Dims{M: p.rows, N: hidden, K: inner, Groups: n, TopK: k}, m.exact, w.down.buf,
-		a.chosen, a.experts, a.weights, a.part)
+	p.call(
+		w.up.kernel,
+		false,
+		kernels.Dims{M: x.rows, N: inner, K: hidden, Groups: n, TopK: k},
+		m.exact,
+		w.up.buf,
+		x.h,
+		a.experts,
+		a.chosen,
+	)
+	p.call(
+		w.down.kernel,
+		false,
+		kernels.Dims{M: x.rows, N: hidden, K: inner, Groups: n, TopK: k},
+		m.exact,
+		w.down.buf,
+		a.chosen,
+		a.experts,
+		a.weights,
+		a.part,
+	)
 }
 
 // head turns the wanted rows of h into logits and tokens.
@@ -340,7 +417,7 @@ func (p *program) sample(rows int32, steering int64, x, logits, params, y kernel
 	m, c, a := p.m, &p.m.Config, &p.m.buf
 	vocab := int32(c.Vocab)
 	switch {
-	case m.shards == 1:
+	case m.shards == 1, m.apart:
 		p.gemm(&m.w.head, rows, x, logits)
 	case m.ranks == 1: // the other shards' columns stay 0
 		p.gemm(&m.w.head, rows, x, logits.Columns(0, m.w.head.rows, c.Vocab))

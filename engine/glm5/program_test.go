@@ -43,15 +43,24 @@ func newSketch(t testing.TB, config string, ranks int, o Options) *sketch {
 	}
 	some := func() kernels.Buffer { b, _ := alloc(1<<40, kernels.Replicated); return b }
 	n := o.Shards
+	parts := n / o.Homes() // of attention and of the head
 	lin := func(rows, cols int, whole bool) linear {
 		return linear{parts: []part{{packed: packed{some(), "gemm_bf16"}, rows: rows}}, rows: rows, cols: cols,
 			replicated: whole}
 	}
-	s.w = &loaded{embed: packed{some(), "embed_bf16"}, rope: some(), norm: some(),
-		head: lin(c.Vocab/n, c.Hidden, false)}
+	s.w = &loaded{
+		embed: packed{some(), "embed_bf16"},
+		rope:  some(),
+		norm:  some(),
+		head:  lin(c.Vocab/parts, c.Hidden, parts == 1),
+	}
 	for i := range o.layers(&c) {
 		l := layer{attnNorm: some(), mlpNorm: some(), queryNorm: some(), latentNorm: some(), latentCache: some(),
-			queryUp: lin(c.Heads*c.QKHeadDim()/n, c.QLoRA, false), out: lin(c.Hidden, c.Heads*c.VHead/n, false),
+			queryUp: lin(
+				c.Heads*c.QKHeadDim()/parts,
+				c.QLoRA,
+				parts == 1,
+			), out: lin(c.Hidden, c.Heads*c.VHead/parts, parts == 1),
 			absorb: packed{some(), "q_absorb_bf16"}, valuesUp: packed{some(), "v_up_bf16"}}
 		width := c.QLoRA + c.KVLoRA + c.QKRope
 		if c.IndexerFull(i) {
@@ -117,13 +126,17 @@ func (s *sketch) check(t *testing.T, calls []kernels.Call) {
 	}
 }
 
+// checked reports what of a batch does not fit the model.
+func (s *sketch) checked(b *Batch) error {
+	var c cut
+	s.cut(b, &c)
+	return s.Model.check(b, &c)
+}
+
 // batch makes rows of sequences that have cached and then compute some tokens.
 func (s *sketch) batch(seqs ...[2]int) *Batch {
 	b := &Batch{}
 	for _, long := range []bool{false, true} {
-		if long {
-			b.Long = len(b.Tokens)
-		}
 		for i, q := range seqs {
 			for pos := q[0]; pos < q[0]+q[1]; pos++ {
 				if s.Config.IsLong(pos) == long {
@@ -132,6 +145,24 @@ func (s *sketch) batch(seqs ...[2]int) *Batch {
 						b.Logits, b.Params = append(b.Logits, row), append(b.Params, kernels.Greedy())
 					}
 				}
+			}
+		}
+	}
+	return b
+}
+
+// apart makes a batch of a sequence on each rank, from a position on so many rows, the last of
+// which samples.
+func (s *sketch) apart(ranks ...[]int) *Batch {
+	b := &Batch{}
+	for r, q := range ranks {
+		if q == nil {
+			continue
+		}
+		for pos := q[0]; pos < q[0]+q[1]; pos++ {
+			row := b.Add(1, int32(pos), int32(r*s.o.MaxSeqs), int32(pos))
+			if pos == q[0]+q[1]-1 {
+				b.Logits, b.Params = append(b.Logits, row), append(b.Params, kernels.Greedy())
 			}
 		}
 	}
@@ -153,7 +184,7 @@ func TestProgramFitsItsBuffers(t *testing.T) {
 				s.batch([2]int{147_000, 3000}),
 				s.batch([2]int{2000, 100}, [2]int{5, 1}, [2]int{90_000, 1}, [2]int{2047, 1}, [2]int{2048, 1}),
 			} {
-				if err := s.Model.check(b); err != nil {
+				if err := s.checked(b); err != nil {
 					t.Fatal(err)
 				}
 				s.check(t, s.Program(b))
@@ -165,20 +196,63 @@ func TestProgramFitsItsBuffers(t *testing.T) {
 					seqs = append(seqs, [2]int{r.IntN(140_000), 1 + r.IntN(90)})
 				}
 				b := s.batch(seqs...)
-				if err := s.Model.check(b); err != nil {
+				if err := s.checked(b); err != nil {
 					t.Fatal(err)
 				}
 				s.check(t, s.Program(b))
+			}
+			if k.shards > 1 {
+				fitsApart(t, config, k.ranks, k.shards)
 			}
 		}
 	}
 }
 
-// The list for a few rows of a small model, as a text to read.
+func fitsApart(t *testing.T, config string, ranks, shards int) {
+	s := newSketch(
+		t,
+		config,
+		ranks,
+		Options{Layout: Throughput, MaxRows: 3000, MaxSeqs: 1, Context: 150_000, MTP: true, Shards: shards},
+	)
+	all := []*Batch{s.apart([]int{0, 3000}), s.apart([]int{147_000, 3000}), s.apart([]int{2047, 2})}
+	if ranks > 1 {
+		all = append(
+			all,
+			s.apart([]int{0, 3000}, []int{147_000, 3000}),
+			s.apart(nil, []int{149_999, 1}),
+			s.apart([]int{2047, 2}, []int{5, 1}),
+		)
+	}
+	for _, b := range all {
+		if err := s.checked(b); err != nil {
+			t.Fatal(err)
+		}
+		s.check(t, s.Program(b))
+		s.check(t, s.MTPProgram(b))
+	}
+}
+
+// The lists for a few rows of a small model, as a text to read, of each layout.
 func TestProgramGolden(t *testing.T) {
-	s := newSketch(t, filepath.Join("..", "..", "datasets", "demo", "model", "config.json"), 8,
-		Options{MaxRows: 64, Context: 512, MTP: true})
+	for _, l := range Layouts {
+		t.Run(string(l), func(t *testing.T) { testProgramGolden(t, l) })
+	}
+}
+
+func testProgramGolden(t *testing.T, l Layout) {
+	s := newSketch(
+		t,
+		filepath.Join("..", "..", "datasets", "demo", "model", "config.json"),
+		8,
+		Options{Layout: l, MaxRows: 64, MaxSeqs: 1, Context: 512, MTP: true},
+	)
 	b := s.batch([2]int{60, 8}, [2]int{200, 1})
+	file := "program.txt"
+	if l == Throughput {
+		file = "program_throughput.txt"
+		b = s.apart([]int{60, 8}, nil, []int{200, 1}, []int{3, 2})
+	}
 	var text strings.Builder
 	for _, p := range []struct {
 		name  string
@@ -196,7 +270,7 @@ func TestProgramGolden(t *testing.T) {
 			fmt.Fprintf(&text, "%3d %s %-16s %s\n", c.Layer, who, c.Kernel, dims(c.Dims))
 		}
 	}
-	path := filepath.Join("testdata", "program.txt")
+	path := filepath.Join("testdata", file)
 	if golden.Update() {
 		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)

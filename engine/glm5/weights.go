@@ -113,11 +113,13 @@ func (l *loader) weights(ctx context.Context, o Options) (*loaded, error) {
 	return w, nil
 }
 
-// head is split by rows of the vocabulary; a tied one is the embedding's table.
+// head is split by rows of the vocabulary where a layout splits it; a tied one is the
+// embedding's table.
 func (t *try) head(l *loader) linear {
 	if l.c.TiedHead {
 		tied := l.tensors["model.embed_tokens"]
-		tied.Split = Rows
+		tied.Part, tied.Split = Head, Rows
+		tied = l.layout.Of(tied)
 		l.tensors["model.embed_tokens"] = tied
 	}
 	return t.linear(l, l.c.HeadModule())

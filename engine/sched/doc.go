@@ -2,8 +2,8 @@
 // their tokens and in which cache pages. It works on plain integers and knows
 // no device.
 //
-// Its types are [Scheduler], [Seq] (one sequence), [Batch] (one step) and
-// [Options]; [Counter] tells what prompts share without running them. A step is
+// Its types are [Scheduler], [Ranks] (of ranks that have sequences of their own), [Seq] (one
+// sequence), [Batch] (one step) and [Options]; [Counter] tells what prompts share without running them. A step is
 // Next, the model's work, Commit.
 //
 // Every running sequence that needs one token gets it; what is left of the token

@@ -56,10 +56,19 @@ func (s *Scheduler) Options() Options { return s.o }
 // Add queues a sequence. The error wraps ErrTooLong when it could never finish. The
 // prompt must stay as it is until the sequence is finished.
 func (s *Scheduler) Add(q *Seq) error {
-	if q.Max == 0 || q.Max > s.o.Context {
-		q.Max = s.o.Context
+	if err := s.o.prepare(q); err != nil {
+		return err
 	}
-	switch fits := s.o.Pages * s.o.PageTokens; {
+	s.enter(q)
+	return nil
+}
+
+// prepare makes a sequence ready to wait, if it can finish at all.
+func (o *Options) prepare(q *Seq) error {
+	if q.Max == 0 || q.Max > o.Context {
+		q.Max = o.Context
+	}
+	switch fits := o.Pages * o.PageTokens; {
 	case len(q.Tokens) == 0:
 		return fmt.Errorf("sequence %d: no tokens", q.ID)
 	case len(q.Tokens) > q.Max, len(q.Tokens) == q.Max && !q.Whole:
@@ -69,7 +78,13 @@ func (s *Scheduler) Add(q *Seq) error {
 		return fmt.Errorf("sequence %d: %w: up to %d tokens, the cache holds %d", q.ID, ErrTooLong, q.Max, fits)
 	}
 	q.Prompt, q.Cached, q.Ready, q.Pages, q.Seat, q.Shared = len(q.Tokens), 0, 0, nil, -1, 0
-	q.order, q.turn, q.leaf = s.added, unknown, nil
+	q.turn, q.leaf, q.place = unknown, nil, -1
+	return nil
+}
+
+// enter queues a sequence that is ready.
+func (s *Scheduler) enter(q *Seq) {
+	q.order = s.added
 	s.added++
 	if !s.o.NoSharing && !q.Whole {
 		s.tree.add(q)
@@ -77,7 +92,6 @@ func (s *Scheduler) Add(q *Seq) error {
 	s.lengths.guess(q)
 	s.waiting.push(q)
 	s.line = append(s.line, q)
-	return nil
 }
 
 // Next lays out a step. It has no items only when there are no sequences, or none

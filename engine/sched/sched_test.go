@@ -18,7 +18,7 @@ func check(t interface{ Fatalf(string, ...any) }, s *Scheduler) {
 		for _, p := range q.Pages {
 			refs[p]++
 		}
-		if seats[q.Seat] || q.Seat < 0 || q.Seat >= s.o.MaxSeqs {
+		if seats[q.Seat] || q.Seat/s.o.MaxSeqs != q.Rank || q.Seat < 0 {
 			t.Fatalf("seat %d of sequence %d", q.Seat, q.ID)
 		}
 		seats[q.Seat] = true

@@ -17,7 +17,8 @@ type Seq struct {
 	Cached int     // tokens whose cache entries are written
 	Ready  int     // tokens whose entries in the prediction layer's caches are written, at most Cached
 	Pages  []int32 // page p holds the tokens [p·PageTokens, (p+1)·PageTokens)
-	Seat   int     // row of the page table, below MaxSeqs; -1: not running
+	Seat   int     // row of the page table, below MaxSeqs on the first rank; -1: not running
+	Rank   int     // that has it, see Ranks
 	Shared int     // tokens of the prompt that others had computed when it first ran
 
 	expect int   // tokens of output, as far as it is known
@@ -26,6 +27,7 @@ type Seq struct {
 	place  int   // in the queue; -1: it runs
 	others int   // pages that it began with and others had
 	leaf   *node // of the tree; nil: nothing is shared
+	work   int   // what it counts for on its rank
 }
 
 const unknown = math.MaxInt64

@@ -17,6 +17,7 @@ type checker struct {
 	c     *glm5.Config
 	want  *Expected
 	in    glm5.Batch
+	seat  int       // of the prompt's sequence: ranks that have their own take turns
 	plain [][]trail // see all; nil: this run is the plain one
 }
 
@@ -57,7 +58,7 @@ func (k *checker) prompt(i int, p *Prompt, r *Report) ([]trail, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Tokens = len(ids)
+	p.Tokens, k.seat = len(ids), i%k.m.Homes()*k.m.Options().MaxSeqs
 	l := &layers{checker: k, prompt: i, rows: len(ids), p: p, made: make(trail, len(ids)), tied: len(ids)}
 	if err := l.expect(r); err != nil {
 		return nil, err
@@ -112,16 +113,15 @@ func (k *checker) logits(i int, name string, rows, settled int) (worst, settledW
 func (k *checker) fill(ids []int32) error {
 	k.in.Reset()
 	for pos, id := range ids {
-		row := k.in.Add(id, int32(pos), 0, int32(pos))
+		row := k.in.Add(id, int32(pos), int32(k.seat), int32(pos))
 		k.in.Logits = append(k.in.Logits, row)
 		k.in.Params = append(k.in.Params, kernels.Greedy())
 	}
-	k.in.Long = min(len(ids), k.c.IndexTopK)
 	pages := make([]int32, k.m.Options().Pages)
 	for i := range pages {
 		pages[i] = int32(i)
 	}
-	if err := k.m.SetPages(0, pages[:(len(ids)-1)/kernels.PageTokens+1]); err != nil {
+	if err := k.m.SetPages(k.seat, pages[:(len(ids)-1)/kernels.PageTokens+1]); err != nil {
 		return err
 	}
 	return k.m.Upload(&k.in)

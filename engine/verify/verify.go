@@ -14,6 +14,7 @@ import (
 
 // Options say what of a model is checked. The zero value is usable.
 type Options struct {
+	Layout  glm5.Layout    // "": Latency
 	KVCache kernels.Format // "": F32
 	Act     glm5.Act       // "": W4A16
 	Dense   kernels.Format // see glm5.Options
@@ -42,7 +43,7 @@ func Run(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open fu
 	r := newReport(want, o)
 	var plain [][]trail // of every prompt, with nothing rounded
 	if !r.Exact {
-		exact := Options{KVCache: kernels.F32, Act: o.Act}
+		exact := Options{Layout: o.Layout, KVCache: kernels.F32, Act: o.Act}
 		if r.Reference == "logits" {
 			exact.Act = glm5.W4A16
 		}
@@ -75,7 +76,7 @@ func with(ctx context.Context, ck *checkpoint.Checkpoint, want *Expected, open f
 		return err
 	}
 	m, err := glm5.Load(ctx, ck, g, glm5.Options{
-		KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, SplitInputs: o.SplitInputs,
+		Layout: o.Layout, KVCache: o.KVCache, Act: o.Act, Dense: o.Dense, SplitInputs: o.SplitInputs,
 		Activations: o.Activations, LatentEps: o.LatentEps,
 		MTP:     want.Has(0, "mtp_logits") && c.MTPLayers > 0,
 		MaxRows: longest, MaxLogits: longest, MaxSeqs: 1, Context: longest, Pages: longest/kernels.PageTokens + 1,

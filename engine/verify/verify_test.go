@@ -47,13 +47,16 @@ func TestSyntheticCheckpoints(t *testing.T) {
 	for _, s := range synthetics {
 		t.Run(s.name, func(t *testing.T) {
 			ck, want := s.settled(t)
-			for _, tp := range []int{1, 8} {
-				r := check(t, ck, want, tp, Options{}, 1e-4)
+			for _, c := range []struct {
+				layout glm5.Layout
+				tp     int
+			}{{glm5.Latency, 1}, {glm5.Latency, 8}, {glm5.Throughput, 2}, {glm5.Throughput, 8}} {
+				r := check(t, ck, want, c.tp, Options{Layout: c.layout}, 1e-4)
 				compared := r.Prompts[2]
 				if compared.Routes.Total == 0 || compared.Selections.Total == 0 || compared.Greedy == 0 ||
 					compared.HiddenLayer < 0 ||
 					(compared.MTPTokens > 0) != (s.config["num_nextn_predict_layers"] == 1) {
-					t.Errorf("tp %d: not all was compared: %+v", tp, compared)
+					t.Errorf("%+v: not all was compared: %+v", c, compared)
 				}
 			}
 			// What caches round away is small where no choice has tipped over.
@@ -179,10 +182,12 @@ func TestDemoGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := check(t, ck, want, 8, Options{}, 1e-4)
-	for _, p := range r.Prompts {
-		if p.Greedy == 0 || p.MTPTokens == 0 || p.MTP > 1e-4 {
-			t.Errorf("%+v", p)
+	for _, l := range glm5.Layouts {
+		r := check(t, ck, want, 8, Options{Layout: l}, 1e-4)
+		for _, p := range r.Prompts {
+			if p.Greedy == 0 || p.MTPTokens == 0 || p.MTP > 1e-4 {
+				t.Errorf("%s: %+v", l, p)
+			}
 		}
 	}
 }
@@ -198,8 +203,9 @@ func TestAllGolden(t *testing.T) {
 			"golden/shared-index"},
 		{"golden/nvfp4", "golden/nvfp4"}, {"golden/tiny", "models/tiny-glm5-nvfp4"},
 	} {
-		for _, tp := range []int{1, 2, 8} {
-			t.Run(fmt.Sprintf("%s/tp%d", filepath.Base(c.expected), tp), func(t *testing.T) {
+		for i := range 6 {
+			tp, layout := []int{1, 2, 8}[i/2], glm5.Layouts[i%2]
+			t.Run(fmt.Sprintf("%s/tp%d/%s", filepath.Base(c.expected), tp, layout), func(t *testing.T) {
 				ck, err := checkpoint.Open(filepath.Join(root, c.model))
 				if err != nil {
 					t.Fatal(err)
@@ -209,7 +215,7 @@ func TestAllGolden(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Log(check(t, ck, want, tp, Options{}, 1e-4))
+				t.Log(check(t, ck, want, tp, Options{Layout: layout}, 1e-4))
 			})
 		}
 	}

@@ -97,6 +97,11 @@ func (g *Group) Upload(dst kernels.Buffer, src []byte) error {
 	return g.each(func(_ int, d kernels.Device) error { return d.Upload(dst, src) })
 }
 
+// UploadEach copies to each rank what is its own; what there is one of, to all.
+func (g *Group) UploadEach(dst kernels.Buffer, src [][]byte) error {
+	return g.each(func(r int, d kernels.Device) error { return d.Upload(dst, src[min(r, len(src)-1)]) })
+}
+
 // UploadTo copies src to one rank.
 func (g *Group) UploadTo(rank int, dst kernels.Buffer, src []byte) error {
 	return g.on(rank, func(d kernels.Device) error { return d.Upload(dst, src) })
@@ -107,9 +112,9 @@ func (g *Group) Download(rank int, dst []byte, src kernels.Buffer) error {
 	return g.on(rank, func(d kernels.Device) error { return d.Download(dst, src) })
 }
 
-// Start starts calls on every rank, and a fetch on rank 0. spans is nil, or has
-// one slice a rank.
-func (g *Group) Start(calls []kernels.Call, spans [][]kernels.Span, f kernels.Fetch) error {
+// Start starts calls on every rank, and a fetch on each of the first ranks that there is
+// one for. spans is nil, or has one slice a rank.
+func (g *Group) Start(calls []kernels.Call, spans [][]kernels.Span, fetches ...kernels.Fetch) error {
 	if spans != nil && len(spans) != len(g.devices) {
 		return fmt.Errorf("ranks: spans of %d ranks for a group of %d", len(spans), len(g.devices))
 	}
@@ -118,8 +123,9 @@ func (g *Group) Start(calls []kernels.Call, spans [][]kernels.Span, f kernels.Fe
 		if spans != nil {
 			own = spans[r]
 		}
-		if r > 0 {
-			return d.Start(calls, own, kernels.Fetch{})
+		var f kernels.Fetch
+		if r < len(fetches) {
+			f = fetches[r]
 		}
 		return d.Start(calls, own, f)
 	})
@@ -173,7 +179,7 @@ func (g *Group) Landed() int64 {
 
 // Run starts calls on every rank and waits for their end.
 func (g *Group) Run(calls []kernels.Call, spans [][]kernels.Span) error {
-	if err := g.Start(calls, spans, kernels.Fetch{}); err != nil {
+	if err := g.Start(calls, spans); err != nil {
 		return err
 	}
 	return g.Wait()

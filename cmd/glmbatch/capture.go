@@ -71,6 +71,12 @@ func (c *captureFlags) attach(f *pipeline.Folder, p *pipeline.Manifest, o *engin
 			return err
 		}
 	}
+	if m.Homes() > 1 {
+		if c.steps != "" {
+			return errors.New("--capture is for --layout latency")
+		}
+		return nil
+	}
 	if c.steps != "" {
 		if c.capturer, err = replay.NewCapturer(m, opt); err != nil {
 			return err

@@ -26,6 +26,7 @@ func flagValues() map[string][]string {
 	by = slices.DeleteFunc(by, func(s string) bool { return s == "or" || s == "and" })
 	return map[string][]string{
 		"device":          {"auto", "cpu", "cuda"},
+		"layout":          layouts,
 		"kv-cache":        {"bf16", "fp8", "f32"},
 		"act":             {"w4a16", "w4a4", "int8"},
 		"dense-weights":   {"bf16", "fp8"},

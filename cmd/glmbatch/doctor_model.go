@@ -25,8 +25,12 @@ func fitOf(f *doctorFlags, d *diagnosis) (*fit.Fit, error) {
 	if len(at.GPUs) == 0 && d.Opened != nil {
 		at.GPUs = []int64{d.Opened.Memory}
 	}
-	o := glm5.Options{KVCache: kernels.Format(f.kvCache), MaxRows: fit.Rows(d.Device),
-		MaxSeqs: defaultSeqs, Shards: f.tp}
+	o := glm5.Options{
+		KVCache: kernels.Format(f.kvCache),
+		MaxRows: fit.Rows(d.Device, glm5.Options{}),
+		MaxSeqs: defaultSeqs,
+		Shards:  f.tp,
+	}
 	return fit.New(f.model+f.config, &c, need, wrong, o, at), nil
 }
 
@@ -37,7 +41,7 @@ func (f *doctorFlags) memory() (c glm5.Config, m fit.Rank, wrong, err error) {
 		if err != nil {
 			return c, m, nil, withCode(exitInput, err)
 		}
-		return c, fit.Planned(&c, f.tp), nil, nil
+		return c, fit.Planned(&c, f.tp, glm5.Latency), nil, nil
 	}
 	ck, c, err := openModel(f.model)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 
 type modelVerifyOptions struct {
 	tp      int
+	layout  string
 	kvCache string
 	act     string
 	dense   string
@@ -61,6 +62,7 @@ Exits 1 when something is out of tolerance.`,
 	}
 	f := c.Flags()
 	f.IntVar(&o.tp, "tp", 8, "ranks: 1, 2, 4 or 8")
+	f.StringVar(&o.layout, "layout", string(glm5.Latency), layoutUsage)
 	f.StringVar(&o.kvCache, "kv-cache", "f32", "format of the caches: f32, bf16 or fp8")
 	f.StringVar(&o.act, "act", "",
 		"inputs of NVFP4 experts: w4a16, w4a4 or int8 (default: w4a16, and w4a4 if the file has its logits)")
@@ -77,7 +79,7 @@ Exits 1 when something is out of tolerance.`,
 
 func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) error {
 	if err := errors.Join(
-		o.device.validate(), checkTP(o.tp),
+		o.device.validate(), checkTP(o.tp), oneOf("layout", o.layout, layouts...),
 		oneOf("kv-cache", o.kvCache, "f32", "bf16", "fp8"),
 		oneOf("act", o.act, "w4a16", "w4a4", "int8", ""), oneOf("dense-weights", o.dense, "bf16", "fp8"),
 		oneOf("activations", o.inputs, "f32", "bf16"), checkLatentEps(o.latentEps),
@@ -107,8 +109,8 @@ func runModelVerify(c *cobra.Command, dir, path string, o modelVerifyOptions) er
 	var reports []*verify.Report
 	failed := 0
 	for _, act := range acts {
-		r, err := verify.Run(c.Context(), ck, want, open, verify.Options{KVCache: kernels.Format(o.kvCache), Act: act,
-			Dense: kernels.Format(o.dense), SplitInputs: o.split,
+		r, err := verify.Run(c.Context(), ck, want, open, verify.Options{Layout: glm5.Layout(o.layout),
+			KVCache: kernels.Format(o.kvCache), Act: act, Dense: kernels.Format(o.dense), SplitInputs: o.split,
 			Activations: kernels.Format(o.inputs), LatentEps: o.latentEps})
 		if stop := c.Context().Err(); stop != nil {
 			return withCode(exitInterrupted, fmt.Errorf("interrupted: %w", stop))

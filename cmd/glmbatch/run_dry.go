@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"glmbatch/engine/fit"
 	"glmbatch/pipeline"
 	"glmbatch/stores"
 	"glmbatch/units"
@@ -27,13 +26,8 @@ func dryRun(ctx context.Context, w io.Writer, r *runFlags, plan *pipeline.Plan, 
 	if err != nil {
 		return withCode(exitInput, err)
 	}
-	budget, seqs := int64(r.maxBatchTokens), int64(r.maxSeqs)
-	if budget == 0 {
-		budget = int64(fit.Rows(r.device.resolved()))
-	}
-	if seqs == 0 {
-		seqs = defaultSeqs
-	}
+	o := r.modelOptions(m)
+	budget, seqs := int64(o.MaxRows*o.Homes()), int64(o.MaxSeqs*o.Homes())
 	if r.sharing == "off" {
 		e.SharedTokens = 0
 	}

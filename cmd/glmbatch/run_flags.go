@@ -15,6 +15,7 @@ import (
 
 	"glmbatch/datasets"
 	"glmbatch/engine"
+	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/pipeline"
 	"glmbatch/stores"
@@ -31,6 +32,7 @@ type runFlags struct {
 	remoteDir      string // where a job with a URL for out works; "": out is a folder
 	demo           bool
 	tp             int
+	layout         string
 	device         deviceFlags
 	kvCache, act   string
 	dense          string
@@ -195,6 +197,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	heading(f, "Sampling, for rows that do not say")
 
 	f.IntVar(&r.tp, "tp", 8, "ranks that share the model: 1, 2, 4 or 8")
+	f.StringVar(&r.layout, "layout", string(glm5.Latency), layoutUsage)
 	r.device.add(f)
 	f.StringVar(&r.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
 	f.StringVar(&r.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
@@ -203,8 +206,10 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 			"load")
 	f.StringVar(&r.activations, "activations", "f32", activationsUsage)
 	f.Float32Var(&r.latentEps, "latent-norm-eps", 0, latentEpsUsage)
-	f.IntVar(&r.maxBatchTokens, "max-batch-tokens", 0, "tokens of a step (default 512, on GPUs 2048)")
-	f.IntVar(&r.maxSeqs, "max-seqs", 0, "sequences that run at once (default 64)")
+	f.IntVar(&r.maxBatchTokens, "max-batch-tokens", 0,
+		"tokens of a step (default 512, on GPUs 2048; in the throughput layout there 1024 on each rank)")
+	f.IntVar(&r.maxSeqs, "max-seqs", 0,
+		"sequences that run at once (default 64; in the throughput layout 64 on each rank)")
 	f.IntVar(&r.kvTokens, "kv-tokens", 0,
 		"tokens in the caches (default: what fits beside the weights, see glmbatch doctor; on the CPU half of that)")
 	f.StringVar(&r.sharing, "prefix-sharing", "on",
@@ -307,7 +312,8 @@ func (r *runFlags) check(args []string) error {
 	if r.kvTokens > 0 && r.kvTokens < leastContext {
 		usage("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default", r.kvTokens, leastContext)
 	}
-	errs = append(errs, r.device.validate(), oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"),
+	errs = append(errs, r.device.validate(), oneOf("layout", r.layout, layouts...),
+		oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"),
 		oneOf("act", r.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", r.dense, "bf16", "fp8"),
 		oneOf("activations", r.activations, "f32", "bf16"), checkLatentEps(r.latentEps),
 		oneOf("log-format", r.logFormat, logText, logJSON), oneOf("timeline-format", r.timelineFormat, datasets.Parquet,

@@ -186,25 +186,36 @@ func (m *openedModel) fit(r *runFlags) error {
 	m.fits = fit.New(name, &m.config, fit.Of(&cover, r.tp, r.modelOptions(m)), nil, r.modelOptions(m),
 		roomHere(&r.device))
 	f := m.fits
-	m.kvTokens = int64(r.kvTokens)
+	m.kvTokens = int64(r.kvTokens / f.Caches)
 	if f.Unknown { // what does not fit is seen when it is loaded
 		m.kvTokens = cmp.Or(m.kvTokens, int64(max(m.config.MaxPositions, defaultTokens)))
 	} else if !f.Fits {
 		return withCode(exitDevice, fmt.Errorf("%s does not fit: %s: %s", name, f.Fault, f.Remedy()))
 	}
 	if m.kvTokens == 0 {
-		m.kvTokens = f.Usual(cmp.Or(r.maxSeqs, defaultSeqs))
+		m.kvTokens = f.Usual(r.modelOptions(m).MaxSeqs)
 	}
 	if f.Memory > 0 && m.kvTokens > f.Tokens {
-		return withCode(exitDevice,
-			fmt.Errorf("caches of %s tokens (--kv-tokens) take %s on %s, which has room for %s tokens: it has %s "+
-				"free, of which %s are left alone, and weights and steps of %d ranks take %s: try a smaller "+
-				"--kv-tokens, or leave it out; glmbatch doctor says what fits",
-				units.Digits(m.kvTokens), units.Bytes(m.kvTokens*f.PerToken), f.Where, units.Digits(f.Tokens),
-				units.Bytes(f.Memory), units.Bytes(f.Reserve), f.Ranks, units.Bytes(f.Taken)))
+		return withCode(
+			exitDevice,
+			fmt.Errorf(
+				"%s of %s tokens (--kv-tokens) take %s on %s, which has room for %s tokens: it has %s free, of which %s are left alone, and weights and steps of %d ranks take %s: try a smaller --kv-tokens, or leave it out; glmbatch doctor says what fits",
+				cachesOf(
+					f,
+				),
+				units.Digits(m.kvTokens),
+				units.Bytes(m.kvTokens*f.PerToken),
+				f.Where,
+				units.Digits(f.Tokens),
+				units.Bytes(f.Memory),
+				units.Bytes(f.Reserve),
+				f.Ranks,
+				units.Bytes(f.Taken),
+			),
+		)
 	}
 	if r.kvTokens > 0 {
-		m.context = min(m.config.MaxPositions, r.kvTokens/kernels.PageTokens*kernels.PageTokens)
+		m.context = min(m.config.MaxPositions, int(m.kvTokens)/kernels.PageTokens*kernels.PageTokens)
 	} else {
 		m.context = f.Positions(m.kvTokens)
 		// What was free when the job began has decided it: other programs do not now.
@@ -250,18 +261,15 @@ func (r *runFlags) begun() (context int, from string) {
 const scoredRows = 512
 
 func (r *runFlags) modelOptions(m *openedModel) glm5.Options {
-	o := glm5.Options{KVCache: kernels.Format(r.kvCache), Act: glm5.Act(r.act), Dense: kernels.Format(r.dense),
-		Activations: kernels.Format(r.activations), LatentEps: r.latentEps, MaxRows: r.maxBatchTokens,
-		MaxSeqs: r.maxSeqs,
-		Tokens:  min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
-	if o.MaxRows == 0 {
-		o.MaxRows = fit.Rows(r.device.resolved())
-	}
+	o := glm5.Options{Layout: glm5.Layout(r.layout), Shards: r.tp, KVCache: kernels.Format(r.kvCache),
+		Act: glm5.Act(r.act), Dense: kernels.Format(r.dense), Activations: kernels.Format(r.activations),
+		LatentEps: r.latentEps, Tokens: min(m.text.Tokenizer.VocabSize(), m.config.Vocab)}
+	limits(&o, r.device.resolved(), r.maxBatchTokens, r.maxSeqs)
 	if r.rows.PromptLogprobs {
-		o.MaxLogits = max(cmp.Or(o.MaxSeqs, defaultSeqs), min(o.MaxRows, scoredRows))
+		o.MaxLogits = max(o.MaxSeqs, min(o.MaxRows, scoredRows))
 	}
-	speculates(&o, r.drafts, cmp.Or(r.maxSeqs, defaultSeqs))
-	o.Shards, o.Context = r.tp, m.context
+	speculates(&o, r.drafts, o.MaxSeqs)
+	o.Context = m.context
 	o.Pages = int((m.kvTokens + kernels.PageTokens - 1) / kernels.PageTokens)
 	return o
 }
@@ -286,7 +294,10 @@ func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recor
 		return nil, withCode(exitInput, err)
 	}
 	m.rounded = model.Rounding()
-	m.seats, m.pages = min(model.Options().MaxSeqs, model.Options().MaxRows), model.Options().Pages
+	m.seats, m.pages = model.Homes()*min(
+		model.Options().MaxSeqs,
+		model.Options().MaxRows,
+	), model.Homes()*model.Options().Pages
 	onTrace := func(t kernels.Trace) {
 		if c := g.Info().Clock; c > 0 {
 			manifest.SetDevice("clock_ns", fmt.Sprint(c)) // it grows
@@ -323,6 +334,9 @@ func (m *openedModel) manifest(r *runFlags, plan *pipeline.Plan, args []string) 
 	}
 	if r.activations != "f32" {
 		settings["--activations"] = r.activations
+	}
+	if r.layout == string(glm5.Throughput) && r.tp > 1 {
+		settings["--layout"] = r.layout
 	}
 	if r.latentEps != 0 {
 		settings["--latent-norm-eps"] = fmt.Sprint(r.latentEps)

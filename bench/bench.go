@@ -90,11 +90,11 @@ func Open(ctx context.Context, m Model, g *ranks.Group, o Options) (_ *Bench, er
 // options are what the largest case needs.
 func (b *Bench) options(info kernels.Info) (glm5.Options, error) {
 	f := b.o
-	o := glm5.Options{KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Activations: f.Inputs, Shards: f.TP,
-		MaxRows: 1, MaxSeqs: 1, Context: 1}
-	most := glm5.Options{KVCache: o.KVCache, Shards: f.TP, MaxRows: b.rows(), MaxSeqs: b.most(func(c Case) int {
-		return c.batch
-	}), Context: b.most(Case.span)}
+	o := glm5.Options{Layout: f.Layout, KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Activations: f.Inputs,
+		Shards: f.TP, MaxRows: 1, MaxSeqs: 1, Context: 1}
+	batch := func(c Case) int { return c.batch }
+	most := glm5.Options{Layout: f.Layout, KVCache: o.KVCache, Shards: f.TP, MaxRows: b.rows(), MaxSeqs: b.most(batch),
+		Context: b.most(Case.span)}
 	b.drafts(&o, &most)
 	fits := fit.New(b.Name, &b.Config, b.Rank, nil, most, fit.Found(info, f.Ranks, telemetry.AvailableMemory()))
 	b.pool.perToken = fits.Token

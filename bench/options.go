@@ -36,6 +36,7 @@ type Options struct {
 	Prefill  int   // tokens of a prompt whose prefill is timed too; 0: none
 	Chunk    int   // tokens of a prefill step
 
+	Layout   glm5.Layout // "": Latency. With Throughput, Batches, Prefill and Chunk are those of each rank
 	KVCache  kernels.Format
 	Act      glm5.Act
 	Dense    kernels.Format

@@ -147,42 +147,50 @@ func (b *Bench) measure(ctx context.Context, r *Result) error {
 
 // setPages gives each sequence of a case its pages.
 func (b *Bench) setPages(r *Result) error {
-	for i := range r.of.batch {
-		if err := b.model.SetPages(i, b.pool.of(i, r.of.span())); err != nil {
-			return device(err)
+	for rank := range b.model.Homes() {
+		for i := range r.of.batch {
+			if err := b.model.SetPages(b.seat(rank, i), b.pool.of(i, r.of.span())); err != nil {
+				return device(err)
+			}
 		}
 	}
 	return nil
 }
+
+// seat is that of a rank's sequence.
+func (b *Bench) seat(rank, seq int) int { return rank*b.model.Options().MaxSeqs + seq }
 
 // batches returns the steps of one pass: one decode step, or the chunks of a
 // prompt. Tokens are random.
 func (b *Bench) batches(c Case, rng *rand.Rand) []glm5.Batch {
 	token := func() int32 { return rng.Int32N(int32(b.model.Config.Vocab)) }
 	greedy := kernels.Greedy()
-	add := func(in *glm5.Batch, seq, pos int) int32 {
+	add := func(in *glm5.Batch, rank, seq, pos int) int32 {
 		page := b.pool.of(seq, c.span())[pos/kernels.PageTokens]
-		return in.Add(token(), int32(pos), int32(seq), page*kernels.PageTokens+int32(pos%kernels.PageTokens))
+		slot := page*kernels.PageTokens + int32(pos%kernels.PageTokens)
+		return in.Add(token(), int32(pos), int32(b.seat(rank, seq)), slot)
 	}
 	if c.prefill {
 		var pass []glm5.Batch
 		for from := 0; from < c.context; from += b.o.Chunk {
 			var in glm5.Batch
-			var last int32
-			for pos := from; pos < min(from+b.o.Chunk, c.context); pos++ {
-				last = add(&in, 0, pos)
-			}
-			if from+b.o.Chunk >= c.context {
-				in.Logits, in.Params = []int32{last}, []kernels.SampleParams{greedy}
+			for rank := range b.model.Homes() {
+				var last int32
+				for pos := from; pos < min(from+b.o.Chunk, c.context); pos++ {
+					last = add(&in, rank, 0, pos)
+				}
+				if from+b.o.Chunk >= c.context {
+					in.Logits, in.Params = append(in.Logits, last), append(in.Params, greedy)
+				}
 			}
 			pass = append(pass, in)
 		}
 		return pass
 	}
 	var in glm5.Batch
-	for seq := range c.batch {
+	for i := range c.batch * b.model.Homes() {
 		for pos := c.context - 1 - c.drafts; pos < c.context; pos++ {
-			in.Logits = append(in.Logits, add(&in, seq, pos))
+			in.Logits = append(in.Logits, add(&in, i/c.batch, i%c.batch, pos))
 			in.Params = append(in.Params, greedy)
 		}
 		if c.layer {

@@ -118,6 +118,8 @@ once. --machine takes another: this, or
 	s.DurationVar(&j.latency, "link-latency", linkLatency,
 		"with --job and fewer ranks than --tp: what a sum over ranks takes beside its bytes")
 	s.IntVar(&f.TP, "tp", 8, "ranks that the model is cut for: 1, 2, 4 or 8")
+	s.StringVar((*string)(&f.Layout), "layout", string(glm5.Latency),
+		layoutUsage+". There --batch, --prefill and --chunk are those of each rank")
 	s.IntVar(&f.Ranks, "ranks", 1, "how many of them run")
 	s.IntSliceVar(&f.Batches, "batch", []int{1}, "sequences of a decode step, some with commas between; 0: no decode")
 	s.IntSliceVar(&f.Contexts, "context", nil,
@@ -158,7 +160,8 @@ func (f *benchFlags) validate() error {
 	errs := []error{oneOf("format", f.format, "text", "json"),
 		oneOf("kv-cache", string(f.KVCache), "bf16", "fp8", "f32"),
 		oneOf("act", string(f.Act), "w4a16", "w4a4", "int8"), oneOf("dense-weights", string(f.Dense), "bf16", "fp8"),
-		oneOf("activations", string(f.Inputs), "f32", "bf16"), checkTP(f.TP), f.device.validate()}
+		oneOf("activations", string(f.Inputs), "f32", "bf16"), oneOf("layout", string(f.Layout), layouts...),
+		checkTP(f.TP), f.device.validate()}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -322,7 +325,7 @@ func (f *benchFlags) open() (m bench.Model, err error) {
 		return m, withCode(exitInput, errors.Join(err, m.Weights.Close()))
 	}
 	cover := m.Config.Cover(m.Weights)
-	m.Rank = fit.Of(&cover, f.TP, glm5.Options{KVCache: f.KVCache, Dense: f.Dense, MTP: f.Drafts > 0})
+	m.Rank = fit.Of(&cover, f.TP, glm5.Options{Layout: f.Layout, KVCache: f.KVCache, Dense: f.Dense, MTP: f.Drafts > 0})
 	m.Hash, err = m.Weights.Hash()
 	return m, err
 }

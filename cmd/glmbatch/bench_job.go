@@ -139,9 +139,10 @@ func (b *jobBench) loadJob(ctx context.Context, log io.Writer) (seats, pages int
 	if b.group, err = f.device.open(f.Ranks); err != nil {
 		return 0, 0, err
 	}
-	seats = min(j.seqs, j.requests)
-	o := glm5.Options{KVCache: f.KVCache, Act: f.Act, Dense: f.Dense, Activations: f.Inputs, Shards: f.TP,
-		MaxRows: max(f.Chunk, seats), MaxSeqs: seats, Context: j.input + j.output}
+	o := glm5.Options{Layout: f.Layout, KVCache: f.KVCache, Act: f.Act, Dense: f.Dense,
+		Activations: f.Inputs, Shards: f.TP, Context: j.input + j.output}
+	seats = (min(j.seqs, j.requests) + o.Homes() - 1) / o.Homes()
+	o.MaxRows, o.MaxSeqs = max(f.Chunk, seats), seats
 	fits := fit.New(m.Name, &c, m.Rank, nil, o, fit.Found(b.group.Info(), f.Ranks, telemetry.AvailableMemory()))
 	pages = f.KVSlots / kernels.PageTokens
 	if pages == 0 {
@@ -164,7 +165,7 @@ func (b *jobBench) loadJob(ctx context.Context, log io.Writer) (seats, pages int
 	case err != nil:
 		return 0, 0, withCode(exitInput, err)
 	}
-	return seats, o.Pages, nil
+	return b.model.Homes() * seats, b.model.Homes() * o.Pages, nil
 }
 
 // jobResult is what bench --job says.
@@ -174,6 +175,8 @@ type jobResult struct {
 	Device   string `json:"device"`
 	TP       int    `json:"tp"`
 	Ranks    int    `json:"ranks"`
+	Layout   string `json:"layout"`
+	Alike    int    `json:"alike"` // ranks of which only one is here, with its own part of the requests
 	Job      string `json:"job"`
 	Requests int    `json:"requests"`
 	Seqs     int    `json:"seqs"`
@@ -190,8 +193,10 @@ type jobResult struct {
 func (b *jobBench) playJob(ctx context.Context, seats, pages int, g *jobGuides) (*jobResult, error) {
 	f, j := b.flags, &b.flags.job
 	r := &jobResult{Schema: "glmbatch.bench.job/1", Model: b.name, Device: b.group.Info().Name, TP: f.TP,
-		Ranks: f.Ranks, Job: j.text, Requests: j.requests, Seqs: seats,
+		Ranks: f.Ranks, Layout: string(f.Layout), Job: j.text, Requests: j.requests, Seqs: seats,
 		KVTokens: pages * kernels.PageTokens, rate: j.rate, latency: j.latency}
+	r.Alike = alike(f)
+	requests := (j.requests + r.Alike - 1) / r.Alike // of the ranks that are here
 	var w work
 	links := 0.0
 	e, err := engine.New(b.model, engine.Options{NoSharing: j.sharing == "off", OnStep: func(i engine.StepInfo) {
@@ -204,8 +209,8 @@ func (b *jobBench) playJob(ctx context.Context, seats, pages int, g *jobGuides) 
 	prompts := newJobPrompts(j, b.model.Config.Vocab, f.Seed)
 	var output int64
 	begin := time.Now()
-	for next, live := 0, 0; next < j.requests || live > 0; {
-		for ; next < j.requests && live < knownRows; next, live = next+1, live+1 {
+	for next, live := 0, 0; next < requests || live > 0; {
+		for ; next < requests && live < knownRows; next, live = next+1, live+1 {
 			err := e.Add(engine.Request{ID: int64(next), Prompt: prompts.of(next),
 				Sampling: engine.Sampling{MaxTokens: j.output, IgnoreEOS: true}, Guide: g.next()})
 			if err != nil {
@@ -229,8 +234,9 @@ func (b *jobBench) playJob(ctx context.Context, seats, pages int, g *jobGuides) 
 			return nil, withCode(exitInterrupted, fmt.Errorf("interrupted: %w", err))
 		}
 	}
-	r.jobFigures = w.figures(time.Since(begin).Seconds(), int64(j.requests)*int64(j.input), output, seats, pages)
+	r.jobFigures = w.figures(time.Since(begin).Seconds(), int64(requests)*int64(j.input), output, seats, pages)
 	r.Links = links
+	r.Input, r.Output, r.Shared = r.Input*int64(r.Alike), r.Output*int64(r.Alike), r.Shared*int64(r.Alike)
 	return r, nil
 }
 
@@ -243,16 +249,30 @@ func (b *jobBench) links(rows, logits int) float64 {
 	}
 	one := func(k kernels.Name, m, n int) float64 {
 		wire := func(ranks int) int64 {
-			x := kernels.Call{Kernel: k, Dims: kernels.Dims{M: int32(m), N: int32(n), Ranks: int32(ranks)}}
+			x := kernels.Call{Kernel: k, Dims: kernels.Dims{M: int32(m), N: int32(n), K: int32(rows * alike(f)),
+				Ranks: int32(ranks)}}
 			return x.Cost(0).Wire
 		}
 		return f.job.latency.Seconds() + float64(wire(f.TP)-wire(f.Ranks))/f.job.rate
+	}
+	if o := b.model.Options(); o.Apart() {
+		m := rows / b.model.Homes()
+		return float64(c.Layers) * (one("all_gather_rows", m, c.Hidden) + one("reduce_scatter_norm", m, c.Hidden))
 	}
 	s := 2 * float64(c.Layers) * one("all_reduce_norm", rows, c.Hidden)
 	if logits > 0 {
 		s += one("all_gather", logits, c.Vocab)
 	}
 	return s
+}
+
+// alike is for how many ranks one that is here stands, with requests of its own: their rows
+// pass the experts as copies of its rows.
+func alike(f *benchFlags) int {
+	if f.Layout == glm5.Throughput {
+		return f.TP / f.Ranks
+	}
+	return 1
 }
 
 // jobPrompts makes prompts, those of a group with the same first tokens.
@@ -292,6 +312,10 @@ func (r *jobResult) print(w io.Writer) error {
 	}
 	for _, l := range r.lines() {
 		line("%s", l)
+	}
+	if r.Alike > 1 {
+		line("%d of %d ranks are here, with their own part of the requests: tokens are those of all ranks, and the "+
+			"others' rows pass the experts as copies of theirs", r.Ranks, r.TP)
 	}
 	if r.Ranks < r.TP {
 		all := *r

@@ -36,7 +36,14 @@ func TestBenchJob(t *testing.T) {
 			t.Errorf("occupancy %+v", r.jobFigures)
 		}
 	}
-	code, text, errs := glmbatch(append(args, "--guided", "--format", "json")...)
+	// A rank of two with requests of its own stands for both.
+	code, text, errs := glmbatch(append(args, "--layout", "throughput", "--format", "json")...)
+	var half jobResult
+	if err := json.Unmarshal([]byte(text), &half); err != nil || code != exitOK || half.Input != 480 ||
+		half.Output != 24 || half.Alike != 2 || half.Seqs != 2 || half.Links <= 0 {
+		t.Errorf("exit code %d: %v: %s%s", code, err, text, errs)
+	}
+	code, text, errs = glmbatch(append(args, "--guided", "--format", "json")...)
 	var guided jobResult
 	if err := json.Unmarshal([]byte(text), &guided); err != nil || code != exitOK || guided.Output != 24 ||
 		guided.Free <= 0 {

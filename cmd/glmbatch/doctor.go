@@ -13,6 +13,7 @@ import (
 	"glmbatch/cmd/glmbatch/gpus"
 	"glmbatch/engine/checkpoint"
 	"glmbatch/engine/fit"
+	"glmbatch/engine/glm5"
 	"glmbatch/kernels"
 	"glmbatch/kernels/cpu"
 	"glmbatch/kernels/cuda"
@@ -26,6 +27,8 @@ type doctorFlags struct {
 	model, config string
 	tp            int
 	kvCache       string
+	dense         string
+	layout        string
 	device        deviceFlags
 	format        string
 }
@@ -56,7 +59,9 @@ It exits with 0 if the device of --device can be used, and the model fits; else 
 	s.StringVar(&f.model, "model", "", "a checkpoint's folder: does it fit?")
 	s.StringVar(&f.config, "config", "", "glm-5, glm-5.2, tiny, or a config.json or its folder: would it fit?")
 	s.IntVar(&f.tp, "tp", 8, "ranks that share the model: 1, 2, 4 or 8")
+	s.StringVar(&f.layout, "layout", string(glm5.Latency), layoutUsage)
 	s.StringVar(&f.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
+	s.StringVar(&f.dense, "dense-weights", "bf16", "bf16, or fp8: dense weights as with that option of run")
 	f.device.add(s)
 	s.StringVar(&f.format, "format", "text", "text or json")
 	return c
@@ -109,6 +114,7 @@ func (d *diagnosis) problem(code, text, remedy string) {
 
 func runDoctor(f *doctorFlags, stdout io.Writer) error {
 	errs := []error{oneOf("format", f.format, "text", "json"), oneOf("kv-cache", f.kvCache, "bf16", "fp8", "f32"),
+		oneOf("layout", f.layout, layouts...), oneOf("dense-weights", f.dense, "bf16", "fp8"),
 		checkTP(f.tp), f.device.validate()}
 	if f.model != "" && f.config != "" {
 		errs = append(errs, errors.New("--config and --model exclude each other"))

@@ -25,13 +25,14 @@ func fitOf(f *doctorFlags, d *diagnosis) (*fit.Fit, error) {
 	if len(at.GPUs) == 0 && d.Opened != nil {
 		at.GPUs = []int64{d.Opened.Memory}
 	}
-	o := glm5.Options{
-		KVCache: kernels.Format(f.kvCache),
-		MaxRows: fit.Rows(d.Device, glm5.Options{}),
-		MaxSeqs: defaultSeqs,
-		Shards:  f.tp,
-	}
+	o := f.options()
+	limits(&o, d.Device, 0, 0)
 	return fit.New(f.model+f.config, &c, need, wrong, o, at), nil
+}
+
+func (f *doctorFlags) options() glm5.Options {
+	return glm5.Options{Layout: glm5.Layout(f.layout), KVCache: kernels.Format(f.kvCache), Shards: f.tp,
+		Dense: kernels.Format(f.dense)}
 }
 
 // memory returns the config, what it takes, and what keeps the weights from running.
@@ -41,7 +42,7 @@ func (f *doctorFlags) memory() (c glm5.Config, m fit.Rank, wrong, err error) {
 		if err != nil {
 			return c, m, nil, withCode(exitInput, err)
 		}
-		return c, fit.Planned(&c, f.tp, glm5.Latency), nil, nil
+		return c, fit.Planned(&c, f.tp, f.options()), nil, nil
 	}
 	ck, c, err := openModel(f.model)
 	if err != nil {
@@ -49,7 +50,7 @@ func (f *doctorFlags) memory() (c glm5.Config, m fit.Rank, wrong, err error) {
 	}
 	defer ck.Close()
 	v := c.Cover(ck)
-	return c, fit.Of(&v, f.tp, glm5.Options{KVCache: kernels.Format(f.kvCache)}), v.Check(glm5.Options{}), nil
+	return c, fit.Of(&v, f.tp, f.options()), v.Check(glm5.Options{}), nil
 }
 
 // workingFolder is where outputs go that have no other place.

@@ -209,8 +209,11 @@ func printFit(m *fit.Fit, s *strings.Builder) {
 		} else {
 			text += fmt.Sprintf(", %s contexts of %s", units.Figure(full), units.Digits(int64(m.Context)))
 		}
-		if n := m.Tokens / usualSequence; m.Context > usualSequence && n > 0 {
+		if n := m.Sequences(usualSequence); m.Context > usualSequence && n > 0 {
 			text += fmt.Sprintf(", or %s sequences of %s", units.Digits(n), units.Digits(usualSequence))
+			if m.Caches > 1 {
+				text += fmt.Sprintf(", %s on %d ranks", units.Digits(int64(m.Caches)*n), m.Caches)
+			}
 		}
 	}
 	labelled(s, "", "%s", text)

@@ -24,7 +24,8 @@ func TestLayout(t *testing.T) {
 	if code != 0 || len(want) == 0 {
 		t.Fatalf("exit code %d, %d bytes: %s", code, len(want), errs)
 	}
-	for _, args := range [][]string{{"--max-seqs", "1"}, {"--max-seqs", "5", "--max-batch-tokens", "19"}, {"--prefix-sharing", "off"}} {
+	for _, args := range [][]string{{"--max-seqs", "1"}, {"--max-seqs", "5", "--max-batch-tokens", "19"},
+		{"--prefix-sharing", "off"}} {
 		if code, rows, errs := run(strings.Join(args, ""), append(args, "--layout", "throughput")...); code != 0 ||
 			!bytes.Equal(rows, want) {
 			t.Errorf("%v: exit code %d, other rows: %s", args, code, errs)

@@ -175,6 +175,12 @@ func (m *Fit) Remedy() string {
 	return "try " + strings.Join(append(ways, "more memory", "a smaller model"), ", ")
 }
 
+// Sequences is how many of so many tokens a cache holds, in whole pages.
+func (m *Fit) Sequences(tokens int64) int64 {
+	each := (tokens + kernels.PageTokens - 1) / kernels.PageTokens
+	return m.Tokens / kernels.PageTokens / each
+}
+
 // Usual is how many tokens the caches have if nothing is said: what fits, but no more
 // than seqs sequences of the model's longest can use, and on the CPU half of what is left.
 func (m *Fit) Usual(seqs int) int64 {

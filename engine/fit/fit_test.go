@@ -43,7 +43,7 @@ func TestFitsItself(t *testing.T) {
 			t.Fatal(err)
 		}
 		o := glm5.Options{KVCache: c.cache, MaxRows: Rows(c.at.Device, glm5.Options{}), MaxSeqs: 64, Shards: c.tp}
-		m := New(c.config, &config, Planned(&config, c.tp, glm5.Latency), nil, o, c.at)
+		m := New(c.config, &config, Planned(&config, c.tp, o), nil, o, c.at)
 		if !m.Fits {
 			if text := m.Fault + ": " + m.Remedy(); c.fault == "" || !strings.Contains(text, c.fault) {
 				t.Errorf("%s on %+v: %s", c.config, c.at, text)

@@ -37,11 +37,11 @@ func Of(v *glm5.Coverage, tp int, o glm5.Options) Rank {
 
 // Planned is Of for a release of a config: routed experts NVFP4, all
 // else BF16.
-func Planned(c *glm5.Config, tp int, l glm5.Layout) Rank {
+func Planned(c *glm5.Config, tp int, o glm5.Options) Rank {
 	var m Rank
 	for t := range c.Tensors(false) {
-		t = l.Of(t)
-		f := kernels.BF16
+		t = o.Layout.Of(t)
+		f := t.Runs(kernels.BF16, o.Dense)
 		if modelopt.Quantized(&t) {
 			f = kernels.FP4
 		}

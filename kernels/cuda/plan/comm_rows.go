@@ -12,7 +12,8 @@ import (
 // all.
 func (b *builder) own(c *call, rows kernels.Buffer) (commP, error) {
 	if ranks := int32(b.t.Ranks); c.Dims.Ranks != ranks {
-		return commP{}, fmt.Errorf("%w: a collective of %d ranks in a group of %d", kernels.ErrKernel, c.Dims.Ranks, ranks)
+		return commP{}, fmt.Errorf("%w: a collective of %d ranks in a group of %d", kernels.ErrKernel,
+			c.Dims.Ranks, ranks)
 	}
 	p := b.comm(c.at)
 	p.m, p.n, p.to = c.Dims.M, c.Dims.N, b.ptr(rows)
@@ -50,8 +51,8 @@ func planScatterNorm(b *builder, c *call) error {
 		return fmt.Errorf("%w: rows of %d values, at most %d", kernels.ErrKernel, n, 4*256*rowParts)
 	}
 	return p.own(InboxBytes/(int64(p.ranks)*int64(rowParts*p.cols)*4), func(p commP) error {
-		return b.exchange(&piece{entry: "reduce_scatter_norm", threads: threads, units: int(p.m) * rowParts, clumps: rowParts,
-			phases: []int{sendPhase, receivePhase}, waiting: 32 * rowParts, long: 4}, p)
+		return b.exchange(&piece{entry: "reduce_scatter_norm", threads: threads, units: int(p.m) * rowParts,
+			clumps: rowParts, phases: []int{sendPhase, receivePhase}, waiting: 32 * rowParts, long: 4}, p)
 	})
 }
 

@@ -138,7 +138,7 @@ func (m *Model) check(b *Batch, c *cut) error {
 			len(b.From),
 			m.o.MaxLogits*m.homes,
 		)
-	case len(b.Copies) > 0 && m.apart:
+	case len(b.Copies) > 0 && m.homes > 1:
 		return errors.New("pages are copied on all ranks, and each has its own")
 	}
 	if err := m.checkShares(b, c); err != nil {

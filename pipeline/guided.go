@@ -44,6 +44,44 @@ func (g *Guides) get(ctx context.Context) (*guide.Guides, error) {
 	return g.made, g.err
 }
 
+// Begin makes them beside what else is to be done before the first row, such as loading
+// weights. What fails is said to the row that asks.
+func (g *Guides) Begin(ctx context.Context) { go func() { _, _ = g.get(ctx) }() }
+
+// guidedLook is how many rows Guided looks at.
+const guidedLook = 64
+
+// Guided reports whether rows are likely to ask for guides: all, a column, or one of the first.
+func (p *Plan) Guided() bool {
+	if p.Options.Params.GuidedBy != "" {
+		return true
+	}
+	for _, c := range p.cols.single {
+		if slices.Contains(guideNames, c.param.names[0]) {
+			return true
+		}
+	}
+	if p.cols.params == nil {
+		return false
+	}
+	r := p.in.Reader(p.From, min(p.To, p.From+guidedLook))
+	defer r.Close()
+	for {
+		records, err := r.Read()
+		if err != nil { // the job itself says what is wrong with a file
+			return false
+		}
+		for _, rec := range records {
+			v, ok, err := jsonOf(*p.cols.params, rec)
+			if err == nil && ok && slices.ContainsFunc(guideNames, func(name string) bool {
+				return bytes.Contains(v, []byte(`"`+name+`"`))
+			}) {
+				return true
+			}
+		}
+	}
+}
+
 // Close ends those that were made, after the job.
 func (g *Guides) Close() {
 	if g == nil {

@@ -149,3 +149,44 @@ func TestGuidesOfStopped(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Rows that ask for guides are seen before the job, wherever they do.
+func TestPlanGuided(t *testing.T) {
+	choice, err := guide.NewChoice([]string{"a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{
+		`{"prompt":"a"}`: false,
+		`{"prompt":"a","sampling_params":{"temperature":1}}`:                                  false,
+		`{"prompt":"a","sampling_params":{"temperature":1,"guided_regex":"x"}}`:               true,
+		`{"prompt":"a","sampling_params":"{\"response_format\":{\"type\":\"json_object\"}}"}`: true,
+		`{"prompt":"a","guided_choice":["x"]}`:                                                true,
+		`{"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":{"messages":[],` +
+			`"response_format":{"type":"json_object"}}}`: true,
+		`{"custom_id":"1","method":"POST","url":"/v1/chat/completions","body":{"messages":[]}}`: false,
+	} {
+		path := filepath.Join(t.TempDir(), "rows.jsonl")
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		in, err := datasets.OpenLines([]string{path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		for _, all := range []bool{false, true} {
+			var o Options
+			if all {
+				o.Params.Guide, o.Params.GuidedBy = choice, "guided_choice"
+			}
+			p, err := NewPlan(in, o)
+			if err != nil {
+				t.Fatal(text, err)
+			}
+			if have := p.Guided(); have != (want || all) {
+				t.Errorf("%s: %t", text, have)
+			}
+		}
+	}
+}

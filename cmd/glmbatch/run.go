@@ -262,6 +262,9 @@ func (r *runFlags) run(ctx context.Context, args []string, plan *pipeline.Plan, 
 		}
 		r.printed = true
 	}
+	if plan.Guided() {
+		m.text.Guides.Begin(ctx)
+	}
 	var work work
 	if job.Engine, err = m.load(ctx, r, recorder, folder, manifest, &work); err != nil {
 		return r.outcome(job.Counts, job.End(err))

@@ -73,6 +73,11 @@ interop: ## check files with DuckDB, pyarrow, pandas, polars and tokenizers (mak
 	bash interop/interop.sh
 	bash interop/tokenizer.sh
 
+ROWS ?= 1600
+.PHONY: parameters
+parameters: ## check sampling parameters against numpy: 28,000 random tokens (ROWS=1600; interop has 400)
+	ROWS=$(ROWS) bash interop/interop.sh parameters
+
 .PHONY: deploy-check
 deploy-check: ## check the files of deploy/ against systemd, Kubernetes' schema and bash
 	bash deploy/check.sh

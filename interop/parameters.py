@@ -1,10 +1,13 @@
-"""Checks sampling parameters against numpy: WORK GLMBATCH [DEVICE].
+"""Checks sampling parameters against numpy: WORK GLMBATCH [DEVICE]. ROWS=1600 checks so many
+rows, of which each has about 18 random tokens; 400 without it.
 
 Jobs on the demo checkpoint are captured step by step. From a step's logits, the row's
 parameters and the tokens that it had, the definitions of vLLM's sampler give the token
 and its log-probabilities again. Random draws are those of Philox, and their ranks among
-the probabilities must be spread evenly."""
+the probabilities must be spread evenly. Where a response ends follows from its tokens' texts,
+which are read from the tokenizer's file."""
 
+import codecs
 import glob
 import json
 import math
@@ -46,8 +49,47 @@ def philox(key, counter):
 class Vocabulary:
     """What the definitions need of the demo's tokenizer."""
 
-    def __init__(self, size, ends, bad_words):
-        self.size, self.ends, self.bad_words = size, ends, bad_words
+    def __init__(self, ends):
+        self.ends = ends
+        with open(os.path.join(os.path.dirname(__file__), "..", "datasets", "demo", "model", "tokenizer.json")) as f:
+            data = json.load(f)
+        self.added = {a["content"]: a["id"] for a in data["added_tokens"]}
+        printed = [b for b in range(256) if 33 <= b <= 126 or 161 <= b <= 172 or b >= 174]
+        byte = {chr(b): b for b in printed}
+        byte.update({chr(256 + i): b for i, b in enumerate(b for b in range(256) if b not in printed)})
+        self.bytes = {i: bytes(byte[c] for c in t) for t, i in data["model"]["vocab"].items()}
+        self.bytes.update({i: b"" for i in self.added.values()})
+
+
+def forced(p, prompt, made, vocabulary):
+    """The token that a thinking budget has come now; -1: none."""
+    think, close = vocabulary.added["<think>"], vocabulary.added["</think>"]
+    ids = prompt + made
+    begin = len(prompt)
+    for i, t in enumerate(prompt):
+        begin = i + 1 if t == think else len(prompt) if t == close else begin
+    if begin == len(prompt) and (not prompt or prompt[-1] != think):
+        if think not in made:
+            return -1
+        begin += made.index(think) + 1
+    over = close in ids[begin:] or len(ids) - begin < p["thinking_token_budget"]
+    return -1 if over else close
+
+
+def ended(p, ids, vocabulary):
+    """The text of so many tokens, and the stop text that ended it; None: none did."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = ""
+    for n, t in enumerate(ids + [None]):
+        before = len(text)
+        text += decoder.decode(vocabulary.bytes[t]) if t is not None else decoder.decode(b"", True)
+        if t is not None and n < p.get("min_tokens", 0):
+            continue
+        new = [(at, i, s) for i, s in enumerate(p["stop"]) if (at := text.find(s, max(0, before - len(s) + 1))) >= 0]
+        if new:
+            at, _, s = min(new)
+            return text[: at + len(s) * p.get("include_stop_str_in_output", False)], s, min(n + 1, len(ids))
+    return text, None, len(ids)
 
 
 def processed(logits, p, prompt, made, vocabulary):
@@ -166,6 +208,9 @@ def check_draws(rows, out, answers, vocabulary):
             what = f"{row['kind']}, row {answer['row_index']}, token {at}"
             checked[row["kind"]] = checked.get(row["kind"], 0) + 1
             token = int(step.sampled["token"][i])
+            if "thinking_token_budget" in p:
+                want = forced(p, row["ids"], made, vocabulary)
+                check(step.forced(i) == want, f"{what}: {step.forced(i)} is forced, its budget wants {want}")
             if step.forced(i) >= 0:
                 check(token == step.forced(i), f"{what}: {token} is not the forced {step.forced(i)}")
                 continue
@@ -205,6 +250,56 @@ KINDS = {
     "logprob_token_ids": {"logprob_token_ids": [5, 1999, 65], "logprobs": 3},
     "all": {"presence_penalty": 1, "frequency_penalty": 0.5, "repetition_penalty": 0.8, "min_tokens": 5, "logit_bias": {"65": 3}, "bad_words": ["ab"], "top_p": 0.9, "top_k": 40, "min_p": 0.01, "logprobs": 2, "logprob_token_ids": [9]},
 }
+
+
+# Rows of a given text, without a template: it opens what the model thinks, or has closed it.
+THOUGHTS = ["", "<think>", "<think>one two", "<think>a</think>b", "</think><think> x", "<think>c<think>y"]
+
+
+def thinking(count):
+    """Rows with a budget of what they think, whose marks are likely to come."""
+    rows = []
+    for i in range(count):
+        p = {"thinking_token_budget": i % 7, "max_tokens": 12, "ignore_eos": True, "logit_bias": {"2037": 12, "2038": 9}}
+        if i % 5:
+            p["temperature"] = 1.4
+        text = f"[gMASK]Question {i} {THOUGHTS[i // 7 % len(THOUGHTS)]}"
+        rows.append({"prompt": text, "kind": "thinking_token_budget", "sampling_params": p})
+    return rows
+
+
+def stopped(count, vocabulary):
+    """Rows that end with a text or a token, the text in them or not."""
+    rows = []
+    stops = [["e"], ["th", "e", "i"], ["x", " the", "1"], ["and ", "nd"], ["\n", "?"], ["é", "8", "o"]]
+    for i in range(count):
+        p = {"max_tokens": 24, "ignore_eos": True, "temperature": 1.3}
+        if i % 4 == 3:
+            p["stop_token_ids"] = list(range(64 + i % 31, 2000, 31))
+        else:
+            p["stop"] = stops[i % len(stops)]
+            p["min_tokens"] = i % 3 * 4
+        if i % 2:
+            p["include_stop_str_in_output"] = True
+        rows.append({"prompt": f"[gMASK]Tell me {i}", "kind": "stop", "sampling_params": p})
+    out, answers = run("stops", rows, "--tp", "1", "--raw")
+    reasons = 0
+    for r, a in zip(rows, answers):
+        p, ids, what = r["sampling_params"], a["token_ids"], f"stop, row {a['row_index']}"
+        stop, kept = p.get("stop_token_ids"), p.get("include_stop_str_in_output", False)
+        if stop:
+            last = int(a["stop_reason"]) if a["stop_reason"] else None
+            check(not any(t in stop for t in ids[: len(ids) - (kept and last is not None)]), f"{what}: goes on behind {ids}")
+            check((last in stop) == (a["finish_reason"] == "stop"), f"{what}: {a['stop_reason']} ended it, {a['finish_reason']}")
+            check(not kept or last is None or ids[-1] == last, f"{what}: {ids} do not have their last, {last}")
+            text = b"".join(vocabulary.bytes[t] for t in ids).decode("utf-8", "replace")
+        else:
+            text, last, used = ended(p, ids, vocabulary)
+            check(a["stop_reason"] == last and used == len(ids), f"{what}: {a['stop_reason']!r} ended it, not {last!r} after {used}")
+            check((last is not None) == (a["finish_reason"] == "stop"), f"{what}: {a['finish_reason']}")
+        check(a["response"] == text, f"{what}: {a['response']!r}, not {text!r}")
+        reasons += last is not None
+    print(f"{reasons} of {count} rows ended by a text or a token that they name, as their tokens' texts say")
 
 
 def rows_of(count):
@@ -277,15 +372,15 @@ def scored(rows_wanted=12):
     print(f"{n} tokens of given texts by numpy, {read} of 200 rows with both labels")
 
 
-def token_ids(rows):
+def token_ids(rows, *flags):
     """Prompts as tokens, and bad words, as the program makes them of text."""
-    out, answers = run("given", [{"prompt": r["prompt"], "sampling_params": {"prompt_logprobs": 0, "max_tokens": 0}} for r in rows], "--tp", "1", "--prompt-logprobs", "0")
+    out, answers = run("given" + "".join(flags), [{"prompt": r["prompt"], "sampling_params": {"prompt_logprobs": 0, "max_tokens": 0}} for r in rows], "--tp", "1", "--prompt-logprobs", "0", *flags)
     for r, a in zip(rows, answers):
         r["ids"] = [None] + [k["id"] for k in a["prompt_logprobs"]]
-    marks = "[gMASK]"  # the first of the tokens that the template puts in front
+    marks = "[gMASK]"  # the first of the tokens, of the template's or the text's
     words = sorted({w for r in rows for w in r["sampling_params"].get("bad_words", [])})
     texts = [" " * behind + w for w in words for behind in (0, 1)] + [marks]
-    _, answers = run("words", [{"prompt": "x" + t, "sampling_params": {"prompt_logprobs": 0, "max_tokens": 0}} for t in texts], "--tp", "1", "--raw", "--prompt-logprobs", "0")
+    _, answers = run("words" + "".join(flags), [{"prompt": "x" + t, "sampling_params": {"prompt_logprobs": 0, "max_tokens": 0}} for t in texts], "--tp", "1", "--raw", "--prompt-logprobs", "0")
     ids = {t: [k["id"] for k in a["prompt_logprobs"]] for t, a in zip(texts, answers)}
     for r in rows:
         r["ids"][0] = ids[marks][0]
@@ -297,14 +392,22 @@ def token_ids(rows):
 
 def main():
     began = time.time()
-    rows = rows_of(1000 if not DEVICE else 200)
+    count = int(os.environ.get("ROWS", 400 if not DEVICE else 200))
+    rows, thoughts = rows_of(count), thinking(count // 5)
     token_ids(rows)
-    vocabulary = Vocabulary(2048, [], [])
-    sent = [{"prompt": r["prompt"], "kind": r["kind"], "sampling_params": {k: v for k, v in r["sampling_params"].items() if k != "bad_word_ids"}} for r in rows]
-    out, answers = run("draws", sent, "--tp", "1", "--max-seqs", "64", "--capture", "every=1", "--capture-kv", "seeded")
+    token_ids(thoughts, "--raw")
+    sent = [{"prompt": r["prompt"], "kind": r["kind"], "sampling_params": {k: v for k, v in r["sampling_params"].items() if k != "bad_word_ids"}} for r in rows + thoughts]
+    capture = ("--tp", "1", "--max-seqs", "64", "--capture", "every=1", "--capture-kv", "seeded")
+    out, answers = run("draws", sent[:count], *capture)
     with open(os.path.join(out, "_manifest.json")) as f:
-        vocabulary.ends = [int(t) for t in json.load(f).get("settings", {}).get("end tokens", "[]").strip("[]").split(",") if t]
+        ends = [int(t) for t in json.load(f).get("settings", {}).get("end tokens", "[]").strip("[]").split(",") if t]
+    vocabulary = Vocabulary(ends)
     check_draws(rows, out, answers, vocabulary)
+    out, answers = run("thoughts", sent[count:], *capture, "--raw")
+    kinds, _ = check_draws(thoughts, out, answers, vocabulary)
+    closed = sum(vocabulary.added["</think>"] in a["token_ids"] for a in answers)
+    print(f"{closed} of {len(thoughts)} rows with a budget closed what they think")
+    stopped(count // 2, vocabulary)
     some = sent[:110]
     out, want = run("some", some, "--tp", "1")
     for flags in (["--max-seqs", "1"], ["--max-seqs", "7", "--max-batch-tokens", "9"], ["--kv-tokens", "512"], ["--prefix-sharing", "off"]):

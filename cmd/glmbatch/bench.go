@@ -109,6 +109,11 @@ once. --machine takes another: this, or
 	s.IntVar(&j.requests, "requests", 1000, "with --job: how many")
 	s.BoolVar(&j.guided, "guided", false,
 		"with --job: run it twice, the second time with answers that follow a JSON schema, in a made-up vocabulary")
+	s.BoolVar(&j.tail, "tail", false,
+		"with --job: lengths of answers have a heavy tail, and OUTPUT is about their mean")
+	s.StringVar(&j.speculate, "speculate", "off", "with --job: play it without drafts and with them, by turns: "+
+		"auto, N or ngram:N as in run")
+	s.IntVar(&j.turns, "turns", 3, "with --speculate: how many turns; the figures are their medians")
 	s.IntVar(&j.seqs, "seqs", 64, "with --job: sequences that run at once")
 	s.IntVar(&j.prefix, "prefix", 0, "with --job: tokens of the prompt that the requests of a group share")
 	s.IntVar(&j.groups, "groups", 1, "with --job: groups of requests, which take turns")
@@ -304,7 +309,7 @@ func (f *benchFlags) open() (m bench.Model, err error) {
 	} else {
 		m.Name = f.config.Config
 		var members map[string]any
-		f.config.MTP = f.Drafts > 0
+		f.config.MTP = f.Drafts > 0 || f.job.drafts.Drafts > 0 && !f.job.drafts.NGram
 		members, m.Config, err = f.config.Resolve()
 		var text []byte
 		if err == nil {

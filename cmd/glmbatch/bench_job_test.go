@@ -49,13 +49,21 @@ func TestBenchJob(t *testing.T) {
 		guided.Free <= 0 {
 		t.Errorf("--guided: exit code %d: %v: %s%s", code, err, text, errs)
 	}
+	code, text, errs = glmbatch(append(args, "--job", "80/9", "--tail", "--speculate", "2", "--turns", "1",
+		"--format", "json")...)
+	var drafts jobResult
+	if err := json.Unmarshal([]byte(text), &drafts); err != nil || code != exitOK || drafts.Verified == 0 ||
+		drafts.Without <= 0 || drafts.Slow <= 0 || drafts.Tail <= 0 || drafts.Output < 6 || drafts.Output == 6*9 {
+		t.Errorf("--tail: exit code %d: %v: %s%s", code, err, text, errs)
+	}
 	code, text, errs = glmbatch(args...)
 	if code != exitOK || !strings.Contains(text, "1 of 2 ranks are here") {
 		t.Errorf("exit code %d: %s%s", code, text, errs)
 	}
 	narrow(t, text)
 	for flag, want := range map[string]string{"--job=8192": "INPUT/OUTPUT", "--job=0/5": "INPUT/OUTPUT",
-		"--prefix=81": "--prefix 81", "--requests=0": "--requests 0", "--prefill=5": "excludes"} {
+		"--prefix=81": "--prefix 81", "--requests=0": "--requests 0", "--prefill=5": "excludes",
+		"--speculate=x": "--speculate", "--turns=0": "--turns 0", "--tail": "too short"} {
 		if code, _, errs := glmbatch(append(args, flag)...); code != exitInput || !strings.Contains(errs, want) {
 			t.Errorf("%s: exit code %d, %s", flag, code, errs)
 		}

@@ -1,5 +1,7 @@
 package kernels
 
+import "slices"
+
 // What the rows of Table are written with.
 
 func i64(v int32) int64 { return int64(v) }
@@ -39,6 +41,9 @@ const (
 
 var exact = []string{"exact"}
 
+// rounded is a scalar that asks for queries that are rounded likewise: 1.
+const rounded = "rounded"
+
 // RoundsInputs reports whether a call is a product that rounds its inputs to BF16.
 func (c *Call) RoundsInputs() bool {
 	k := Lookup(c.Kernel)
@@ -47,7 +52,20 @@ func (c *Call) RoundsInputs() bool {
 
 // RoundsInputs reports whether the kernel, with such scalars, rounds its inputs to BF16.
 func (k *Kernel) RoundsInputs(scalars [4]float32) bool {
-	return k.AsksExact() && scalars[0] == RoundedInputs && k.Format != F32 && k.Inputs == ""
+	asked := k.AsksExact() && scalars[0] == RoundedInputs
+	if i := slices.Index(k.Scalars, rounded); i >= 0 {
+		asked = scalars[i] != 0
+	}
+	return asked && k.Format != F32 && k.Inputs == ""
+}
+
+// RoundInputs sets the scalar that asks for it, if there is one.
+func (k *Kernel) RoundInputs(scalars *[4]float32) {
+	if i := slices.Index(k.Scalars, rounded); i >= 0 {
+		scalars[i] = 1
+	} else if k.AsksExact() {
+		scalars[0] = RoundedInputs
+	}
 }
 
 // AsksExact reports whether a kernel's first scalar says how a product takes its inputs.

@@ -101,12 +101,12 @@ var Table = join(
 	each("index_logits", []Format{F32, BF16, FP8}, func(f Format) Kernel {
 		return Kernel{Class: Indexer, Pipe: OnMatrix, MaxDiff: 1e-5,
 			// scores[m, s] for s <= pos[m]; a row of scores is N wide. The first Rope values of q's
-			// heads are rotated here.
+			// heads are rotated here, and then rounded to BF16 where that is asked for and keys are not float32.
 			Args: []Arg{in("q", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) * i64(d.K) }),
 				in("hw", "f32", func(d Dims) int64 { return i64(d.M) * i64(d.Heads) }),
 				rope, {Name: "cache", Role: In, Type: string(f)}, pages, in("seq", "i32", mRows),
 				in("pos", "i32", mRows), out("scores", mn)},
-			Scalars: []string{"scale"},
+			Scalars: []string{"scale", rounded},
 			Cost: func(d Dims) Cost {
 				return Cost{HBM: d.Slots*int64(IndexEntry(f, int(d.K))) + 4*d.Ctx + 4*i64(d.M)*i64(d.Heads)*i64(d.K+1),
 					FLOPs: d.Ctx*i64(d.Heads)*(2*i64(d.K)+3) + 3*i64(d.M)*i64(d.Heads)*i64(d.Rope)}

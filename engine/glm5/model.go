@@ -34,7 +34,7 @@ type Model struct {
 	homes                int   // ranks that have rows of their own; 1: none has
 	apart                bool  // they have
 	softmaxScale         float32
-	indexScale           float32
+	index                [4]float32 // what index_logits is asked for
 	routing              [4]float32
 	exact                float32 // how products take their inputs: kernels.ExactInputs, kernels.RoundedInputs or 0
 	names                struct{ latentWrite, indexWrite, indexLogits, attend kernels.Name }
@@ -127,7 +127,7 @@ func (m *Model) prepare(ranks int) {
 	if m.apart {
 		m.homes = ranks
 	}
-	m.softmaxScale, m.indexScale = float32(c.SoftmaxScale()), float32(c.IndexScale())
+	m.softmaxScale, m.index = float32(c.SoftmaxScale()), [4]float32{float32(c.IndexScale())}
 	m.routing = [4]float32{c.RoutedScale, float32(c.Groups), float32(c.TopKGroups), 0}
 	if c.NormTopK {
 		m.routing[3] = 1
@@ -137,7 +137,7 @@ func (m *Model) prepare(ranks int) {
 	case m.o.exact():
 		m.exact = kernels.ExactInputs
 	case m.o.rounds():
-		m.exact = kernels.RoundedInputs
+		m.exact, m.index[1] = kernels.RoundedInputs, 1
 	}
 	m.names.latentWrite, m.names.indexWrite = kernels.With("latent_write", f), kernels.With("index_write", f)
 	m.names.indexLogits, m.names.attend = kernels.With("index_logits", f), kernels.With("mla_attend", f)

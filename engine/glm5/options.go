@@ -28,7 +28,7 @@ type Options struct {
 	Act     Act            // "": W4A16
 	// FP8: BF16 weights of attention, indexers, dense and shared MLPs are rounded to it at load; "", BF16: they stay
 	Dense kernels.Format
-	// Activations are what products round their inputs to: BF16, as engines that compute in
+	// Activations are what products and the indexer round their inputs to: BF16, as engines that compute in
 	// it do; "", F32: to nothing. NVFP4 experts follow Act where it says more.
 	Activations kernels.Format
 

@@ -269,8 +269,8 @@ func (p *program) choose(l *indexer, headWeights kernels.Buffer, k block) {
 	dim, heads := int32(c.IndexHeadDim), int32(c.IndexHeads)
 	pos, seq := from(p.at.pos, k, 1), from(p.at.seq, k, 1)
 	p.gemm(&l.queryUp, k.rows, from(a.qr, k, c.QLoRA), a.iq)
-	p.call(m.names.indexLogits, true, kernels.Dims{M: k.rows, N: k.width, K: dim, Heads: heads, Rope: int32(c.QKRope),
-		Slots: k.slots, Ctx: k.ctx}, m.indexScale,
+	d := kernels.Dims{M: k.rows, N: k.width, K: dim, Heads: heads, Rope: int32(c.QKRope), Slots: k.slots, Ctx: k.ctx}
+	p.callWith(m.names.indexLogits, true, d, m.index,
 		a.iq, from(headWeights, k, 0), m.w.rope, l.cache, a.pages, seq, pos, a.scores)
 	p.call("index_topk", true, kernels.Dims{M: k.rows, N: k.width, TopK: int32(c.IndexTopK), Ctx: k.ctx}, 0,
 		a.scores, pos, from(a.sel, k, c.IndexTopK))

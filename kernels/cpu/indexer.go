@@ -63,7 +63,7 @@ func (x *frame) turned(q []float32, heads int, pos int32) []float32 {
 	for h := range heads {
 		rotate(y[h*k:][:x.Rope], a)
 	}
-	return y
+	return x.taken(simd.Rows{Data: y, Stride: len(y)}, 1, len(y)).Data
 }
 
 // indexTopK: the positions of the TopK best scores of each row, ascending.

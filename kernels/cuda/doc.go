@@ -77,7 +77,8 @@
 // throughout, on plain kernels that are there for checks. Where it says that inputs are
 // rounded to BF16, the lower of the two values does not count: kernels of few rows read
 // weights and gain nothing by it, and make it 0; those of many have half the products to
-// do. The sums of both are the same, as adding 0 changes none.
+// do. The sums of both are the same, as adding 0 changes none. The indexer's queries are
+// rounded likewise where its call says so.
 //
 // Attention reads BF16 and FP8 entries in place. FP8 codes are exact in BF16 and in
 // float16; queries and likelihoods are the sums of two such values, and an entry's

@@ -52,12 +52,17 @@ func (r *reference) f(i int) []float64 { return getFloats(r.args[i].on(r.rank)) 
 // taken is f of a product's inputs as it takes them: as they are, or rounded to BF16.
 func (r *reference) taken(i int) []float64 {
 	x := r.f(i)
+	r.round(x)
+	return x
+}
+
+// round rounds values to BF16 if the example asks for it.
+func (r *reference) round(x []float64) {
 	if r.k.RoundsInputs(r.scalars) {
 		for j, v := range x {
 			x[j] = roundBF16(v)
 		}
 	}
-	return x
 }
 func (r *reference) ints(i int) []int32        { return getInts(r.args[i].on(r.rank)) }
 func (r *reference) fOn(rank, i int) []float64 { return getFloats(r.args[i].on(rank)) }

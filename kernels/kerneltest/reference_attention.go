@@ -61,6 +61,7 @@ func refIndexLogits(r *reference) {
 		for h := range heads {
 			turn(q[(m*heads+h)*k:][:r.d.Rope], rope, pos[m])
 		}
+		r.round(q[m*heads*k:][:heads*k])
 		for s := range int(pos[m]) + 1 {
 			key, sum := c.get(r.slot(pages, seq[m], s)), 0.0
 			for h := range heads {

@@ -76,7 +76,9 @@ func testKernel(t *testing.T, open Open, k *kernels.Kernel) {
 		if k.AsksExact() {
 			e.scalars = [4]float32{kernels.ExactInputs}
 			exact = max(exact, testExample(t, b, e))
-			e.scalars = [4]float32{kernels.RoundedInputs}
+		}
+		if k.RoundInputs(&e.scalars); k.RoundsInputs(e.scalars) {
+			e.unturned()
 			rounded = max(rounded, testExample(t, b, e))
 		}
 	}

@@ -67,7 +67,8 @@ var Images = []Image{
 			"gemm_persistent_rounded_fp8_128x128 gemm_persistent_rounded_fp8_192x64 " +
 			"gemm_persistent_rounded_fp8_192x128 gemm_persistent_rounded_fp8_64x64_k " +
 			"gemm_persistent_rounded_fp8_128x128_k gemm_persistent_rounded_fp8_192x64_k " +
-			"gemm_persistent_rounded_fp8_192x128_k"},
+			"gemm_persistent_rounded_fp8_192x128_k " +
+			"gemm_persistent_rounded_bf16_128x192 gemm_persistent_rounded_fp8_128x192"},
 	{Name: "sm90_gemm_batched", Large: "gemm_batched_bf16 gemm_batched_silu_bf16"},
 	{Name: "sm90_moe_wgmma", Small: "moe_pack_panels_fp4",
 		Large: "moe_up_wgmma_fp4 moe_up_wgmma_rounded_fp4 moe_down_wgmma_fp4 moe_down_wgmma_rounded_fp4"},
@@ -88,7 +89,8 @@ var Images = []Image{
 			"index_logits_fp8_4_4_1"},
 	{Name: "sm90_index_logits",
 		Small: "index_pack_bf16 index_pack_fp8",
-		Large: "index_logits_pages_bf16 index_logits_pages_fp8 index_logits_rows_bf16 index_logits_rows_fp8"},
+		Large: "index_logits_pages_bf16 index_logits_pages_fp8 index_logits_rows_bf16 index_logits_rows_fp8 " +
+			"index_logits_rows_rounded_bf16 index_logits_rows_rounded_fp8"},
 	{Name: "index_topk", Small: "index_topk_1_1024_8 index_topk_1_512_16 index_topk_1_1024_16"},
 	{Name: "index_topk_cluster", Small: "index_topk_8_1024_32", Large: "index_topk_8_512_32"},
 	{Name: "sample", Small: "feed sample accept"},

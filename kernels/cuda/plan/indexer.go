@@ -36,7 +36,8 @@ func resolveLogits(b *builder, c *call) error {
 	c.index = indexP{q: b.ptr(c.Args[0]), hw: b.ptr(c.Args[1]), rope: b.ptr(c.Args[2]), cache: b.ptr(c.Args[3]),
 		pages: b.ptr(c.Args[4]), seq: b.ptr(c.Args[5]), pos: b.ptr(c.Args[6]), scores: b.ptr(c.Args[7]), at: c.at,
 		m: x.M, k: x.K, heads: x.Heads, nrope: x.Rope, pagesLd: pageRow(c.Args[4]), ldq: ld(c.Args[0], x.Heads*x.K),
-		ldhw: ld(c.Args[1], x.Heads), lds: ld(c.Args[7], x.N), scale: c.Scalars[0]}
+		ldhw: ld(c.Args[1], x.Heads), lds: ld(c.Args[7], x.N), scale: c.Scalars[0],
+		rounded: c.rounded}
 	return nil
 }
 

@@ -338,6 +338,7 @@ type indexP struct {
 	q, hw, rope, cache, pages, seq, pos, scores, at, split   uintptr
 	m, k, heads, nrope, span, pagesLd, ldq, ldhw, lds, early int32
 	scale                                                    float32
+	rounded                                                  uint32
 }
 
 type topP struct {

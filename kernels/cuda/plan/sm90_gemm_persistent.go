@@ -27,11 +27,11 @@ var blockShapes = []blockShape{{1, 64, 385, 500}, {2, 64, 455, 520}, {3, 64, 535
 // roundedShapes are those of products whose rows have no lower terms: shared memory is what they
 // wait for, at about 0.8 of the products' own rate.
 var roundedShapes = []blockShape{{1, 64, 270, 350}, {2, 64, 345, 345}, {3, 64, 400, 410}, {2, 128, 445, 430},
-	{3, 128, 620, 620}}
+	{3, 128, 625, 606}, {2, 192, 510, 530}}
 
-// sumsWait is what a block of 192 outputs and 128 tokens takes longer, ns for 64 columns, where the
-// sums of blocks of slices go through memory.
-const sumsWait = 85
+// sumsWait is what the largest blocks take longer, ns for 64 columns, where the sums of blocks of
+// slices go through memory.
+const sumsWait = 90
 
 func (s blockShape) outputs() int32 { return 64 * s.warpgroups }
 
@@ -138,7 +138,7 @@ func (d *persistent) way(s blockShape, share int32, t *Target) (w persistentWay,
 	w = persistentWay{blockShape: s, share: share, grid: tiles * share, time: 3000}
 	places := t.SMs * s.each()
 	if share > 1 {
-		if t.crowded() || units != 2*d.p.per*share || s.warpgroups == 2 && s.tokens == 64 { // which never pays
+		if t.crowded() || units != 2*d.p.per*share || s.warpgroups == 2 && s.tokens != 128 { // which never pay
 			return w, false
 		}
 		places, units, w.time = mostClusters(t.SMs, share)*s.each(), units/share, 7000

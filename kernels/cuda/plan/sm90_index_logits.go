@@ -55,7 +55,10 @@ func planIndexPages(b *builder, c *call) error {
 
 func planIndexRows(b *builder, c *call) error {
 	x, a, f := c.Dims, &c.index, string(c.kernel.Format)
-	rows, blocks := min(x.M, indexRows), ceil(x.N, 512)
+	rows, blocks, entry := min(x.M, indexRows), ceil(x.N, 512), "index_logits_rows_"+f
+	if c.rounded != 0 {
+		entry = "index_logits_rows_rounded_" + f
+	}
 	a.split = b.work(ScratchWork, int64(rows)*indexQueries)
 	a.span = indexSpan(int32(blocks), rows, 64, b.t.SMs)
 	for m := int32(0); m < x.M; m += rows {
@@ -66,7 +69,7 @@ func planIndexRows(b *builder, c *call) error {
 		if err := b.do("index_pack_"+f, grid1(uint32(p.m)), 256, 0, &p); err != nil {
 			return err
 		}
-		if err := b.do("index_logits_rows_"+f, [3]uint32{blocks, ceil(p.m, p.span), 1}, 384, indexRowsShared,
+		if err := b.do(entry, [3]uint32{blocks, ceil(p.m, p.span), 1}, 384, indexRowsShared,
 			&p); err != nil {
 			return err
 		}

@@ -85,7 +85,8 @@ func planMoeDownWgmma(b *builder, c *call) error {
 	p := moeWgmma(a)
 	p.y, p.count = a.scratch, a.n
 	tiles := a.m*a.topk/wgmmaDownRows + a.groups // at most
-	shared := 1024 + uint32(p.k)*wgmmaDownRows*4 + wgmmaDownRing*(uint32(p.k)/64*fp4Unit+8) + wgmmaDownTile
+	panels := uint32(p.k * wgmmaDownRows * 2 * formatOf(c).terms())
+	shared := 1024 + panels + wgmmaDownRing*(uint32(p.k)/64*fp4Unit+8) + wgmmaDownTile
 	grid := [3]uint32{ceil(1024, tiles), uint32(tiles), 1}
 	if err := b.do("moe_down_wgmma_"+formatOf(c).String(), grid, 256, shared, p); err != nil {
 		return err

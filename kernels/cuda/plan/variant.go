@@ -52,7 +52,7 @@ type call struct {
 	kernel  *kernels.Kernel
 	at      uintptr // of its stamps
 	exact   bool    // a product that is asked not to round its inputs
-	rounded uint32  // 1: a product that is asked to round them to BF16
+	rounded uint32  // 1: it is asked to round them to BF16
 	w       *Weight // nil: it has none
 	weight  uintptr
 
@@ -91,7 +91,7 @@ func (b *builder) resolve(i int, k *kernels.Call) (*call, error) {
 	}
 	// Products of float32 weights never round; 4-bit activations are exact.
 	c.exact = asksExact(k) && c.w.Format != kernels.F32 && c.w.Units4 == No4
-	if k.RoundsInputs() && c.w.Format != kernels.F32 {
+	if k.RoundsInputs() {
 		c.rounded = 1
 	}
 	if f := resolvers[c.kernel.Op]; f != nil {

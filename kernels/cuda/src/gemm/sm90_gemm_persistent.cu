@@ -58,7 +58,7 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
       ready(nullptr);
 #pragma unroll 1
       for (int tile = from; tile < tiles; tile += by) {
-        const char* x = p.panels + (size_t)(tile / columns) * T * kt * (2 * kPiece);
+        const int first = tile / columns * T, last = (rows + 63) / 64 - 1;  // panels; those that are not there are the last
 #pragma unroll 1
         for (int i = lo; i < hi; i++) {
           uint32_t bar = pfull + s * 8, to = shared_of(ring) + s * kPanels;
@@ -66,7 +66,7 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
           expect_one(bar, kPanels);
 #pragma unroll
           for (int j = 0; j < T; j++) {  // the high parts of all tokens, then the low ones
-            const char* from = x + ((size_t)j * kt + i) * (2 * kPiece);
+            const char* from = p.panels + ((size_t)min(first + j, last) * kt + i) * (2 * kPiece);
             copy_one(to + j * kPiece, from, kPiece, bar);
             if (TERMS == 2) copy_one(to + (T + j) * kPiece, from + kPiece, kPiece, bar);
           }
@@ -242,3 +242,5 @@ ALL(bf16, Bf16Step, 2)
 ALL(fp8, Fp8Step, 2)
 ALL(rounded_bf16, Bf16Step, 1)
 ALL(rounded_fp8, Fp8Step, 1)
+KERNEL(gemm_persistent_rounded_bf16_128x192, Bf16Step, 2, 192, false, 1, 1)
+KERNEL(gemm_persistent_rounded_fp8_128x192, Fp8Step, 2, 192, false, 1, 1)

@@ -107,6 +107,19 @@ __device__ __forceinline__ float most_of(float m, float4 v) {
   return fmaxf(fmaxf(m, fmaxf(fabsf(v.x), fabsf(v.y))), fmaxf(fabsf(v.z), fabsf(v.w)));
 }
 
+// split_query is two values of a query as the keys' format wants them, times up if that is
+// FP8; rounded: to BF16 first, without lower parts.
+template <int F>
+__device__ __forceinline__ Split split_query(float a, float b, float up, uint32_t rounded) {
+  if (rounded) {
+    uint32_t v = bf16x2(a, b);
+    a = lowf(v), b = highf(v);
+  }
+  Split s = F == 2 ? split_f16(a * up, b * up) : split(a, b);
+  s.lo &= low_of(rounded);
+  return s;
+}
+
 // A warp's eight queries of a row: read, rotated, and written as B fragments of
 // high parts, then low ones. For FP8 keys they are float16, scaled by a power of
 // two that the head's weight takes back.
@@ -158,10 +171,9 @@ struct Queries {
     for (int b = 0; b < kBlocks; b++) {
       if (b >= kb) break;
       float4 x = v[b][0], y = v[b][1];
-      Split s[4];
-      if (F == 2) s[0] = split_f16(x.x * up, x.y * up), s[1] = split_f16(x.z * up, x.w * up),
-          s[2] = split_f16(y.x * up, y.y * up), s[3] = split_f16(y.z * up, y.w * up);
-      else s[0] = split(x.x, x.y), s[1] = split(x.z, x.w), s[2] = split(y.x, y.y), s[3] = split(y.z, y.w);
+      const uint32_t r = p.rounded;
+      Split s[4] = {split_query<F>(x.x, x.y, up, r), split_query<F>(x.z, x.w, up, r), split_query<F>(y.x, y.y, up, r),
+          split_query<F>(y.z, y.w, up, r)};
       uint4* o = qs + ((tile * kb + b) * 32 + lane) * 2;
       o[0] = make_uint4(s[0].hi, s[1].hi, s[2].hi, s[3].hi);
       o[1] = make_uint4(s[0].lo, s[1].lo, s[2].lo, s[3].lo);

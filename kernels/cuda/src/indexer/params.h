@@ -25,6 +25,7 @@ typedef struct IndexP {
   int m, k, heads, nrope, span, pages_ld, ldq, ldhw, lds;
   int early;         // pos may be read before ready
   float scale;
+  uint32_t rounded;  // 1: rotated queries are rounded to BF16
 } IndexP;
 
 typedef struct TopP {

@@ -44,15 +44,22 @@ __device__ __forceinline__ void wgmma_f16(float (&d)[32], const uint32_t (&a)[4]
       : S16(d, 0), S16(d, 16)
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(more));
 }
+__device__ __forceinline__ void wgmma_f16(float (&d)[16], const uint32_t (&a)[4], uint64_t x, int more) {
+  asm volatile(
+      "{\n\t.reg .pred p;\n\tsetp.ne.b32 p, %21, 0;\n\t"
+          "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16 {%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, "
+      "{%16,%17,%18,%19}, %20, p, 1, 1, 0;\n\t}"
+      : S16(d, 0)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(more));
+}
 #undef S16
 #undef S4
 
 // put writes four values of a head, those of the given block and lane of a quad, as
 // fragments' columns have them.
 template <int F>
-__device__ __forceinline__ void put(char* room, int head, int b, int i, int t, float4 v, float up) {
-  Split x = F == 2 ? split_f16(v.x * up, v.y * up) : split(v.x, v.y),
-      y = F == 2 ? split_f16(v.z * up, v.w * up) : split(v.z, v.w);
+__device__ __forceinline__ void put(char* room, int head, int b, int i, int t, float4 v, float up, uint32_t rounded) {
+  Split x = split_query<F>(v.x, v.y, up, rounded), y = split_query<F>(v.z, v.w, up, rounded);
   char* panel = room + b / 2 * kPanel + t * 4;
   int chunk = (b * 2 + i) * 2 % 8;
   *reinterpret_cast<uint32_t*>(panel + panel_at(head, chunk)) = x.hi,
@@ -61,9 +68,9 @@ __device__ __forceinline__ void put(char* room, int head, int b, int i, int t, f
       *reinterpret_cast<uint32_t*>(panel + panel_at(head + 32, chunk + 1)) = y.lo;
 }
 
-// product is 64 positions' products with all heads, high parts then low ones.
-template <int F>
-__device__ __forceinline__ void product(float (&d)[32], const uint32_t (&keys)[8][4], uint32_t room) {
+// product is 64 positions' products with all heads, high parts then low ones; N 16: high parts alone.
+template <int F, int N>
+__device__ __forceinline__ void product(float (&d)[N], const uint32_t (&keys)[8][4], uint32_t room) {
   wg_fence();
 #pragma unroll
   for (int i = 0; i < 8; i++) {
@@ -76,14 +83,16 @@ __device__ __forceinline__ void product(float (&d)[32], const uint32_t (&keys)[8
 
 // weigh sums a lane's heads, in the order of index_logits.cu; u: of heads h*8 + t*2 and the
 // next. across adds the other lanes'.
-__device__ __forceinline__ void weigh(float (&sum)[2], const float (&d)[32], const float2 (&u)[4]) {
+template <int N>
+__device__ __forceinline__ void weigh(float (&sum)[2], const float (&d)[N], const float2 (&u)[4]) {
+  auto both = [&](int i) { return N == 32 ? d[i] + d[(N - 16) + i] : d[i]; };
   sum[0] = sum[1] = 0;
 #pragma unroll
   for (int h = 0; h < 4; h++)
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-      sum[r] = fmaf(fmaxf(d[h * 4 + 2 * r] + d[16 + h * 4 + 2 * r], 0), u[h].x, sum[r]);
-      sum[r] = fmaf(fmaxf(d[h * 4 + 2 * r + 1] + d[16 + h * 4 + 2 * r + 1], 0), u[h].y, sum[r]);
+      sum[r] = fmaf(fmaxf(both(h * 4 + 2 * r), 0), u[h].x, sum[r]);
+      sum[r] = fmaf(fmaxf(both(h * 4 + 2 * r + 1), 0), u[h].y, sum[r]);
     }
 }
 template <int N>
@@ -120,7 +129,7 @@ struct Heads {
       for (int i = 0; i < 2; i++) v[b][i] = head < p.heads ? *reinterpret_cast<const float4*>(q + column(b, i)) :
           make_float4(0, 0, 0, 0);
   }
-  __device__ __forceinline__ void store(char* room, float* weights, float scale) {
+  __device__ __forceinline__ void store(char* room, float* weights, float scale, uint32_t rounded) {
     float most = 0, up = 1, down = 1;
 #pragma unroll
     for (int b = 0; b < 4 / W; b++)
@@ -138,7 +147,7 @@ struct Heads {
 #pragma unroll
     for (int b = 0; b < 4 / W; b++)
 #pragma unroll
-      for (int i = 0; i < 2; i++) put<F>(room, head, b * W + part, i, t, v[b][i], up);
+      for (int i = 0; i < 2; i++) put<F>(room, head, b * W + part, i, t, v[b][i], up, rounded);
     if (threadIdx.x % (4 * W) == 0) weights[head] = w * scale * down;
   }
 };
@@ -225,7 +234,7 @@ __device__ __forceinline__ void index_logits_pages(const IndexP& p) {
       if (i < turns) fetch(i, id[i]);
       id[i] = page_of(i + S);
     }
-  heads.store(s.q, s.hw, p.scale);
+  heads.store(s.q, s.hw, p.scale, p.rounded);
   written();
   __syncthreads();
   int g = lane >> 2, t = lane & 3, own = 16 * (warp & 3);
@@ -271,14 +280,14 @@ __device__ __forceinline__ void index_pack(const IndexP& p) {
   Heads<F, 2> heads;
   char* room = p.split + (size_t)blockIdx.x * kQueries;
   heads.load(p, blockIdx.x), heads.angles(p, p.pos[blockIdx.x]),
-      heads.store(room, reinterpret_cast<float*>(room + kRoom), p.scale);
+      heads.store(room, reinterpret_cast<float*>(room + kRoom), p.scale, p.rounded);
 }
 // A block has 512 positions of p.span rows: two warpgroups keep the keys of 256 each
 // while rows are of one sequence; a thread of its own copies the queries. A product
-// is under way while the one before is summed.
-template <int F>
+// is under way while the one before is summed. TERMS: of queries.
+template <int F, int TERMS>
 __device__ __forceinline__ void index_logits_rows(const IndexP& p) {
-  constexpr int T = 4, W = 2;
+  constexpr int T = 4, W = 2, kPart = kPanel / 2 * TERMS;  // bytes of a panel that are read
   extern __shared__ __align__(1024) char smem[];
   Rows& s = *reinterpret_cast<Rows*>(smem);
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, base = blockIdx.x * 64 * T * W,
@@ -300,9 +309,12 @@ __device__ __forceinline__ void index_logits_rows(const IndexP& p) {
       for (m = past(m); m < end; m = past(m + 1)) {
         mbar_wait(shared_of(&s.free[slot]), parity ^ 1);
         uint32_t bar = shared_of(&s.full[slot]);
-        mbar_expect(bar, kQueries);
-        copy_bulk(shared_of(s.q[slot]), p.split + (size_t)m * kQueries, kRoom, bar);
-        copy_bulk(shared_of(s.hw[slot]), p.split + (size_t)m * kQueries + kRoom, 128, bar);
+        const char* from = p.split + (size_t)m * kQueries;
+        mbar_expect(bar, 2 * kPart + 128);
+#pragma unroll
+        for (int i = 0; i < 3 - TERMS; i++) copy_bulk(shared_of(s.q[slot]) + i * kPanel, from + i * kPanel,
+            2 * kPart / (3 - TERMS), bar);
+        copy_bulk(shared_of(s.hw[slot]), from + kRoom, 128, bar);
         if (++slot == kRooms) slot = 0, parity ^= 1;
       }
   } else {
@@ -311,7 +323,7 @@ __device__ __forceinline__ void index_logits_rows(const IndexP& p) {
     const int own = base + warp / 4 * 64 * T + (warp & 3) * 16;
     uint32_t keys[T][8][4];
     float scale[2];  // of tile t's keys
-    float d[2][32];
+    float d[2][16 * TERMS];
     m = past(m);
     while (m < end) {  // rows of one sequence
       int seq = p.seq[m];
@@ -371,7 +383,11 @@ __device__ __forceinline__ void index_logits_rows(const IndexP& p) {
     HOPPER((index_pack<F>(p));) \
   } \
   extern "C" __global__ void __launch_bounds__(384, 1) index_logits_rows_##NAME(const __grid_constant__ IndexP p) { \
-    HOPPER((index_logits_rows<F>(p));) \
+    HOPPER((index_logits_rows<F, 2>(p));) \
+  } \
+  extern "C" __global__ void __launch_bounds__(384, 1) \
+      index_logits_rows_rounded_##NAME(const __grid_constant__ IndexP p) { \
+    HOPPER((index_logits_rows<F, 1>(p));) \
   }
 INDEX_GLM(bf16, 1)
 INDEX_GLM(fp8, 2)

@@ -70,6 +70,8 @@ __device__ __forceinline__ void wg_wait() { asm volatile("wgmma.wait_group.sync.
 #define L48 L40 ",%40,%41,%42,%43,%44,%45,%46,%47"
 #define L56 L48 ",%48,%49,%50,%51,%52,%53,%54,%55"
 #define L64 L32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define L96 L64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79," \
+  "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 // wgmma: D[64, N] += A[64, 16] B[16, N]. more 0: D was nothing.
 #define WGMMA(n, regs, list, a0, a1, a2, a3, b, s, ...)                                                                                           \
   __device__ __forceinline__ void wgmma(float (&d)[regs], const uint32_t (&a)[4], uint64_t x, int more) {                                          \
@@ -86,6 +88,7 @@ WGMMA(80, 40, L40, "%40", "%41", "%42", "%43", "%44", "%45", F32(d, 0), F8(d, 32
 WGMMA(96, 48, L48, "%48", "%49", "%50", "%51", "%52", "%53", F32(d, 0), F16(d, 32))
 WGMMA(112, 56, L56, "%56", "%57", "%58", "%59", "%60", "%61", F32(d, 0), F16(d, 32), F8(d, 48))
 WGMMA(128, 64, L64, "%64", "%65", "%66", "%67", "%68", "%69", F32(d, 0), F32(d, 32))
+WGMMA(192, 96, L96, "%96", "%97", "%98", "%99", "%100", "%101", F32(d, 0), F32(d, 32), F32(d, 64))
 #undef WGMMA
 #undef F8
 #undef F16
@@ -98,6 +101,7 @@ WGMMA(128, 64, L64, "%64", "%65", "%66", "%67", "%68", "%69", F32(d, 0), F32(d, 
 #undef L48
 #undef L56
 #undef L64
+#undef L96
 
 // Operand is what operand describes; its upper half is the same for all, so that there
 // is less to compute.

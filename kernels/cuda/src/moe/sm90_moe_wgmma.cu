@@ -37,7 +37,8 @@ __device__ __forceinline__ void moe_pack_panels(const MoeWgmmaP& p) {
     uint4 hi = quarter(h), lo = quarter(l);
     if (i < all) {
       uint4* o = reinterpret_cast<uint4*>(p.rows + ((size_t)m * chunks + (c & ~7)) * 32) + (c & 7);
-      o[0] = hi, o[8] = lo;
+      o[0] = hi;
+      if (!p.rounded) o[8] = lo;
     }
   }
 }
@@ -410,4 +411,4 @@ extern "C" __global__ void __launch_bounds__(256) moe_pack_panels_fp4(const __gr
 KERNEL(moe_up_wgmma_fp4, (kUpThreads + 128, 1), moe_up_wgmma<2>)
 KERNEL(moe_up_wgmma_rounded_fp4, (kUpThreads + 128, 1), moe_up_wgmma<1>)
 KERNEL(moe_down_wgmma_fp4, (kDownThreads, 2), moe_down_wgmma<2>)
-KERNEL(moe_down_wgmma_rounded_fp4, (kDownThreads, 2), moe_down_wgmma<1>)
+KERNEL(moe_down_wgmma_rounded_fp4, (kDownThreads, 3), moe_down_wgmma<1>)

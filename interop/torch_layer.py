@@ -5,8 +5,16 @@ Weights are BF16 and random, the latent cache FP8, of which a row's selected ent
 are gathered and cast (never the whole pool). There is no indexer and no collective.
 Beside it: glmbatch bench --config glm-5 --layers N --set first_k_dense_replace=0
 --tp 8 --ranks 1 --kv-cache fp8 --batch 1 --context 1536. Prints JSON.
+
+With --glmbatch PROGRAM it prints a table instead: the products of prefills of --rows
+tokens by PROGRAM's bench, a rank of eight, each beside torch.matmul or, of experts,
+torch._grouped_mm on BF16 weights at the same shape, in one run (needs pyarrow). Ours
+are from the timeline: with packing of their rows, and experts' sums over a token's
+choices; in float32, by FP4 experts.
 """
-import argparse, json, statistics
+import argparse, json, statistics, subprocess, tempfile
+from collections import defaultdict
+
 import torch
 import torch.nn.functional as F
 
@@ -66,6 +74,76 @@ class Layer:
         return h + (y * scores[..., None]).sum(1).to(h.dtype) + F.linear(F.silu(gate) * up, self.shared_down)
 
 
+def timed(calls):
+    """Median us of a call; of several, which have buffers of their own: caches do not hold them."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        calls[0]()
+    torch.cuda.synchronize()
+    graph, times = torch.cuda.CUDAGraph(), []
+    with torch.cuda.graph(graph):
+        for call in calls:
+            call()
+    for n in range(6):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        graph.replay()
+        end.record()
+        torch.cuda.synchronize()
+        if n > 0:
+            times.append(start.elapsed_time(end) * 1000 / len(calls))
+    return statistics.median(times)
+
+
+def copies(nbytes):
+    return max(1, min(6, int(2e8 / nbytes)))
+
+
+def products(m, n, k):
+    x = matrix(m, k)
+    ws = [matrix(n, k) for _ in range(copies(2 * n * k))]
+    y = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    return timed([lambda w=w: torch.matmul(x, w.t(), out=y) for w in ws * 2])
+
+
+def experts(rows, n, k, groups):
+    chosen = torch.randint(groups, (rows,), device="cuda")
+    ends = torch.bincount(chosen, minlength=groups).cumsum(0).to(torch.int32)
+    x, w = matrix(rows, k), matrix(groups, n, k)
+    return timed([lambda: torch._grouped_mm(x, w.transpose(1, 2), offs=ends)] * 2)
+
+
+def bench(program, rows, options):
+    """Median us of each product of a prefill, by kernel and shape."""
+    import pyarrow.parquet
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = folder + "/bench.parquet"
+        command = [program, "bench", "--config", "glm-5", "--tp", "8", "--ranks", "1", "--layers", "5", "--device", "cuda",
+                   "--batch", "0", "--prefill", str(rows), "--chunk", str(rows), "--kv-cache", "fp8", "--timeline", path]
+        done = subprocess.run(command + options, capture_output=True, text=True)
+        if done.returncode:
+            raise SystemExit(done.stderr)
+        times = defaultdict(list)
+        for s in pyarrow.parquet.read_table(path).to_pylist():
+            if s["kernel"].startswith(("gemm_bf16", "gemm_fp8", "moe_up", "moe_down")) and s["m"] > 1:
+                key = s["kernel"], s["m"], s["n"], s["k"], s["top_k"]
+                times[key].append((s["end_ns"] - s["start_ns"]) / 1000)
+    return {key: statistics.median(v) for key, v in times.items()}
+
+
+def beside(program, rows, options):
+    print(f"{'kernel':14} {'rows':>6} {'N':>6} {'K':>6} {'ours us':>9} {'TFLOP/s':>8} {'torch us':>9} {'TFLOP/s':>8} {'ratio':>6}")
+    for m in rows:
+        for (kernel, m, n, k, top), us in sorted(bench(program, m, options).items()):
+            pairs, wide = m * max(1, top), n * (2 if kernel.startswith("moe_up") else 1)
+            torch_us = experts(pairs, wide, k, ROUTED) if top else products(m, n, k)
+            flops = 2e-6 * pairs * wide * k
+            print(f"{kernel:14} {m:6} {n:6} {k:6} {us:9.1f} {flops / us:8.0f} {torch_us:9.1f} {flops / torch_us:8.0f} "
+                  f"{torch_us / us:6.2f}", flush=True)
+            torch.cuda.empty_cache()
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--layers", type=int, default=6)
@@ -73,8 +151,13 @@ def main():
     p.add_argument("--context", type=int, default=1536, help="entries that a row attends to")
     p.add_argument("--slots", type=int, default=494976, help="entries of a layer's pool")
     p.add_argument("--steps", type=int, default=50)
+    p.add_argument("--glmbatch", help="the program whose products are timed beside PyTorch's")
+    p.add_argument("--rows", default="256,512,2048,8192", help="with --glmbatch: tokens of prefills")
+    p.add_argument("--activations", default="bf16", help="with --glmbatch: bench's")
     a = p.parse_args()
     torch.manual_seed(0)
+    if a.glmbatch:
+        return beside(a.glmbatch, [int(m) for m in a.rows.split(",")], ["--activations", a.activations])
     layers = [Layer(a.slots) for _ in range(a.layers)]
     embedding, head = matrix(1024, HIDDEN), matrix(VOCAB, HIDDEN)
     table = torch.rand(2, 1, 1, ROPE // 2, device="cuda", dtype=torch.bfloat16).unbind(0)

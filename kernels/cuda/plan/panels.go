@@ -129,7 +129,7 @@ func (b *builder) leave(y uintptr, m, k, ld int32) uintptr {
 func (l *Launch) Panels() uintptr {
 	switch p := l.Params.(type) {
 	case *rowwiseP:
-		if l.Entry == "add_norm" {
+		if l.Entry != "embed" { // whose cache is its table
 			return p.cache
 		}
 	case *hfuseP:

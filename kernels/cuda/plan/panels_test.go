@@ -83,3 +83,13 @@ func TestPanelsHaveRoom(t *testing.T) {
 		}
 	}
 }
+
+// A kernel of rows is seen to leave panels whatever its name; embed has its table there.
+func TestPanelsAreSeen(t *testing.T) {
+	for entry, want := range map[string]uintptr{"add_norm": 4096, "add_norm_made_up": 4096, "embed": 0} {
+		l := Launch{Entry: entry, Params: &rowwiseP{cache: 4096}}
+		if got := l.Panels(); got != want {
+			t.Errorf("%s leaves panels at %d, want %d", entry, got, want)
+		}
+	}
+}

@@ -129,7 +129,11 @@ func planReduceNorm(b *builder, c *call) error {
 		return fmt.Errorf("%w: a collective of %d ranks in a group of %d", kernels.ErrKernel, c.Dims.Ranks, ranks)
 	}
 	if ranks == 1 {
-		return planAddNorm(b, c)
+		q := *c
+		q.kernel = kernels.Lookup("add_norm")
+		v := b.pick(&q)
+		b.by = v.Name
+		return v.Build(b, &q)
 	}
 	p := b.comm(c.at)
 	p.n, p.m, p.eps = n, c.Dims.M, c.Scalars[0]

@@ -1,6 +1,10 @@
 package plan
 
-import "testing"
+import (
+	"testing"
+
+	"glmbatch/kernels"
+)
 
 // Messages of every size have a way that their ranks can go.
 func TestWay(t *testing.T) {
@@ -15,6 +19,22 @@ func TestWay(t *testing.T) {
 		g.Collective = TwoShot
 		if w := g.Way(8); w != TwoShot {
 			t.Errorf("forced to %s, %d ranks go %s", TwoShot, n, w)
+		}
+	}
+}
+
+// A sum over one rank is an add_norm, by the first row that holds: an architecture's own too.
+func TestReduceOfOneRank(t *testing.T) {
+	arch := Architecture{Name: "sm777", Variants: []Variant{{Name: "add_norm sm777", Op: "add_norm",
+		When:  func(_ *builder, c *call) bool { return c.Dims.N == 6144 },
+		Build: func(b *builder, c *call) error { return b.do("add_norm_sm777", grid1(c.Dims.M), 384, 0, &rowwiseP{}) },
+		Why:   "nothing was measured"}}}
+	g := &Target{Architecture: &arch, SMs: 200, Shared: 232448, Ranks: 1, PerGPU: 1}
+	for n, entry := range map[int32]string{6144: "add_norm_sm777", 2048: "add_norm"} {
+		calls, m := example(t, kernels.Lookup("all_reduce_norm"), kernels.Dims{M: 3, N: n, Ranks: 1}, No4)
+		p, err := Each(calls, g, m)
+		if err != nil || len(p.Launches) != 1 || p.Launches[0].Entry != entry {
+			t.Errorf("rows of %d: %v, %v", n, p, err)
 		}
 	}
 }

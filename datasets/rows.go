@@ -35,7 +35,7 @@ type Span struct {
 	WireBytes int64 `parquet:"wire_bytes" arrow:"wire_bytes"`
 	FLOPs     int64 `parquet:"flops" arrow:"flops"`
 
-	// Of imports only; empty or 0 in our own.
+	// Of imports only, but for Evidence; empty or 0 in our own.
 	GridX       int32  `parquet:"grid_x" arrow:"grid_x"`
 	GridY       int32  `parquet:"grid_y" arrow:"grid_y"`
 	GridZ       int32  `parquet:"grid_z" arrow:"grid_z"`
@@ -44,7 +44,7 @@ type Span struct {
 	BlockZ      int32  `parquet:"block_z" arrow:"block_z"`
 	Correlation int64  `parquet:"correlation" arrow:"correlation"`
 	Graph       int64  `parquet:"graph" arrow:"graph"`                 // the graph node, or 0
-	Evidence    string `parquet:"evidence,dict" arrow:"evidence,dict"` // what decided the class; "" for our own
+	Evidence    string `parquet:"evidence,dict" arrow:"evidence,dict"` // what a host row is; else what decided an import's class
 	Operator    string `parquet:"operator,dict" arrow:"operator,dict"` // of the CPU, that launched it
 	Module      string `parquet:"module,dict" arrow:"module,dict"`     // around the launch: Model/Layer/Linear
 	Frame       string `parquet:"frame,dict" arrow:"frame,dict"`       // the line of Python that it was launched from

@@ -116,7 +116,7 @@ func (s *restored) saved(c *kernels.Call) (undo func() error, err error) {
 	var copies []copyOf
 	g := s.m.Group()
 	for j, a := range kernels.Lookup(c.Kernel).Args {
-		if a.Role != kernels.InOut || a.Name == "cache" || c.Args[j].Pitch != 0 {
+		if a.Role != kernels.InOut || a.Name == "cache" || c.Args[j].Index == 0 || c.Args[j].Pitch != 0 {
 			continue
 		}
 		b := c.Args[j]

@@ -270,7 +270,7 @@ func TestReplayOfDrafts(t *testing.T) {
 				t.Fatal(err)
 			}
 			opt := quick(l)
-			opt.Verify = replay.VerifyCalls
+			opt.Verify, opt.NoAlone = replay.VerifyCalls, tp > 1
 			r, err := replay.Run(x, l.load, opt)
 			if err != nil {
 				t.Fatal(err)

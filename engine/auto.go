@@ -12,30 +12,41 @@ const AutoRows = 16
 
 // chooser finds out how many drafts pay, from what steps took and gave. Requests are told
 // apart by nothing but their number: what one's drafts were worth is no reason to treat it
-// differently. Steps of twice as many requests are another case.
+// differently. Steps of twice as many requests are another case of how long a step takes;
+// how many drafts are right is the same in all.
 //
-// The ways that are compared are no draft, one, and the most. Each is tried for some steps;
-// then the one is taken that gave the most tokens for its time.
+// The ways that are compared are no draft, one, and the most. Each is tried for some steps,
+// unless drafts are known to be wrong; then the one is taken that gives the most tokens for
+// its time. Drafts that were wrong are tried again after many steps without.
 type chooser struct {
 	most  int
 	cases [8][3]trial // by the number of requests and the way
+	given [3]yield    // by the way
 	row   int64       // ns that a row takes in steps of many
 	idle  int64       // ns that drafts would have saved, if they save what they mostly do
+	total int64       // ns of all steps
+	spent int64       // ns of rows that were computed again
+	plain int         // steps without drafts that might have had some, one after the other
+	doubt bool        // drafts have been wrong
 }
 
-// trial is what steps of one way took and gave.
+// trial is what steps of one way took.
 type trial struct {
-	last   [8]int64 // ns of the last steps, in a ring: the least counts, as first ones and others' work take longer
-	n      int
-	tokens float64
-	rows   float64 // sequences that got them
+	last [8]int64 // ns of the last steps, in a ring: the least counts, as first ones and others' work take longer
+	n    int
 }
+
+// yield is what steps of one way gave.
+type yield struct{ tokens, rows float64 } // to so many sequences
 
 const (
 	tries   = 4    // steps of each way before ways are compared
+	enough  = 12   // sequences' steps that say what drafts are worth
 	margin  = 1.02 // what a way has to be better by than no drafts
 	saved   = 0.3  // of a step's time: what drafts are taken to save before they are tried
+	share   = 0.01 // of all time, that may be spent to begin with drafts before they would have saved that
 	fading  = 0.99 // of what steps gave, with each step
+	again   = 1024 // steps without drafts after which they are tried again
 	manyRow = 32   // rows of steps that say what a row takes in prefill
 )
 
@@ -49,40 +60,68 @@ func (c *chooser) choose(rows, behind int) int {
 	if rows == 0 || rows > AutoRows {
 		return 0
 	}
-	if behind > 0 && c.idle < int64(behind)*c.row {
+	cost := int64(behind) * c.row
+	small := float64(c.spent+cost) <= share*float64(c.total)
+	if behind > 0 && !small && (c.doubt || c.idle < cost) {
 		return 0
 	}
-	ways := c.at(rows)
+	n := c.drafts(c.way(c.at(rows), behind > 0))
+	if n > 0 {
+		c.spent += cost
+	}
+	return n
+}
+
+// way is the next to try, or the best. late: to begin with drafts takes time.
+func (c *chooser) way(ways *[3]trial, late bool) int {
 	order := [3]int{2, 0, 1}
-	if behind > 0 {
+	if late {
 		order = [3]int{0, 2, 1}
 	}
 	for _, w := range order {
-		if (w == 0 || c.drafts(w) > 0) && ways[w].n < tries && (w != 1 || c.most > 1) {
-			return c.drafts(w)
+		if ways[w].n < tries && (w != 1 || c.most > 1) && c.worth(w) {
+			return w
 		}
 	}
 	best := 0
 	for w := range ways {
-		if ways[w].n >= tries && ways[w].rate() > margin*ways[best].rate() {
+		if ways[w].n >= tries && c.rate(ways, w) > margin*c.rate(ways, best) {
 			best = w
 		}
 	}
-	return c.drafts(best)
+	return best
 }
 
+// worth reports whether a way may be better than no drafts, as far as is known: its steps
+// take no less time, and more drafts give no fewer tokens.
+func (c *chooser) worth(way int) bool {
+	switch {
+	case way == 0:
+		return true
+	case c.given[way].rows >= enough:
+		return c.given[way].each() > margin
+	case c.given[2].rows >= enough:
+		return c.given[2].each() > margin
+	}
+	return true
+}
+
+func (y *yield) each() float64 { return y.tokens / y.rows }
+
 // rate is tokens of a sequence in a ns.
-func (t *trial) rate() float64 {
+func (c *chooser) rate(ways *[3]trial, way int) float64 {
+	t := &ways[way]
 	least := t.last[0]
 	for _, ns := range t.last[1:min(t.n, len(t.last))] {
 		least = min(least, ns)
 	}
-	return t.tokens / t.rows / float64(max(1, least))
+	return c.given[way].each() / float64(max(1, least))
 }
 
 // landed says what a step was that has landed.
 func (c *chooser) landed(i *StepInfo, drafts int) {
 	ns := i.Times.Wall.NS()
+	c.total += ns
 	if i.Tokens >= manyRow && i.Kind != kernels.Decode {
 		if row := ns / int64(i.Tokens); c.row == 0 || row < c.row {
 			c.row = row
@@ -94,19 +133,33 @@ func (c *chooser) landed(i *StepInfo, drafts int) {
 	if c.row == 0 {
 		c.row = ns / int64(i.Tokens)
 	}
-	if drafts == 0 {
-		c.idle += int64(saved * float64(ns))
-	} else {
-		c.idle = 0
-	}
 	way := 0
 	for w := range 3 {
 		if c.drafts(w) == drafts {
 			way = w
 		}
 	}
-	t := &c.at(i.Sequences)[way]
+	t, y := &c.at(i.Sequences)[way], &c.given[way]
 	t.last[t.n%len(t.last)] = ns
 	t.n++
-	t.tokens, t.rows = fading*t.tokens+float64(i.Sampled), fading*t.rows+float64(i.Sequences)
+	y.tokens, y.rows = fading*y.tokens+float64(i.Sampled), fading*y.rows+float64(i.Sequences)
+	if way > 0 {
+		c.idle, c.plain = 0, 0
+		return
+	}
+	c.idle += int64(saved * float64(ns))
+	if c.plain++; c.plain == again {
+		c.forget()
+	}
+}
+
+// forget has drafts tried again.
+func (c *chooser) forget() {
+	c.plain, c.doubt = 0, true
+	for w := 1; w < len(c.given); w++ {
+		c.given[w] = yield{}
+		for i := range c.cases {
+			c.cases[i][w] = trial{}
+		}
+	}
 }

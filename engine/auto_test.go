@@ -49,3 +49,33 @@ func TestChooser(t *testing.T) {
 		}
 	}
 }
+
+// Drafts that are never right cost a few steps, whatever the number of requests comes to be.
+// To begin with them is paid once where they might have saved that, and then out of a
+// hundredth of the time.
+func TestChooserGivesUp(t *testing.T) {
+	const steps = 4000
+	k := chooser{most: 3}
+	with, n, extra, begin, all := 0, 0, int64(0), int64(0), int64(0)
+	k.landed(&StepInfo{Kind: kernels.Prefill, Sequences: 20, Tokens: 1000, Sampled: 20,
+		Times: kernels.Times{Wall: kernels.Interval{End: 10_000}}}, 0)
+	for step := range steps {
+		rows := AutoRows - step*AutoRows/steps
+		behind := 500
+		if n > 0 {
+			behind = 0
+		}
+		n = k.choose(rows, behind)
+		ns := int64(100)
+		if n > 0 {
+			with++
+			ns, extra, begin = 150, extra+50, begin+int64(behind)*k.row
+		}
+		all += ns
+		k.landed(&StepInfo{Kind: kernels.Decode, Sequences: rows, Tokens: rows * (1 + n), Sampled: rows,
+			Times: kernels.Times{Wall: kernels.Interval{End: ns}}}, n)
+	}
+	if with == 0 || with > tries*(1+steps/again) || 100*extra > all || begin > 500*k.row+all/100 {
+		t.Errorf("%d of %d steps with drafts, which cost %d of %d ns, to begin %d", with, steps, extra, all, begin)
+	}
+}

@@ -41,8 +41,9 @@
 //     mla_fp8_persistent.cu, and mla_bf16_cluster.cu
 //   - indexer: index_logits.cu, sm90_index_logits.cu; index_topk.cu, of more than 16,384
 //     positions index_topk_cluster.cu
-//   - norm: rowwise.cu; comm: collectives.cu; sample: sample.cu; device: host.cu (copies,
-//     stamps, the clock). device/ and mma/ have the headers that all are written with
+//   - norm: rowwise.cu; comm: collectives.cu, of ranks that have rows of their own
+//     row_collectives.cu; sample: sample.cu; device: host.cu (copies, stamps, the clock).
+//     device/ and mma/ have the headers that all are written with
 //
 // Small calls that do not wait for each other share a launch, gemm/hfuse.cu; moe_up has
 // those in front of it as its prologue, moe_prologue.cuh; q_absorb goes with index_topk,

@@ -107,6 +107,19 @@ func madeOf(t *testing.T, source string) string {
 	return hex.EncodeToString(all.Sum(nil))
 }
 
+// TestDocHasSources: doc.go's list of kernels has every source.
+func TestDocHasSources(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range sources(t) {
+		if !regexp.MustCompile(`\b` + name + `\.cu\b`).Match(doc) {
+			t.Errorf("doc.go does not say what %s.cu is for", name)
+		}
+	}
+}
+
 // What the images' disassembly has, by image and architecture: each product's
 // matrix instruction.
 func TestMatrixInstructions(t *testing.T) {

@@ -484,17 +484,22 @@ func TestShapes(t *testing.T) {
 		chunk, file func(c *compact)
 		err         string
 	}{
-		"nothing more":         {nil, nil, ""},
-		"histograms":           {func(c *compact) { c.nest(16, func() { items(c, 2, 1); items(c, 3, 2) }) }, nil, ""},
-		"no histograms":        {func(c *compact) { c.nest(16, func() { items(c, 2, 0); items(c, 3, 0) }) }, nil, ""},
-		"another histogram":    {func(c *compact) { c.nest(16, func() { items(c, 3, 3) }) }, nil, "the size statistics of column"},
-		"one of repetitions":   {func(c *compact) { c.nest(16, func() { items(c, 2, 2) }) }, nil, "the size statistics"},
-		"bytes of numbers":     {func(c *compact) { c.nest(16, func() { c.i64(1, 5) }) }, nil, "the size statistics"},
-		"half a box":           {func(c *compact) { c.nest(17, func() { c.nest(1, func() {}) }) }, nil, "field 1 of a struct"},
-		"a pair without a key": {func(c *compact) { c.list(8, 1, func(int) { c.text(2, "v") }) }, nil, "field 1 of a struct"},
-		"encodings of pages":   {func(c *compact) { c.list(13, 1, func(int) { c.i32(1, 0).i32(2, 0) }) }, nil, "field 3 of a struct"},
-		"orders":               {nil, func(c *compact) { c.list(7, 1, func(int) { c.nest(1, func() {}) }) }, ""},
-		"no orders":            {nil, func(c *compact) { c.list(7, 0, nil) }, "0 column orders of 1 columns"},
+		"nothing more":  {nil, nil, ""},
+		"histograms":    {func(c *compact) { c.nest(16, func() { items(c, 2, 1); items(c, 3, 2) }) }, nil, ""},
+		"no histograms": {func(c *compact) { c.nest(16, func() { items(c, 2, 0); items(c, 3, 0) }) }, nil, ""},
+		"another histogram": {func(c *compact) { c.nest(16, func() { items(c, 3, 3) }) }, nil,
+			"the size statistics of column"},
+		"one of repetitions": {func(c *compact) { c.nest(16, func() { items(c, 2, 2) }) }, nil,
+			"the size statistics"},
+		"bytes of numbers": {func(c *compact) { c.nest(16, func() { c.i64(1, 5) }) }, nil, "the size statistics"},
+		"half a box": {func(c *compact) { c.nest(17, func() { c.nest(1, func() {}) }) }, nil,
+			"field 1 of a struct"},
+		"a pair without a key": {func(c *compact) { c.list(8, 1, func(int) { c.text(2, "v") }) }, nil,
+			"field 1 of a struct"},
+		"encodings of pages": {func(c *compact) { c.list(13, 1, func(int) { c.i32(1, 0).i32(2, 0) }) }, nil,
+			"field 3 of a struct"},
+		"orders":    {nil, func(c *compact) { c.list(7, 1, func(int) { c.nest(1, func() {}) }) }, ""},
+		"no orders": {nil, func(c *compact) { c.list(7, 0, nil) }, "0 column orders of 1 columns"},
 	} {
 		_, err := craft{kind: Int32, optional: true, rows: 1, pages: []craftPage{{values: 1,
 			body: append(framed(2, 1), ints(5)...)}}, meta: c.file, chunk: c.chunk}.values()

@@ -68,6 +68,12 @@ var keywords = map[string]role{
 	"example":  annotation,
 	"readOnly": annotation, "writeOnly": annotation, "deprecated": annotation, "discriminator": annotation,
 	"externalDocs": annotation, "xml": annotation,
+	// of editors, tools and form builders
+	"markdownDescription": annotation, "enumDescriptions": annotation, "markdownEnumDescriptions": annotation,
+	"enumNames": annotation, "errorMessage": annotation, "patternErrorMessage": annotation,
+	"deprecationMessage": annotation, "defaultSnippets": annotation, "doNotSuggest": annotation,
+	"suggestSortText": annotation, "allowComments": annotation, "allowTrailingCommas": annotation,
+	"fileMatch": annotation, "tsType": annotation, "tsEnumNames": annotation,
 	"$ref": value, "$defs": shelf, "definitions": shelf,
 	"type": value, "enum": value, "const": value,
 	"anyOf": many, "oneOf": many, "allOf": many,
@@ -98,6 +104,8 @@ type checker struct {
 	base  string // of the root's $id
 	refs  map[string]*tree
 	extra []member // definitions that references got
+
+	inside []*tree // alternatives that the one at hand is within
 }
 
 // identify looks for identifiers of documents.
@@ -143,18 +151,29 @@ func (c *checker) schema(t *tree, at string, depth int) (*tree, error) {
 		case r == shelf: // what is referred to is taken from there
 			continue
 		case r == annotation:
-			if (m.key == "$id" || m.key == "id") && at != "" && m.value.kind == isLiteral {
-				return nil, fmt.Errorf("the keyword %s is supported only in the whole schema%s",
-					quote(m.key), where(at))
+			if (m.key == "$id" || m.key == "id") && at != "" && m.value.kind == isLiteral && t.refers() {
+				return nil, fmt.Errorf("the keyword %s is supported only in the whole schema, or where nothing is "+
+					"referred to%s", quote(m.key), where(at))
 			}
+			continue
+		}
+		if bound, more := exclusives[m.key]; more && m.value.isBool() {
+			if string(m.value.raw) == "true" && t.get(bound) != nil {
+				out.members = append(out.members, member{m.key, t.get(bound)})
+			}
+			continue
+		}
+		if e := exclusiveOf[m.key]; e != "" && t.get(e) != nil && string(t.get(e).raw) == "true" {
 			continue
 		}
 		v, err := c.keyword(m, r, t, here, depth)
 		if err != nil {
 			return nil, err
 		}
-		if p := patterns[v.text()]; m.key == "format" && p != "" {
-			out.and(&tree{kind: isObject, members: []member{{"pattern", literal(p)}}})
+		if m.key == "format" && !slices.Contains(formats, v.text()) {
+			if more := formatAs[v.text()].schema; len(more) > 0 {
+				out.and(&tree{kind: isObject, members: more})
+			}
 			continue
 		}
 		if m.key == "allOf" && out.get("allOf") != nil {
@@ -190,7 +209,7 @@ func (c *checker) keyword(m member, r role, in *tree, at string, depth int) (*tr
 	case slices.Contains(counts, m.key):
 		return whole(v), nil
 	case r == value:
-		return v, c.value(m, at)
+		return v, c.value(m, in, at)
 	case r == one, r == oneOrMany && v.kind != isList:
 		return c.schema(v, at, depth+1)
 	case r == many, r == oneOrMany:
@@ -202,7 +221,13 @@ func (c *checker) keyword(m member, r role, in *tree, at string, depth int) (*tr
 			if m.key == "oneOf" {
 				e = c.behind(e)
 			}
+			if slices.Contains(c.inside, e) {
+				return nil, fmt.Errorf("the keyword %s is not supported with schemas that are within themselves%s",
+					quote(m.key), where(at))
+			}
+			c.inside = append(c.inside, e)
 			s, err := c.schema(e, at+"/"+strconv.Itoa(i), depth+1)
+			c.inside = c.inside[:len(c.inside)-1]
 			if err != nil {
 				return nil, err
 			}
@@ -228,20 +253,6 @@ func (c *checker) keyword(m member, r role, in *tree, at string, depth int) (*tr
 	return out, nil
 }
 
-// formats are those that the module follows.
-var formats = []string{"duration", "email", "hostname", "ipv4", "ipv6", "uuid", "uri"}
-
-// Dates and times as RFC 3339 has them, of days that there are, without leap seconds.
-const (
-	dateOf = `(?:[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|1[0-9]|2[0-8]))` +
-		`|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)`
-	timeOf = `(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])`
-)
-
-// patterns are formats that are followed as patterns.
-var patterns = map[string]string{"date": "^" + dateOf + "$", "time": "^" + timeOf + "$",
-	"date-time": "^" + dateOf + "[Tt]" + timeOf + "$"}
-
 // counts are keywords whose values are whole numbers, however they are written.
 var counts = []string{"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"}
 
@@ -253,16 +264,9 @@ func whole(v *tree) *tree {
 }
 
 // value checks a keyword's value that has no schema in it.
-func (c *checker) value(m member, at string) error {
-	switch m.key {
-	case "format":
-		if f := m.value.text(); !slices.Contains(formats, f) && patterns[f] == "" {
-			return fmt.Errorf("the keyword %s is not supported with %s%s", quote(m.key), short(m.value.raw), where(at))
-		}
-	case "exclusiveMinimum", "exclusiveMaximum":
-		if s := string(m.value.raw); s == "true" || s == "false" {
-			return fmt.Errorf("the keyword %s is supported only with a number%s", quote(m.key), where(at))
-		}
+func (c *checker) value(m member, in *tree, at string) error {
+	if m.key == "format" && !followed(m.value.text(), in) {
+		return fmt.Errorf("the keyword %s is not supported with %s%s", quote(m.key), short(m.value.raw), where(at))
 	}
 	return nil
 }
@@ -422,7 +426,7 @@ var sayings = []struct{ words, keyword string }{
 	{"min=", "minimum"}, {"'minLength'", "minLength"}, {"'maxLength'", "maxLength"}, {"'minItems'", "minItems"},
 	{"'maxItems'", "maxItems"},
 	{"'minProperties'", "minProperties"}, {"'maxProperties'", "maxProperties"}, {"'multipleOf'", "multipleOf"},
-	{"regex parse error", "pattern"},
+	{"regex parse error", "pattern"}, {"circular references", "$ref"}, {"intersection stack level", "allOf"},
 }
 
 // said names the keyword that an error of the module is about.

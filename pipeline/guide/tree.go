@@ -143,6 +143,17 @@ func (t *tree) text() string {
 	return s
 }
 
+func (t *tree) isBool() bool { return string(t.raw) == "true" || string(t.raw) == "false" }
+
+// refers reports whether there is a reference in a schema, or what may be one.
+func (t *tree) refers() bool {
+	if t.get("$ref") != nil {
+		return true
+	}
+	return slices.ContainsFunc(t.members, func(m member) bool { return m.value.refers() }) ||
+		slices.ContainsFunc(t.items, (*tree).refers)
+}
+
 // at follows a JSON pointer (RFC 6901).
 func (t *tree) at(pointer string) (*tree, error) {
 	if pointer == "" {

@@ -1,7 +1,6 @@
 package guide
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -145,25 +144,28 @@ func (g *Guides) words() map[string][]int32 {
 	return g.spell
 }
 
-// choices are those of a spec that is a list of them; nil: it is another one.
+// choices are those of a spec that is a list of texts; nil: it is another one.
 func (s Spec) choices() (list []string) {
-	rest, ok := strings.CutPrefix(s.Text, choicesBegin)
-	if !ok || s.Kind != Lark {
+	if s.Kind != Regex {
 		return nil
 	}
-	for {
-		d := json.NewDecoder(strings.NewReader(rest))
-		var text string
-		if d.Decode(&text) != nil {
+	text := []byte{}
+	for i := 0; i < len(s.Text); i++ {
+		c := s.Text[i]
+		switch {
+		case c == '|':
+			list, text = append(list, string(text)), text[:0]
+			continue
+		case c == '\\' && i+1 < len(s.Text) && strings.IndexByte(marks, s.Text[i+1]) >= 0:
+			i++
+			c = s.Text[i]
+		case strings.IndexByte(marks, c) >= 0:
 			return nil
 		}
-		list = append(list, text)
-		rest = rest[d.InputOffset():]
-		if rest == "" {
-			return list
-		}
-		if rest, ok = strings.CutPrefix(rest, choicesNext); !ok {
-			return nil
-		}
+		text = append(text, c)
 	}
+	return append(list, string(text))
 }
+
+// marks are what expressions have meanings for.
+const marks = `\.+*?()|[]{}^$`

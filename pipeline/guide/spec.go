@@ -2,6 +2,7 @@ package guide
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -55,29 +56,23 @@ func NewRegex(pattern string) (Spec, error) {
 // mostChoices bounds those of one spec.
 const mostChoices = 1 << 14
 
-// How choices are written as a grammar.
-const (
-	choicesBegin = "start: "
-	choicesNext  = " | "
-)
-
-// NewChoice is one of some texts.
+// NewChoice is one of some texts: an expression of them, as a grammar of thousands of
+// alternatives is more than the module follows.
 func NewChoice(texts []string) (Spec, error) {
 	if len(texts) == 0 || len(texts) > mostChoices {
 		return Spec{}, fmt.Errorf("%d choices are not 1 to %d", len(texts), mostChoices)
 	}
 	var b strings.Builder
-	b.WriteString(choicesBegin)
 	for i, t := range texts {
 		if t == "" || !utf8.ValidString(t) {
 			return Spec{}, fmt.Errorf("choice %d is empty, or not valid UTF-8", i)
 		}
 		if i > 0 {
-			b.WriteString(choicesNext)
+			b.WriteByte('|')
 		}
-		b.WriteString(quote(t))
+		b.WriteString(regexp.QuoteMeta(t))
 	}
-	return Spec{Lark, b.String()}, nil
+	return Spec{Regex, b.String()}, nil
 }
 
 // NewGrammar is a text of a grammar: Lark's, or EBNF as GBNF has it, which is known by

@@ -20,8 +20,11 @@ type vocabulary struct {
 	ends   []int32
 }
 
+// longest is how many bytes the module takes of a token. Longer ones are in no guided text.
+const longest = 1024
+
 // special marks tokens that are no text.
-const special = 0xff
+const special = "\xff"
 
 func newVocabulary(t Tokens, most int, ends []int32) (*vocabulary, error) {
 	v := &vocabulary{tokens: t.VocabSize()}
@@ -31,13 +34,13 @@ func newVocabulary(t Tokens, most int, ends []int32) (*vocabulary, error) {
 	added := t.AddedIDs()
 	for id := range int32(v.tokens) {
 		text := t.Bytes(id)
-		n := len(text)
-		if _, ok := added[id]; ok && n > 0 {
-			v.bytes = append(binary.LittleEndian.AppendUint32(v.bytes, uint32(n+1)), special)
-		} else {
-			v.bytes = binary.LittleEndian.AppendUint32(v.bytes, uint32(n))
+		if _, ok := added[id]; ok && text != "" {
+			text = special + text
 		}
-		v.bytes = append(v.bytes, text...)
+		if len(text) > longest {
+			text = ""
+		}
+		v.bytes = append(binary.LittleEndian.AppendUint32(v.bytes, uint32(len(text))), text...)
 	}
 	for _, id := range ends {
 		if id >= 0 && int(id) < v.tokens && !slices.Contains(v.ends, id) {

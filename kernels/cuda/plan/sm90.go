@@ -6,7 +6,7 @@ var sm90 = Architecture{Name: "sm90", Major: 9, Minor: 0, Panels: true, Variants
 	{Name: "gemm cluster", Op: "gemm", Formats: bf16AndFP8, When: isClusterGemm, Build: planClusterGemm,
 		Why: "17 to 64 rows: src/gemm/sm90_gemm_cluster.cu, whose clusters share a tile's k and the rows' panels"},
 	{Name: "gemm batched", Op: "gemm", Formats: bf16, When: isBatchedGemm, Build: planBatchedGemm,
-		Why: "17 to 256 rows of at most 512 columns: a block has its weights in shared memory"},
+		Why: "17 to 128 rows (heads: 256) of at most 512 columns: a block has its weights in shared memory"},
 	{Name: "gemm persistent", Op: "gemm", Formats: bf16AndFP8, When: isPersistentGemm, Build: planPersistentGemm,
 		Why: "more rows: src/gemm/sm90_gemm_persistent.cu, 1.2 to 2.3 times as fast at 128 to 1,024 rows, and more for " +
 			"FP8 weights"},

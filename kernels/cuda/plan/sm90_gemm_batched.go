@@ -5,14 +5,24 @@ import "glmbatch/kernels"
 // Products of few columns for each head, whose block has its weights in shared memory:
 // src/gemm/sm90_gemm_batched.cu.
 
-// batchedRows is the most rows that src/gemm/sm90_gemm_batched.cu is the fastest for.
-const batchedRows = 256
+// batchedRows is the most rows that src/gemm/sm90_gemm_batched.cu is the fastest for, and aloneRows
+// where there is one head: its blocks have 16 rows, and read the weights for each 16 again. At 256
+// rows the shared expert's down product took it 24 us, silu_mul and src/gemm/sm90_gemm_persistent.cu
+// take 8.
+const (
+	batchedRows = 256
+	aloneRows   = 128
+)
 
 func batchedShared(k int32) int32 { return 1024 + k*64 + k*128 + 4*8*128*4 + 16*68*4 + 16 }
 
 func isBatchedGemm(b *builder, c *call) bool {
 	a := &c.gemm
-	return a.k <= gatedColumns && c.slices == 1 && a.m > fewRows && a.m <= batchedRows && a.k%64 == 0 && a.n%64 == 0 &&
+	most := int32(batchedRows)
+	if a.heads == 1 {
+		most = aloneRows
+	}
+	return a.k <= gatedColumns && c.slices == 1 && a.m > fewRows && a.m <= most && a.k%64 == 0 && a.n%64 == 0 &&
 		(a.x|a.y)%16 == 0 && (a.ldx|a.ldy|a.xhead|a.yhead)%4 == 0 && ceil(a.k/16, 8)%2 == 0 &&
 		batchedShared(a.k) <= b.t.Shared
 }
@@ -42,5 +52,5 @@ func planBatchedGemm(b *builder, c *call) error {
 
 // mayBeBatched reports whether a product may be for src/gemm/sm90_gemm_batched.cu.
 func mayBeBatched(c *kernels.Call) bool {
-	return c.Kernel == "gemm_bf16" && !asksExact(c) && c.Dims.M > fewRows && c.Dims.M <= batchedRows
+	return c.Kernel == "gemm_bf16" && !asksExact(c) && c.Dims.M > fewRows && c.Dims.M <= aloneRows
 }

@@ -23,6 +23,8 @@ func Messages(t *testing.T, open Open, most int64) {
 			for _, s := range shapes {
 				if 4*int64(s.m)*int64(s.n) <= most {
 					b.reduceMessage(s.m, s.n)
+				}
+				if 4*int64(s.m)*int64(s.n) <= min(most, mostOwn) {
 					b.ownMessage(s.m, s.n)
 				}
 			}
@@ -36,6 +38,9 @@ func Messages(t *testing.T, open Open, most int64) {
 		})
 	}
 }
+
+// mostOwn is the most bytes of a rank's rows that are its own: all ranks' are on each.
+const mostOwn = 8 << 20
 
 // noise is many random values; a message takes them from some place on, over and over.
 var noise = putFloats(normals(seeded(0x6e6f697365), 1<<18+11, 1))

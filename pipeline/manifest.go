@@ -76,6 +76,15 @@ func ContextOf(dir string) int {
 	return old.context()
 }
 
+// SettingOf is a setting of the job of a folder; there: the folder has one.
+func SettingOf(dir, name string) (value string, there bool) {
+	old, err := readManifest(dir)
+	if old == nil || err != nil {
+		return "", false
+	}
+	return old.Settings[name], true
+}
+
 func (m *Manifest) context() int {
 	n, _ := strconv.Atoi(m.Settings["context"])
 	return n

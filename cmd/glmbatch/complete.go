@@ -27,6 +27,7 @@ func flagValues() map[string][]string {
 	return map[string][]string{
 		"device":          {"auto", "cpu", "cuda"},
 		"layout":          layouts,
+		"run layout":      append([]string{autoLayout}, layouts...),
 		"kv-cache":        {"bf16", "fp8", "f32"},
 		"act":             {"w4a16", "w4a4", "int8"},
 		"dense-weights":   {"bf16", "fp8"},

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"glmbatch/engine/fit"
+	"glmbatch/engine/glm5"
 )
 
 // A job in the throughput layout has the same bytes whatever its limits, and is another job
@@ -31,7 +34,37 @@ func TestLayout(t *testing.T) {
 			t.Errorf("%v: exit code %d, other rows: %s", args, code, errs)
 		}
 	}
+	if code, _, errs := run("a", "--layout", "auto"); code != 0 ||
+		!strings.Contains(errs, "layout throughput, as the job has begun in it") {
+		t.Errorf("going on with auto: exit code %d: %s", code, errs)
+	}
 	if code, _, errs := run("a", "--layout", "latency"); code == 0 || !strings.Contains(errs, "settings differ") {
 		t.Errorf("going on in another layout: exit code %d: %s", code, errs)
+	}
+}
+
+// auto chooses by the job, and says why.
+func TestLayoutFor(t *testing.T) {
+	fits, not := &fit.Fit{Fits: true, Tokens: 800_000}, &fit.Fit{Fault: "a GPU has 80 GB free"}
+	for _, c := range []struct {
+		rows    int64
+		tp      int
+		device  string
+		layered bool
+		apart   *fit.Fit
+		want    glm5.Layout
+		why     string
+	}{
+		{1000, 8, "cuda", false, fits, glm5.Throughput, "each of 8 ranks has 125 of 1,000 rows, and a cache of up to 800,000"},
+		{1000, 1, "cuda", false, fits, glm5.Latency, "one rank"},
+		{1000, 8, "cpu", false, fits, glm5.Latency, "CPU"},
+		{1000, 8, "cuda", true, fits, glm5.Latency, "drafts"},
+		{255, 8, "cuda", false, fits, glm5.Latency, "255 rows are few"},
+		{256, 8, "cuda", false, not, glm5.Latency, "a GPU has 80 GB free"},
+	} {
+		if l, why := layoutFor(c.rows, c.tp, c.device, c.layered, c.apart); l != c.want ||
+			!strings.Contains(why, c.why) {
+			t.Errorf("%+v: %s, as %s", c, l, why)
+		}
 	}
 }

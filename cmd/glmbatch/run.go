@@ -111,6 +111,7 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 	r.rows.Logprobs = r.rows.Params.Logprobs > 0 || len(r.rows.Params.Labels) > 0
 	r.rows.PromptLogprobs = r.rows.Params.PromptLogprobs > 0
 	if r.showPrompt < 0 {
+		r.chooseLayout(m, in.Rows, say)
 		err = m.fit(r)
 	} else {
 		m.context = m.config.MaxPositions

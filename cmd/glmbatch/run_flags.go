@@ -197,7 +197,7 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	heading(f, "Sampling, for rows that do not say")
 
 	f.IntVar(&r.tp, "tp", 8, "ranks that share the model: 1, 2, 4 or 8")
-	f.StringVar(&r.layout, "layout", string(glm5.Latency), layoutUsage)
+	f.StringVar(&r.layout, "layout", string(glm5.Latency), layoutUsage+"; auto: by the job")
 	r.device.add(f)
 	f.StringVar(&r.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
 	f.StringVar(&r.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
@@ -312,7 +312,7 @@ func (r *runFlags) check(args []string) error {
 	if r.kvTokens > 0 && r.kvTokens < leastContext {
 		usage("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default", r.kvTokens, leastContext)
 	}
-	errs = append(errs, r.device.validate(), oneOf("layout", r.layout, layouts...),
+	errs = append(errs, r.device.validate(), oneOf("layout", r.layout, append([]string{autoLayout}, layouts...)...),
 		oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"),
 		oneOf("act", r.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", r.dense, "bf16", "fp8"),
 		oneOf("activations", r.activations, "f32", "bf16"), checkLatentEps(r.latentEps),

@@ -181,10 +181,8 @@ func (m *openedModel) close() error {
 // says how many tokens its caches get and how many positions a sequence: the model's, or
 // what the caches hold if that is less.
 func (m *openedModel) fit(r *runFlags) error {
-	cover := m.config.Cover(m.ck)
 	name := cmp.Or(r.model, demoName)
-	m.fits = fit.New(name, &m.config, fit.Of(&cover, r.tp, r.modelOptions(m)), nil, r.modelOptions(m),
-		roomHere(&r.device))
+	m.fits = r.fitOf(m)
 	f := m.fits
 	m.kvTokens = int64(r.kvTokens / f.Caches)
 	if f.Unknown { // what does not fit is seen when it is loaded

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -110,6 +111,34 @@ func TestUnknown(t *testing.T) {
 		"known": {Device: "cuda", GPUs: []int64{1 << 40}}, "unknown": {Device: "cuda", GPUs: []int64{0}}} {
 		if m := New("x", &c, Rank{}, nil, o, at); m.Unknown != (name == "unknown") || m.Fits != (name == "known") {
 			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
+// In the throughput layout the caches of eight H200s hold more than five times the sequences: each
+// rank has its own, beside attention's weights whole.
+func TestSequencesOfRanks(t *testing.T) {
+	_, config, err := (&synth.Options{Config: "glm-5"}).Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		layout    glm5.Layout
+		dense     kernels.Format
+		low, high int64 // sequences of 8,192 tokens on all ranks
+	}{
+		{glm5.Latency, kernels.BF16, 150, 170},
+		{glm5.Throughput, kernels.BF16, 850, 950},
+		{glm5.Throughput, kernels.FP8, 1050, 1200},
+	} {
+		o := glm5.Options{Layout: c.layout, KVCache: kernels.FP8, Dense: c.dense, MaxSeqs: 64, Shards: 8}
+		o.MaxRows = Rows("cuda", o)
+		at := Room{Device: "cuda", GPUs: slices.Repeat([]int64{149e9}, 8)}
+		m := New("glm-5", &config, Planned(&config, 8, o), nil, o, at)
+		n := int64(m.Caches) * m.Sequences(8192)
+		t.Logf("%s, dense weights %s: %d sequences", c.layout, c.dense, n)
+		if n < c.low || n > c.high {
+			t.Errorf("%+v: %d sequences: %+v", c, n, m)
 		}
 	}
 }

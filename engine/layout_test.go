@@ -13,12 +13,8 @@ import (
 
 // apart is a model whose ranks have sequences of their own.
 func apart(t testing.TB, tp, threads int) *glm5.Model {
-	return load(
-		t,
-		tp,
-		threads,
-		glm5.Options{Layout: glm5.Throughput, MaxRows: 120, MaxSeqs: 5, MaxLogits: 12, Pages: 12, Context: 256},
-	)
+	return load(t, tp, threads, glm5.Options{Layout: glm5.Throughput, MaxRows: 120, MaxSeqs: 5, MaxLogits: 12,
+		Pages: 12, Context: 256})
 }
 
 // In the throughput layout too a request's tokens, and their log-probabilities to the bit, are
@@ -85,14 +81,8 @@ func TestAnyRank(t *testing.T) {
 	for rank := range tp {
 		var rs []engine.Request
 		for i := range rank { // each with more to do than the one that counts
-			rs = append(
-				rs,
-				engine.Request{
-					ID:       int64(i),
-					Prompt:   slices.Repeat([]int32{int32(7 + i)}, 200),
-					Sampling: engine.Sampling{MaxTokens: 30, IgnoreEOS: true},
-				},
-			)
+			rs = append(rs, engine.Request{ID: int64(i), Prompt: slices.Repeat([]int32{int32(7 + i)}, 200),
+				Sampling: engine.Sampling{MaxTokens: 30, IgnoreEOS: true}})
 		}
 		on := map[int]bool{}
 		o := engine.Options{OnStepDone: func(d engine.Done) error {
@@ -121,12 +111,8 @@ func TestAnyRank(t *testing.T) {
 func TestLayoutsOfOneRank(t *testing.T) {
 	rs := requests(8, 2048)
 	got, _ := answers(t, apart(t, 1, 2), engine.Options{}, rs)
-	want, _ := answers(
-		t,
-		load(t, 1, 2, glm5.Options{MaxRows: 120, MaxSeqs: 5, MaxLogits: 12, Pages: 12, Context: 256}),
-		engine.Options{},
-		rs,
-	)
+	want, _ := answers(t, load(t, 1, 2, glm5.Options{MaxRows: 120, MaxSeqs: 5, MaxLogits: 12, Pages: 12, Context: 256}),
+		engine.Options{}, rs)
 	for id := range want {
 		if got[id].String() != want[id].String() {
 			t.Errorf("request %d:\n got %v\nwant %v", id, got[id], want[id])

@@ -17,9 +17,8 @@ func TestLayout(t *testing.T) {
 	dir := t.TempDir()
 	run := func(out string, args ...string) (code int, rows []byte, errs string) {
 		save := filepath.Join(dir, out+".jsonl")
-		code, _, errs = glmbatch(
-			append([]string{"run", "--demo", "--limit", "24", "--tp", "4", "--max-tokens", "9", "--device", "cpu",
-				"--out", filepath.Join(dir, out), "--save", save}, args...)...)
+		code, _, errs = glmbatch(append([]string{"run", "--demo", "--limit", "24", "--tp", "4", "--max-tokens", "9",
+			"--device", "cpu", "--out", filepath.Join(dir, out), "--save", save}, args...)...)
 		rows, _ = os.ReadFile(save)
 		return code, rows, errs
 	}

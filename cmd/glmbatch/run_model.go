@@ -194,23 +194,11 @@ func (m *openedModel) fit(r *runFlags) error {
 		m.kvTokens = f.Usual(r.modelOptions(m).MaxSeqs)
 	}
 	if f.Memory > 0 && m.kvTokens > f.Tokens {
-		return withCode(
-			exitDevice,
-			fmt.Errorf(
-				"%s of %s tokens (--kv-tokens) take %s on %s, which has room for %s tokens: it has %s free, of which %s are left alone, and weights and steps of %d ranks take %s: try a smaller --kv-tokens, or leave it out; glmbatch doctor says what fits",
-				cachesOf(
-					f,
-				),
-				units.Digits(m.kvTokens),
-				units.Bytes(m.kvTokens*f.PerToken),
-				f.Where,
-				units.Digits(f.Tokens),
-				units.Bytes(f.Memory),
-				units.Bytes(f.Reserve),
-				f.Ranks,
-				units.Bytes(f.Taken),
-			),
-		)
+		return withCode(exitDevice, fmt.Errorf("%s of %s tokens (--kv-tokens) take %s on %s, which has room for %s "+
+			"tokens: it has %s free, of which %s are left alone, and weights and steps of %d ranks take %s: try a "+
+			"smaller --kv-tokens, or leave it out; glmbatch doctor says what fits",
+			cachesOf(f), units.Digits(m.kvTokens), units.Bytes(m.kvTokens*f.PerToken), f.Where, units.Digits(f.Tokens),
+			units.Bytes(f.Memory), units.Bytes(f.Reserve), f.Ranks, units.Bytes(f.Taken)))
 	}
 	if r.kvTokens > 0 {
 		m.context = min(m.config.MaxPositions, int(m.kvTokens)/kernels.PageTokens*kernels.PageTokens)
@@ -292,10 +280,8 @@ func (m *openedModel) load(ctx context.Context, r *runFlags, rec *pipeline.Recor
 		return nil, withCode(exitInput, err)
 	}
 	m.rounded = model.Rounding()
-	m.seats, m.pages = model.Homes()*min(
-		model.Options().MaxSeqs,
-		model.Options().MaxRows,
-	), model.Homes()*model.Options().Pages
+	m.seats, m.pages = model.Homes()*min(model.Options().MaxSeqs, model.Options().MaxRows),
+		model.Homes()*model.Options().Pages
 	onTrace := func(t kernels.Trace) {
 		if c := g.Info().Clock; c > 0 {
 			manifest.SetDevice("clock_ns", fmt.Sprint(c)) // it grows

@@ -57,15 +57,8 @@ func (b *Batch) Reset() {
 // copyOf makes b the same as o, in memory of its own, but for masks.
 func (b *Batch) copyOf(o *Batch) {
 	b.Reset()
-	b.Tokens, b.Pos, b.Seq, b.Slots = append(
-		b.Tokens,
-		o.Tokens...), append(
-		b.Pos,
-		o.Pos...), append(
-		b.Seq,
-		o.Seq...), append(
-		b.Slots,
-		o.Slots...)
+	b.Tokens, b.Pos, b.Seq, b.Slots = append(b.Tokens, o.Tokens...), append(b.Pos, o.Pos...), append(b.Seq, o.Seq...),
+		append(b.Slots, o.Slots...)
 	b.Logits, b.Params, b.From = append(b.Logits, o.Logits...), append(b.Params, o.Params...), append(b.From, o.From...)
 	b.Entries = append(b.Entries, o.Entries...)
 }
@@ -122,22 +115,12 @@ func (m *Model) check(b *Batch, c *cut) error {
 	case n == 0 || n > m.o.MaxRows*m.homes:
 		return fmt.Errorf("a step of %d rows, not in 1..%d", n, m.o.MaxRows*m.homes)
 	case len(b.Pos) != n || len(b.Seq) != n || len(b.Slots) != n:
-		return fmt.Errorf(
-			"a step of %d rows has %d positions, %d sequences, %d slots",
-			n,
-			len(b.Pos),
-			len(b.Seq),
-			len(b.Slots),
-		)
+		return fmt.Errorf("a step of %d rows has %d positions, %d sequences, %d slots", n, len(b.Pos), len(b.Seq),
+			len(b.Slots))
 	case len(b.Logits) > m.o.MaxLogits*m.homes || len(b.Params) != len(b.Logits) ||
 		len(b.From) > 0 && len(b.From) != len(b.Logits):
-		return fmt.Errorf(
-			"a step of %d rows of logits, %d parameters, %d fed, at most %d",
-			len(b.Logits),
-			len(b.Params),
-			len(b.From),
-			m.o.MaxLogits*m.homes,
-		)
+		return fmt.Errorf("a step of %d rows of logits, %d parameters, %d fed, at most %d", len(b.Logits),
+			len(b.Params), len(b.From), m.o.MaxLogits*m.homes)
 	case len(b.Copies) > 0 && m.homes > 1:
 		return errors.New("pages are copied on all ranks, and each has its own")
 	}
@@ -167,14 +150,8 @@ func (m *Model) check(b *Batch, c *cut) error {
 		if b.Tokens[i] < 0 || int(b.Tokens[i]) >= m.Config.Vocab || b.Pos[i] < 0 || int(b.Pos[i]) >= m.o.Context ||
 			b.Seq[i] < 0 || int(b.Seq[i]) >= m.o.MaxSeqs*m.homes ||
 			b.Slots[i] < 0 || int(b.Slots[i]) >= m.o.Pages*kernels.PageTokens {
-			return fmt.Errorf(
-				"row %d: token %d, position %d, sequence %d, slot %d",
-				i,
-				b.Tokens[i],
-				b.Pos[i],
-				b.Seq[i],
-				b.Slots[i],
-			)
+			return fmt.Errorf("row %d: token %d, position %d, sequence %d, slot %d", i, b.Tokens[i], b.Pos[i], b.Seq[i],
+				b.Slots[i])
 		}
 	}
 	return nil
@@ -185,13 +162,8 @@ func (m *Model) checkParams(b *Batch) error {
 	rows, seats := m.o.MaxLogits*m.o.Homes(), m.o.MaxSeqs*m.homes
 	if words := m.SeenWords(); len(b.Masks)%words != 0 || len(b.Masks)/words > rows ||
 		len(b.Entries) > m.mostEntries() {
-		return fmt.Errorf(
-			"a step with masks of %d words in rows of %d, and %d entries of at most %d",
-			len(b.Masks),
-			words,
-			len(b.Entries),
-			m.mostEntries(),
-		)
+		return fmt.Errorf("a step with masks of %d words in rows of %d, and %d entries of at most %d", len(b.Masks),
+			words, len(b.Entries), m.mostEntries())
 	}
 	for i := range b.Params {
 		p := &b.Params[i]

@@ -123,19 +123,8 @@ func (c *cut) measure(b *Batch, from, to, topK int) block {
 		}
 		if lo < hi {
 			o := b.measure(lo, hi, topK)
-			k.ctx, k.slots, k.selected, k.width = max(
-				k.ctx,
-				o.ctx,
-			), max(
-				k.slots,
-				o.slots,
-			), max(
-				k.selected,
-				o.selected,
-			), max(
-				k.width,
-				o.width,
-			)
+			k.ctx, k.slots, k.selected, k.width = max(k.ctx, o.ctx), max(k.slots, o.slots), max(k.selected, o.selected),
+				max(k.width, o.width)
 		}
 	}
 	return k
@@ -145,36 +134,19 @@ func (c *cut) measure(b *Batch, from, to, topK int) block {
 func (m *Model) checkShares(b *Batch, c *cut) error {
 	for r, s := range c.shares {
 		if n := s.to - s.from; n > m.o.MaxRows || s.last-s.logits > m.o.MaxLogits {
-			return fmt.Errorf(
-				"rank %d has %d rows and %d rows of logits, at most %d and %d",
-				r,
-				n,
-				s.last-s.logits,
-				m.o.MaxRows,
-				m.o.MaxLogits,
-			)
+			return fmt.Errorf("rank %d has %d rows and %d rows of logits, at most %d and %d", r, n, s.last-s.logits,
+				m.o.MaxRows, m.o.MaxLogits)
 		}
 		for i := s.from; i < s.to; i++ {
 			if m.homes > 1 && int(b.Seq[i]) < r*m.o.MaxSeqs || m.Config.IsLong(int(b.Pos[i])) != (i >= s.long) {
-				return fmt.Errorf(
-					"row %d of sequence %d at position %d is out of order: long rows of rank %d begin at %d",
-					i,
-					b.Seq[i],
-					b.Pos[i],
-					r,
-					s.long,
-				)
+				return fmt.Errorf("row %d of sequence %d at position %d is out of order: long rows of rank %d begin at %d",
+					i, b.Seq[i], b.Pos[i], r, s.long)
 			}
 		}
 	}
 	if s := c.shares[len(c.shares)-1]; s.to != len(b.Tokens) || s.last != len(b.Logits) {
-		return fmt.Errorf(
-			"the ranks have %d of %d rows and %d of %d rows of logits",
-			s.to,
-			len(b.Tokens),
-			s.last,
-			len(b.Logits),
-		)
+		return fmt.Errorf("the ranks have %d of %d rows and %d of %d rows of logits", s.to, len(b.Tokens), s.last,
+			len(b.Logits))
 	}
 	return nil
 }

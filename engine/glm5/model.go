@@ -69,16 +69,8 @@ func Load(ctx context.Context, ck *checkpoint.Checkpoint, g *ranks.Group, o Opti
 	}
 	m := &Model{Config: c, o: o, g: g}
 	m.prepare(g.Ranks())
-	l := &loader{
-		c:      &m.Config,
-		ck:     ck,
-		g:      g,
-		act:    o.Act,
-		dense:  o.Dense,
-		exact:  o.wide(),
-		shards: o.Shards,
-		layout: o.Layout,
-	}
+	l := &loader{c: &m.Config, ck: ck, g: g, act: o.Act, dense: o.Dense, exact: o.wide(), shards: o.Shards,
+		layout: o.Layout}
 	if m.w, err = l.weights(ctx, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", ck.Name, err)
 	}
@@ -163,11 +155,8 @@ func (m *Model) Upload(b *Batch) error {
 	if err := m.check(b, is); err != nil {
 		return err
 	}
-	known, same := b.follows(&m.sent) &&
-		(!m.apart || slices.Equal(was.shares, is.shares)), slices.Equal(
-		b.Entries,
-		m.sent.Entries,
-	)
+	known := b.follows(&m.sent) && (!m.apart || slices.Equal(was.shares, is.shares))
+	same := slices.Equal(b.Entries, m.sent.Entries)
 	m.sent.copyOf(b)
 	m.cuts[0], m.cuts[1] = *is, *was
 	if known {

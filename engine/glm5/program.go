@@ -367,38 +367,13 @@ func (p *program) mixture(w *mixture) {
 	n, k := int32(c.Experts), int32(c.ExpertsPerToken)
 	hidden, inner := int32(c.Hidden), int32(c.MoEIntermediate)/m.shards
 	p.gemm(&w.router, x.rows, x.h, a.router)
-	p.callWith(
-		"moe_route",
-		true,
-		kernels.Dims{M: x.rows, Groups: n, TopK: k},
-		m.routing,
-		a.router,
-		w.bias,
-		a.experts,
-		a.weights,
-	)
+	p.callWith("moe_route", true, kernels.Dims{M: x.rows, Groups: n, TopK: k}, m.routing, a.router, w.bias, a.experts,
+		a.weights)
 	p.mlp(&w.shared)
-	p.call(
-		w.up.kernel,
-		false,
-		kernels.Dims{M: x.rows, N: inner, K: hidden, Groups: n, TopK: k},
-		m.exact,
-		w.up.buf,
-		x.h,
-		a.experts,
-		a.chosen,
-	)
-	p.call(
-		w.down.kernel,
-		false,
-		kernels.Dims{M: x.rows, N: hidden, K: inner, Groups: n, TopK: k},
-		m.exact,
-		w.down.buf,
-		a.chosen,
-		a.experts,
-		a.weights,
-		a.part,
-	)
+	p.call(w.up.kernel, false, kernels.Dims{M: x.rows, N: inner, K: hidden, Groups: n, TopK: k}, m.exact, w.up.buf, x.h,
+		a.experts, a.chosen)
+	p.call(w.down.kernel, false, kernels.Dims{M: x.rows, N: hidden, K: inner, Groups: n, TopK: k}, m.exact, w.down.buf,
+		a.chosen, a.experts, a.weights, a.part)
 }
 
 // head turns the wanted rows of h into logits and tokens.

@@ -56,11 +56,8 @@ func newSketch(t testing.TB, config string, ranks int, o Options) *sketch {
 	}
 	for i := range o.layers(&c) {
 		l := layer{attnNorm: some(), mlpNorm: some(), queryNorm: some(), latentNorm: some(), latentCache: some(),
-			queryUp: lin(
-				c.Heads*c.QKHeadDim()/parts,
-				c.QLoRA,
-				parts == 1,
-			), out: lin(c.Hidden, c.Heads*c.VHead/parts, parts == 1),
+			queryUp: lin(c.Heads*c.QKHeadDim()/parts, c.QLoRA, parts == 1), out: lin(c.Hidden, c.Heads*c.VHead/parts,
+				parts == 1),
 			absorb: packed{some(), "q_absorb_bf16"}, valuesUp: packed{some(), "v_up_bf16"}}
 		width := c.QLoRA + c.KVLoRA + c.QKRope
 		if c.IndexerFull(i) {
@@ -209,20 +206,12 @@ func TestProgramFitsItsBuffers(t *testing.T) {
 }
 
 func fitsApart(t *testing.T, config string, ranks, shards int) {
-	s := newSketch(
-		t,
-		config,
-		ranks,
-		Options{Layout: Throughput, MaxRows: 3000, MaxSeqs: 1, Context: 150_000, MTP: true, Shards: shards},
-	)
+	s := newSketch(t, config, ranks, Options{Layout: Throughput, MaxRows: 3000, MaxSeqs: 1, Context: 150_000, MTP: true,
+		Shards: shards})
 	all := []*Batch{s.apart([]int{0, 3000}), s.apart([]int{147_000, 3000}), s.apart([]int{2047, 2})}
 	if ranks > 1 {
-		all = append(
-			all,
-			s.apart([]int{0, 3000}, []int{147_000, 3000}),
-			s.apart(nil, []int{149_999, 1}),
-			s.apart([]int{2047, 2}, []int{5, 1}),
-		)
+		all = append(all, s.apart([]int{0, 3000}, []int{147_000, 3000}), s.apart(nil, []int{149_999, 1}),
+			s.apart([]int{2047, 2}, []int{5, 1}))
 	}
 	for _, b := range all {
 		if err := s.checked(b); err != nil {
@@ -241,12 +230,8 @@ func TestProgramGolden(t *testing.T) {
 }
 
 func testProgramGolden(t *testing.T, l Layout) {
-	s := newSketch(
-		t,
-		filepath.Join("..", "..", "datasets", "demo", "model", "config.json"),
-		8,
-		Options{Layout: l, MaxRows: 64, MaxSeqs: 1, Context: 512, MTP: true},
-	)
+	s := newSketch(t, filepath.Join("..", "..", "datasets", "demo", "model", "config.json"), 8, Options{Layout: l,
+		MaxRows: 64, MaxSeqs: 1, Context: 512, MTP: true})
 	b := s.batch([2]int{60, 8}, [2]int{200, 1})
 	file := "program.txt"
 	if l == Throughput {

@@ -33,10 +33,8 @@ func TestRanksFinishEverything(t *testing.T) {
 		}
 		for left > 0 || !r.Idle() {
 			for left > 0 && (r.Idle() || rapid.Bool().Draw(t, "add")) {
-				prompt := slices.Repeat(
-					[]int32{int32(rapid.IntRange(0, 2).Draw(t, "group"))},
-					rapid.IntRange(1, 15).Draw(t, "same"),
-				)
+				group, same := rapid.Int32Range(0, 2).Draw(t, "group"), rapid.IntRange(1, 15).Draw(t, "same")
+				prompt := slices.Repeat([]int32{group}, same)
 				prompt = append(prompt, rapid.SliceOfN(rapid.Int32Range(0, 2), 1, 9).Draw(t, "prompt")...)
 				ids++
 				answer := rapid.IntRange(1, 10).Draw(t, "answer")
@@ -134,14 +132,8 @@ func TestRanksAreBalanced(t *testing.T) {
 		answers += min(e, q.Max) - q.Prompt
 	}
 	saved, most := prompts-(sum-answers), prompts*4/5*640/643
-	t.Logf(
-		"%d steps, tokens by rank %v, %d of %d prompt tokens saved that could be, %.1f %% of the seats in use while some wait",
-		steps,
-		computed,
-		saved,
-		most,
-		100*float64(seats)/float64(max(1, tokens)),
-	)
+	t.Logf("%d steps, tokens by rank %v, %d of %d prompt tokens saved that could be, %.1f %% of the seats in use while some wait",
+		steps, computed, saved, most, 100*float64(seats)/float64(max(1, tokens)))
 	if slices.Max(computed)*n > sum*11/10 {
 		t.Errorf("a rank has more than 1.1 times its part: %v", computed)
 	}

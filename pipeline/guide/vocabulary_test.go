@@ -37,7 +37,8 @@ func TestOddVocabularies(t *testing.T) {
 	for id := 256; id < 262; id++ {
 		json1.added[int32(id)] = json1.texts[id]
 	}
-	long := with(strings.Repeat(" ", longest), strings.Repeat("ab", 600), strings.Repeat("x", 70_000), strings.Repeat("y", longest))
+	long := with(strings.Repeat(" ", longest), strings.Repeat("ab", 600), strings.Repeat("x", 70_000),
+		strings.Repeat("y", longest))
 	long.added[259] = long.texts[259]
 	few := odd{texts: []string{"x", "y", "<end>"}, added: map[int32]string{2: "<end>"}}
 	for name, c := range map[string]struct {
@@ -48,10 +49,11 @@ func TestOddVocabularies(t *testing.T) {
 		"the same again":     {with(`"`, `"`, "a", "a", "{", `{"`, `{"`), ""},
 		"empty ones":         {with("", "", "a", ""), ""},
 		"added look like it": {json1, ""},
-		"not text":           {with("\xff", "\xfe\xff", "\xc3", "\xa9\"", "\xf0\x9f", "a\xff", "\xff[5]", "\xff<x>"), ""},
-		"long":               {long, ""},
-		"whole texts":        {with(`{"k":12}`, `{"k":`, `"k"`, `:-1}`, "\n\n\n\n", "  \t "), ""},
-		"no JSON":            {few, "no text of the grammar goes on from here"},
+		"not text": {with("\xff", "\xfe\xff", "\xc3", "\xa9\"", "\xf0\x9f", "a\xff", "\xff[5]",
+			"\xff<x>"), ""},
+		"long":        {long, ""},
+		"whole texts": {with(`{"k":12}`, `{"k":`, `"k"`, `:-1}`, "\n\n\n\n", "  \t "), ""},
+		"no JSON":     {few, "no text of the grammar goes on from here"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Options{Boxes: 1, Ends: []int32{int32(len(c.o.texts) - 1)}}

@@ -256,6 +256,24 @@ KINDS = {
 THOUGHTS = ["", "<think>", "<think>one two", "<think>a</think>b", "</think><think> x", "<think>c<think>y"]
 
 
+# What responses follow, with parameters that have a part in it.
+GUIDES = [
+    {"guided_choice": ["yes", "no", "perhaps not"], "min_tokens": 2},
+    {"guided_regex": "[a-z]{3,9}( [a-z]{1,5})?", "bad_words": ["e"]},
+    {"response_format": {"type": "json_object"}, "presence_penalty": 1},
+    {"guided_json": {"type": "array", "items": {"type": "string", "maxLength": 7}, "maxItems": 3}, "n": 2},
+    {"guided_grammar": 'root ::= "(" [0-9]+ ")"', "logit_bias": {"5": 3}},
+]
+
+
+def guided(count):
+    rows = []
+    for i in range(count):
+        p = dict(GUIDES[i % len(GUIDES)], max_tokens=30, temperature=1)
+        rows.append({"prompt": f"Say {i}", "kind": "guided", "sampling_params": p})
+    return rows
+
+
 def thinking(count):
     """Rows with a budget of what they think, whose marks are likely to come."""
     rows = []
@@ -408,7 +426,7 @@ def main():
     closed = sum(vocabulary.added["</think>"] in a["token_ids"] for a in answers)
     print(f"{closed} of {len(thoughts)} rows with a budget closed what they think")
     stopped(count // 2, vocabulary)
-    some = sent[:110]
+    some = sent[:100] + guided(10)
     out, want = run("some", some, "--tp", "1")
     for flags in (["--max-seqs", "1"], ["--max-seqs", "7", "--max-batch-tokens", "9"], ["--kv-tokens", "512"], ["--prefix-sharing", "off"]):
         same("same " + " ".join(flags), some, want, "--tp", "1", *flags)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,11 +30,15 @@ const mostGuide = 1 << 20
 func (g *guideFlags) set(f *pflag.FlagSet, p *pipeline.Params) error {
 	given := ""
 	file := func(path string) (string, error) {
-		info, err := os.Stat(path)
-		if err == nil && info.Size() > mostGuide {
-			return "", fmt.Errorf("%s has %d bytes, more than %d", path, info.Size(), mostGuide)
+		f, err := os.Open(path)
+		if err != nil {
+			return "", err
 		}
-		data, err := os.ReadFile(path)
+		defer f.Close()
+		data, err := io.ReadAll(io.LimitReader(f, mostGuide+1)) // it may be a pipe, or have no end
+		if err == nil && len(data) > mostGuide {
+			err = fmt.Errorf("%s has more than %d bytes", path, mostGuide)
+		}
 		return string(data), err
 	}
 	for _, flag := range []struct {

@@ -138,7 +138,7 @@ func TestRunGuided(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"--regex", "("}, {"--json-schema", grammar}, {"--regex", "a", "--choice", "b"},
-		{"--grammar", in("none")}} {
+		{"--grammar", in("none")}, {"--grammar", "/dev/zero"}} {
 		if code, out, errs := glmbatch(append([]string{"run", one, "--tp", "1", "--quiet", "--stdout", "jsonl"},
 			args...)...); code == 0 || args[0] != "--regex" && code != exitInput {
 			t.Errorf("%v: exit code %d: %s%s", args, code, out, errs)

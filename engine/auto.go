@@ -55,7 +55,7 @@ func (c *chooser) drafts(way int) int { return [3]int{0, 1, c.most}[way] }
 func (c *chooser) at(rows int) *[3]trial { return &c.cases[min(bits.Len(uint(rows)), len(c.cases)-1)] }
 
 // choose returns the drafts of the next step, of so many requests. To begin with drafts, so
-// many rows would be computed again.
+// many rows would be computed again. It may be asked more than once for a step.
 func (c *chooser) choose(rows, behind int) int {
 	if rows == 0 || rows > AutoRows {
 		return 0
@@ -65,12 +65,11 @@ func (c *chooser) choose(rows, behind int) int {
 	if behind > 0 && !small && (c.doubt || c.idle < cost) {
 		return 0
 	}
-	n := c.drafts(c.way(c.at(rows), behind > 0))
-	if n > 0 {
-		c.spent += cost
-	}
-	return n
+	return c.drafts(c.way(c.at(rows), behind > 0))
 }
+
+// begin says that a step takes drafts, before which so many rows are computed again.
+func (c *chooser) begin(behind int) { c.spent += int64(behind) * c.row }
 
 // way is the next to try, or the best. late: to begin with drafts takes time.
 func (c *chooser) way(ways *[3]trial, late bool) int {

@@ -36,6 +36,7 @@ func TestChooser(t *testing.T) {
 				t.Errorf("%s: begins with %d drafts", c.about, got)
 			}
 			if got > 0 {
+				k.begin(behind)
 				behind = 0
 			}
 			w := ways[got]
@@ -54,6 +55,13 @@ func TestChooser(t *testing.T) {
 // To begin with them is paid once where they might have saved that, and then out of a
 // hundredth of the time.
 func TestChooserGivesUp(t *testing.T) {
+	for _, behind := range []int{50, 500} {
+		testChooserGivesUp(t, behind)
+	}
+}
+
+// Engines that launch steps ahead ask twice: whether to wait for the step before, and what to take.
+func testChooserGivesUp(t *testing.T, of int) {
 	const steps = 4000
 	k := chooser{most: 3}
 	with, n, extra, begin, all := 0, 0, int64(0), int64(0), int64(0)
@@ -61,11 +69,17 @@ func TestChooserGivesUp(t *testing.T) {
 		Times: kernels.Times{Wall: kernels.Interval{End: 10_000}}}, 0)
 	for step := range steps {
 		rows := AutoRows - step*AutoRows/steps
-		behind := 500
+		behind := of
 		if n > 0 {
 			behind = 0
 		}
-		n = k.choose(rows, behind)
+		first := k.choose(rows, behind)
+		if n = k.choose(rows, behind); n != first {
+			t.Fatalf("step %d: %d drafts, and %d when asked again", step, first, n)
+		}
+		if n > 0 {
+			k.begin(behind)
+		}
 		ns := int64(100)
 		if n > 0 {
 			with++
@@ -75,7 +89,8 @@ func TestChooserGivesUp(t *testing.T) {
 		k.landed(&StepInfo{Kind: kernels.Decode, Sequences: rows, Tokens: rows * (1 + n), Sampled: rows,
 			Times: kernels.Times{Wall: kernels.Interval{End: ns}}}, n)
 	}
-	if with == 0 || with > tries*(1+steps/again) || 100*extra > all || begin > 500*k.row+all/100 {
-		t.Errorf("%d of %d steps with drafts, which cost %d of %d ns, to begin %d", with, steps, extra, all, begin)
+	if with == 0 || with > tries*(1+steps/again) || 100*extra > all || begin > int64(of)*k.row+all/100 {
+		t.Errorf("%d behind: %d of %d steps with drafts, which cost %d of %d ns, to begin %d", of, with, steps, extra,
+			all, begin)
 	}
 }

@@ -119,3 +119,30 @@ func TestLayoutsOfOneRank(t *testing.T) {
 		}
 	}
 }
+
+// Drafts are for few requests, on all ranks together.
+func TestDraftsOfManyRanks(t *testing.T) {
+	const tp, seats = 4, 5
+	var rs []engine.Request
+	for i := range tp * seats {
+		rs = append(rs, engine.Request{ID: int64(i), Prompt: []int32{7, 8, 7, 8, 7},
+			Sampling: engine.Sampling{MaxTokens: 80, IgnoreEOS: true, Bias: []engine.Bias{{Token: 7, Gain: 100}}}})
+	}
+	many, few := 0, 0
+	o := engine.Options{Speculate: engine.Speculation{Drafts: 1, NGram: true, Auto: true}}
+	o.OnStep = func(i engine.StepInfo) {
+		if i.Sequences > engine.AutoRows {
+			many++
+			if i.Drafted > 0 {
+				t.Errorf("%d drafts of %d requests", i.Drafted, i.Sequences)
+			}
+		} else {
+			few += i.Drafted
+		}
+	}
+	answers(t, apart(t, tp, 1), o, rs)
+	answers(t, apart(t, tp, 1), o, rs[:3])
+	if many == 0 || few == 0 {
+		t.Errorf("%d steps of many requests, %d drafts in those of few", many, few)
+	}
+}

@@ -60,27 +60,35 @@ type speculation struct {
 
 // propose says how many drafts the next step takes of a request, at most.
 func (e *Engine) propose() int {
-	n := e.spec.drafts(e)
+	n, behind := e.spec.drafts(e)
+	if n > 0 {
+		e.spec.auto.begin(behind)
+	}
 	e.sched.Propose(sched.Proposal{Most: n, Layer: n > 0 && !e.spec.o.NGram})
 	return n
 }
 
-// drafts is how many the next step takes of a request, at most.
-func (s *speculation) drafts(e *Engine) int {
+// drafts is how many the next step takes of a request, at most, and how many rows are computed
+// again if it takes any.
+func (s *speculation) drafts(e *Engine) (n, behind int) {
 	if !s.o.Auto {
-		return s.o.Drafts
+		return s.o.Drafts, 0
 	}
-	behind := 0
 	if !s.o.NGram {
 		behind = e.sched.Behind()
 	}
-	return s.auto.choose(min(e.sched.Running()+e.sched.Waiting(), e.sched.Options().MaxSeqs), behind)
+	seats := e.model.Homes() * e.sched.Options().MaxSeqs
+	return s.auto.choose(min(e.sched.Running()+e.sched.Waiting(), seats), behind), behind
 }
 
 // waits reports that the next step is launched only when those in flight have landed, of
 // which the newest is this one.
 func (e *Engine) waits(newest *inflight.Step) bool {
-	return newest.Alone || e.flight(newest).drafts > 0 || e.spec.drafts(e) > 0
+	if newest.Alone || e.flight(newest).drafts > 0 {
+		return true
+	}
+	n, _ := e.spec.drafts(e)
+	return n > 0
 }
 
 // tips lists the sequences that the prediction layer goes on from, those first that attend

@@ -72,7 +72,7 @@ func (c *captureFlags) attach(f *pipeline.Folder, p *pipeline.Manifest, o *engin
 		}
 	}
 	if m.Homes() > 1 {
-		if c.steps != "" {
+		if c.steps != "" { // of a job that auto has begun
 			return errors.New("--capture is for --layout latency")
 		}
 		return nil

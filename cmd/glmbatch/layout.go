@@ -34,7 +34,7 @@ func (r *runFlags) chooseLayout(m *openedModel, rows int64, say *speaker) {
 	}
 	r.layout = string(glm5.Throughput)
 	apart := r.fitOf(m)
-	layout, why := layoutFor(rows, r.tp, r.device.resolved(), r.drafts.Drafts > 0 && !r.drafts.NGram, apart)
+	layout, why := layoutFor(rows, r.tp, r.device.resolved(), r.needsLatency(), apart)
 	if !r.overwrite {
 		if was, begun := pipeline.SettingOf(r.jobDir(), "--layout"); begun {
 			layout, why = glm5.Layout(cmp.Or(was, string(glm5.Latency))), "the job has begun in it"
@@ -44,16 +44,27 @@ func (r *runFlags) chooseLayout(m *openedModel, rows int64, say *speaker) {
 	say.line("layout %s, as %s", layout, why)
 }
 
-// layoutFor chooses a layout by a job's rows, with the reason. layered: the prediction layer makes
-// drafts. apart is how the model fits in the throughput layout.
-func layoutFor(rows int64, tp int, device string, layered bool, apart *fit.Fit) (l glm5.Layout, why string) {
+// needsLatency is what of a job there is in that layout alone; "": nothing.
+func (r *runFlags) needsLatency() string {
+	switch {
+	case r.drafts.Drafts > 0 && !r.drafts.NGram:
+		return "the prediction layer makes drafts in it alone"
+	case r.capture.steps != "":
+		return "steps are captured in it alone"
+	}
+	return ""
+}
+
+// layoutFor chooses a layout by a job's rows, with the reason. needs: see needsLatency. apart is
+// how the model fits in the throughput layout.
+func layoutFor(rows int64, tp int, device, needs string, apart *fit.Fit) (l glm5.Layout, why string) {
 	switch {
 	case tp == 1:
 		return glm5.Latency, "there is one rank"
 	case device != "cuda":
 		return glm5.Latency, "ranks take turns on a CPU"
-	case layered:
-		return glm5.Latency, "the prediction layer makes drafts in it alone"
+	case needs != "":
+		return glm5.Latency, needs
 	case rows < leastRows*int64(tp):
 		return glm5.Latency, fmt.Sprintf("%s rows are few for %d ranks", units.Digits(rows), tp)
 	case !apart.Fits:

@@ -46,24 +46,36 @@ func TestLayout(t *testing.T) {
 func TestLayoutFor(t *testing.T) {
 	fits, not := &fit.Fit{Fits: true, Tokens: 800_000}, &fit.Fit{Fault: "a GPU has 80 GB free"}
 	for _, c := range []struct {
-		rows    int64
-		tp      int
-		device  string
-		layered bool
-		apart   *fit.Fit
-		want    glm5.Layout
-		why     string
+		rows   int64
+		tp     int
+		device string
+		needs  string
+		apart  *fit.Fit
+		want   glm5.Layout
+		why    string
 	}{
-		{1000, 8, "cuda", false, fits, glm5.Throughput, "each of 8 ranks has 125 of 1,000 rows, and a cache of up to 800,000"},
-		{1000, 1, "cuda", false, fits, glm5.Latency, "one rank"},
-		{1000, 8, "cpu", false, fits, glm5.Latency, "CPU"},
-		{1000, 8, "cuda", true, fits, glm5.Latency, "drafts"},
-		{255, 8, "cuda", false, fits, glm5.Latency, "255 rows are few"},
-		{256, 8, "cuda", false, not, glm5.Latency, "a GPU has 80 GB free"},
+		{1000, 8, "cuda", "", fits, glm5.Throughput, "each of 8 ranks has 125 of 1,000 rows, and a cache of up to 800,000"},
+		{1000, 1, "cuda", "", fits, glm5.Latency, "one rank"},
+		{1000, 8, "cpu", "", fits, glm5.Latency, "CPU"},
+		{1000, 8, "cuda", "it has drafts", fits, glm5.Latency, "drafts"},
+		{255, 8, "cuda", "", fits, glm5.Latency, "255 rows are few"},
+		{256, 8, "cuda", "", not, glm5.Latency, "a GPU has 80 GB free"},
 	} {
-		if l, why := layoutFor(c.rows, c.tp, c.device, c.layered, c.apart); l != c.want ||
+		if l, why := layoutFor(c.rows, c.tp, c.device, c.needs, c.apart); l != c.want ||
 			!strings.Contains(why, c.why) {
 			t.Errorf("%+v: %s, as %s", c, l, why)
 		}
+	}
+}
+
+// TestLayoutWithoutCaptures: what cannot be captured is said before weights are loaded, or looked for.
+func TestLayoutWithoutCaptures(t *testing.T) {
+	s := ends(t, exitInput, "run", "none.jsonl", "--model", "none", "--layout", "throughput", "--tp", "4",
+		"--out", t.TempDir(), "--capture", "first=1")
+	if !strings.Contains(s, "--capture is for --layout latency") {
+		t.Error(s)
+	}
+	if r := (runFlags{capture: captureFlags{steps: "first=1"}}); r.needsLatency() != "steps are captured in it alone" {
+		t.Errorf("auto with captures: %q", r.needsLatency())
 	}
 }

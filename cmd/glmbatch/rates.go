@@ -108,7 +108,7 @@ func ratesFile(m *pipeline.Manifest) (string, error) {
 		return "", err
 	}
 	text, err := json.Marshal([]any{m.Model.Hash, m.Model.Device, m.Model.Ranks, m.Settings["--kv-cache"],
-		m.Settings["--act"], m.Settings["--dense-weights"], m.Settings["--activations"]})
+		m.Settings["--act"], m.Settings["--dense-weights"], m.Settings["--activations"], m.Settings["--layout"]})
 	if err != nil {
 		return "", err
 	}

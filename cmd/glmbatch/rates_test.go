@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"glmbatch/datasets"
+	"glmbatch/pipeline"
 )
 
 // TestMain keeps what jobs leave in the user's cache folder out of it.
@@ -77,5 +78,21 @@ func TestEstimate(t *testing.T) {
 	if e.Usual.Seconds() != 12 || e.Lo.Seconds() != 9.6 || e.Hi.Seconds() != 27.5 || e.Joules != 6000 ||
 		e.JLo != 4800 || e.JHi != 13_750 {
 		t.Errorf("%+v", e)
+	}
+}
+
+// TestRatesOfSettings: what a model's speed follows from has rates of its own.
+func TestRatesOfSettings(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	files := map[string]string{}
+	for _, flag := range []string{"", "--kv-cache", "--act", "--dense-weights", "--activations", "--layout"} {
+		file, err := ratesFile(&pipeline.Manifest{Settings: map[string]string{flag: "another"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if was, there := files[file]; there {
+			t.Errorf("%q and %q have one file", was, flag)
+		}
+		files[file] = flag
 	}
 }

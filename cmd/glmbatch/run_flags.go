@@ -337,6 +337,9 @@ func (r *runFlags) check(args []string) error {
 	if _, err := r.capture.options(); err != nil {
 		errs = append(errs, err)
 	}
+	if r.capture.steps != "" && r.layout == string(glm5.Throughput) && r.tp > 1 {
+		usage("--capture is for --layout latency")
+	}
 	if r.drafts, err = speculation(r.speculate); err != nil {
 		errs = append(errs, err)
 	}

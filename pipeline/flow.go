@@ -246,7 +246,10 @@ func (f *flow) restoreAll(r *row) {
 	r.samples = make([]*sample, r.params.N)
 	for i := range r.samples {
 		s := f.restore(r, before, i)
-		if r.samples[i] = s; s == nil || r.params.PromptLogprobs == 0 {
+		if r.samples[i] = s; s != nil {
+			r.made += s.bytes()
+		}
+		if s == nil || r.params.PromptLogprobs == 0 {
 			continue
 		}
 		if r.scoring.by == nil {
@@ -309,7 +312,9 @@ func (f *flow) take(t engine.Token) error {
 		return s.row.unguided(t.Err)
 	}
 	r := s.row
+	before := r.made
 	stop := s.accept(t)
+	f.bytes += r.made - before
 	f.done.samples = append(f.done.samples, r.scoring.took(s, t)...)
 	if s.reason == engine.Going {
 		return nil
@@ -348,4 +353,5 @@ func (f *flow) emit() error {
 	}
 }
 
-func (r *row) bytes() int { return r.record.Bytes() + 4*len(r.prompt) + r.scoreBytes() }
+// bytes is what a row takes now: what is made of it grows until it is finished.
+func (r *row) bytes() int { return r.record.Bytes() + 4*len(r.prompt) + r.scoreBytes() + r.made }

@@ -93,6 +93,7 @@ type row struct {
 	err     *rowError
 	samples []*sample
 	left    int // samples that are not finished
+	made    int // bytes of the samples' tokens and of their log-probabilities so far
 	scoring scoring
 
 	written  []*saved // the output rows, as a file had them; nil: they are to be made
@@ -145,12 +146,14 @@ func (s *sample) accept(t engine.Token) (stop bool) {
 	if s.row.params.wantsLogprobs() {
 		chosen, top := logprobs(t)
 		s.chosen, s.top = append(s.chosen, chosen), append(s.top, top)
+		s.row.made += placeBytes(1 + len(top))
 	}
 	if t.Reason == engine.Stop { // an end token is no output
 		if slices.Contains(s.row.params.StopTokens, t.Token) {
 			s.by = strconv.Itoa(int(t.Token))
 			if s.row.params.IncludeStop {
 				s.tokens = append(s.tokens, t.Token)
+				s.row.made += tokenBytes
 				if s.text != nil {
 					s.text.add(t.Token)
 				}
@@ -160,6 +163,7 @@ func (s *sample) accept(t engine.Token) (stop bool) {
 		return false
 	}
 	s.tokens = append(s.tokens, t.Token)
+	s.row.made += tokenBytes
 	if s.text != nil && s.text.add(t.Token) {
 		s.end(engine.Stop)
 		return t.Reason == engine.Going

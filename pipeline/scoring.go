@@ -55,9 +55,24 @@ func (r *row) scoreBytes() int {
 	if r.params.PromptLogprobs == 0 || len(r.prompt) == 0 {
 		return 0
 	}
+	return (len(r.prompt) - 1) * placeBytes(r.params.PromptLogprobs) // the token's own, and the rest others
+}
+
+// tokenBytes is what a token of a response takes.
+const tokenBytes = 4
+
+// placeBytes is what n log-probabilities at one place take, the token's own among them.
+func placeBytes(n int) int {
 	var one datasets.TokenLogprob
 	var list []datasets.TokenLogprob
-	token := int(unsafe.Sizeof(one) + unsafe.Sizeof(*one.Rank))
-	// The token's own, and PromptLogprobs - 1 others.
-	return (len(r.prompt) - 1) * (r.params.PromptLogprobs*token + int(unsafe.Sizeof(list)))
+	return n*int(unsafe.Sizeof(one)+unsafe.Sizeof(*one.Rank)) + int(unsafe.Sizeof(list))
+}
+
+// bytes is what a sample's tokens and their log-probabilities take.
+func (s *sample) bytes() int {
+	n := tokenBytes * len(s.tokens)
+	for _, top := range s.top {
+		n += placeBytes(1 + len(top))
+	}
+	return n
 }

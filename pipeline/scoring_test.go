@@ -174,6 +174,7 @@ func TestScoresAreCounted(t *testing.T) {
 	if err := f.admit(t.Context()); err != nil || f.bytes != most || most < 8*3*32 {
 		t.Fatalf("%d bytes in flight, want %d, %v", f.bytes, most, err)
 	}
+	last := f.bytes
 	for len(f.live) > 0 {
 		tokens, err := e.Step()
 		if err != nil {
@@ -183,7 +184,12 @@ func TestScoresAreCounted(t *testing.T) {
 			if err := f.take(k); err != nil {
 				t.Fatal(err)
 			}
+			last = max(last, f.bytes)
 		}
+	}
+	if r := f.done.rows[0]; last < most+tokenBytes || r.bytes() != most+r.samples[0].bytes()+r.samples[1].bytes() {
+		t.Errorf("%d bytes at most, %d before; the row has %d, and samples of %d and %d", last, most, r.bytes(),
+			r.samples[0].bytes(), r.samples[1].bytes())
 	}
 	if f.bytes != 0 || len(f.done.rows) != 1 || len(f.done.samples) != 2 {
 		t.Errorf("%d bytes are left of %d rows, %d samples", f.bytes, len(f.done.rows), len(f.done.samples))
@@ -201,4 +207,19 @@ func linesFile(t *testing.T, lines []string) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// TestLogprobsAreCounted: what a row takes grows by the tokens of its samples and their
+// log-probabilities.
+func TestLogprobsAreCounted(t *testing.T) {
+	top := []engine.Logprob{{Token: 1}, {Token: 2}, {Token: 3}}
+	r := &row{params: Params{Sampling: engine.Sampling{Logprobs: 4, IgnoreEOS: true, MaxTokens: 99}}}
+	s := &sample{row: r}
+	const n = 10
+	for range n {
+		s.accept(engine.Token{Token: 7, Top: top})
+	}
+	if got := r.bytes(); got != s.bytes() || got < n*4*32 || got > n*4*64+n*64 {
+		t.Errorf("%d bytes of %d tokens with 4 log-probabilities each, %d of the sample", got, n, s.bytes())
+	}
 }

@@ -24,8 +24,8 @@ func (s Shard) String() string { return fmt.Sprintf("%d/%d", s.Index, s.Of) }
 
 var shardName = regexp.MustCompile(`^([0-9]{5,9})-of-([0-9]{5,9})$`)
 
-// parseShard is the shard that a folder's name says.
-func parseShard(name string) (s Shard, ok bool) {
+// ParseShard is the shard that a folder's name says.
+func ParseShard(name string) (s Shard, ok bool) {
 	m := shardName.FindStringSubmatch(name)
 	if m == nil {
 		return s, false
@@ -46,7 +46,7 @@ func Shards(out string) ([]Shard, error) {
 	}
 	var all []Shard
 	for _, e := range entries {
-		if s, ok := parseShard(e.Name()); ok && e.IsDir() {
+		if s, ok := ParseShard(e.Name()); ok && e.IsDir() {
 			all = append(all, s)
 		}
 	}
@@ -61,7 +61,7 @@ const ShardSteps = 1_000_000_000
 // firstStep is that of a file of steps or of a timeline: 0 where no shard wrote it.
 func firstStep(path string) int64 {
 	dir := filepath.Dir(filepath.Dir(path)) // the shard's, of shard/timeline/part
-	if s, ok := parseShard(filepath.Base(dir)); ok && filepath.Base(filepath.Dir(dir)) == ShardsDir {
+	if s, ok := ParseShard(filepath.Base(dir)); ok && filepath.Base(filepath.Dir(dir)) == ShardsDir {
 		return int64(s.Index) * ShardSteps
 	}
 	return 0

@@ -45,7 +45,7 @@ func TestShardSteps(t *testing.T) {
 	}
 	for name, ok := range map[string]bool{"00000-of-00001": true, "00003-of-00003": false, "3-of-4": false,
 		"00001-of-00004x": false, "100000-of-200000": true} {
-		if _, got := parseShard(name); got != ok {
+		if _, got := ParseShard(name); got != ok {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

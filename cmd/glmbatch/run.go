@@ -110,6 +110,12 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 	}
 	r.rows.Logprobs = r.rows.Params.Logprobs > 0 || len(r.rows.Params.Labels) > 0
 	r.rows.PromptLogprobs = r.rows.Params.PromptLogprobs > 0
+	var remote *remoteOut
+	if r.showPrompt < 0 && !r.dryRun { // what has begun there says how long sequences may be
+		if remote, err = r.openRemote(ctx); err != nil {
+			return withCode(exitInput, err)
+		}
+	}
 	if r.showPrompt < 0 {
 		r.chooseLayout(m, in.Rows, say)
 		err = m.fit(r)
@@ -159,10 +165,6 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		}
 		defer temp.Remove()
 		r.out = filepath.Join(temp.Dir, "job")
-	}
-	remote, err := r.openRemote(ctx)
-	if err != nil {
-		return withCode(exitInput, err)
 	}
 	err = r.run(ctx, args, plan, m, say, stdout, remote)
 	if code := codeOf(err); code == exitOK || code == exitRowErrors {

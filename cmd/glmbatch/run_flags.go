@@ -24,12 +24,13 @@ import (
 // runFlags are the options of glmbatch run that are not a row's parameters.
 type runFlags struct {
 	stdout, save   string
-	spreadsheet    bool   // CSV is for one
-	printed        bool   // rows went to standard output while the job ran
-	out, model     string // folders, or URLs of object stores
-	modelURL       string // where model was fetched from; "": it is a folder
-	work           string // folder for what is at URLs; "": in the user's cache
-	remoteDir      string // where a job with a URL for out works; "": out is a folder
+	spreadsheet    bool       // CSV is for one
+	printed        bool       // rows went to standard output while the job ran
+	out, model     string     // folders, or URLs of object stores
+	modelURL       string     // where model was fetched from; "": it is a folder
+	work           string     // folder for what is at URLs; "": in the user's cache
+	remoteDir      string     // where a job with a URL for out works; "": out is a folder
+	others         begunShard // another shard of the job at a URL
 	demo           bool
 	tp             int
 	layout         string

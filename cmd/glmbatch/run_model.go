@@ -226,8 +226,11 @@ func (r *runFlags) begun() (context int, from string) {
 	if r.overwrite {
 		return 0, ""
 	}
-	if was := pipeline.ContextOf(r.jobDir()); was > 0 || r.rows.Shards <= 1 || r.remoteDir != "" {
+	if was := pipeline.ContextOf(r.jobDir()); was > 0 || r.rows.Shards <= 1 {
 		return was, ""
+	}
+	if r.remoteDir != "" {
+		return r.others.context, r.others.from
 	}
 	others, err := datasets.Shards(r.out)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"glmbatch/datasets"
 	"glmbatch/kernels/cuda"
 	"glmbatch/pipeline"
+	"glmbatch/stores/storestest"
 )
 
 // A step has as many tokens as the device is good at, unless the job says how many.
@@ -75,6 +77,31 @@ func TestContextStays(t *testing.T) {
 	}
 	if code, _, errs := glmbatch(job(shards, little, "--shard", "2/3")...); code != exitDevice ||
 		!strings.Contains(errs, "run all shards with --kv-tokens ") {
+		t.Errorf("a machine with less memory: exit code %d: %s", code, errs)
+	}
+
+	// In an object store, each machine sees only what the others have uploaded.
+	store := storestest.New(t)
+	url := store.URL("job")
+	apart := func(memory, shard string) []string {
+		return job(url, memory, "--shard", shard, "--work-dir", t.TempDir())
+	}
+	far := func(i int) int {
+		dir := t.TempDir()
+		key := "job/" + filepath.ToSlash(datasets.Shard{Index: i, Of: 3}.Dir()) + "/" + datasets.ManifestFile
+		if err := os.WriteFile(filepath.Join(dir, datasets.ManifestFile), store.Get(t, key), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return contextOf(t, dir)
+	}
+	if code, _, errs := glmbatch(apart(more, "0/3")...); code != 0 || far(0) != was {
+		t.Fatalf("exit code %d: %s", code, errs)
+	}
+	if code, _, errs := glmbatch(apart(much, "1/3")...); code != 0 || far(1) != was {
+		t.Errorf("a machine with more memory: exit code %d, context %d: %s", code, far(1), errs)
+	}
+	if code, _, errs := glmbatch(apart(little, "2/3")...); code != exitDevice ||
+		!strings.Contains(errs, "in the shard at s3://") {
 		t.Errorf("a machine with less memory: exit code %d: %s", code, errs)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"glmbatch/datasets"
+	"glmbatch/pipeline"
 	"glmbatch/stores"
 )
 
@@ -73,8 +74,11 @@ func (r *runFlags) openRemote(ctx context.Context) (*remoteOut, error) {
 			fmt.Errorf("%s has %s but no _manifest.json, so it is not an output of glmbatch; choose another --out",
 				url, o.old[0].Key)
 	}
-	if r.overwrite || len(o.old) == 0 {
+	if r.overwrite {
 		return o, nil
+	}
+	if len(o.old) == 0 {
+		return o, r.remoteShards(ctx)
 	}
 	there, err := o.updated(ctx)
 	if err != nil {
@@ -98,17 +102,53 @@ func (r *runFlags) openRemote(ctx context.Context) (*remoteOut, error) {
 }
 
 // updated is when the manifest at the URL was written.
-func (o *remoteOut) updated(ctx context.Context) (time.Time, error) {
+func (o *remoteOut) updated(ctx context.Context) (at time.Time, err error) {
+	err = withManifest(ctx, o.url, func(dir string) { at = updatedAt(filepath.Join(dir, datasets.ManifestFile)) })
+	return at, err
+}
+
+// withManifest calls f with a folder that has the manifest of the job at a URL.
+func withManifest(ctx context.Context, url string, f func(dir string)) error {
 	temp, err := os.MkdirTemp("", "glmbatch-")
 	if err != nil {
-		return time.Time{}, err
+		return err
 	}
 	defer os.RemoveAll(temp)
-	path := filepath.Join(temp, "m.json")
-	if err := stores.Download(ctx, stores.Join(o.url, datasets.ManifestFile), path); err != nil {
-		return time.Time{}, err
+	err = stores.Download(ctx, stores.Join(url, datasets.ManifestFile), filepath.Join(temp, datasets.ManifestFile))
+	if err == nil {
+		f(temp)
 	}
-	return updatedAt(path), nil
+	return err
+}
+
+// remoteShards looks for another shard of the job at --out that has begun: how long a
+// sequence may be is one for all of them.
+func (r *runFlags) remoteShards(ctx context.Context) error {
+	if r.rows.Shards <= 1 {
+		return nil
+	}
+	there, err := stores.List(ctx, stores.Join(r.out, datasets.ShardsDir))
+	if err != nil {
+		return err
+	}
+	for _, e := range there {
+		name, ok := strings.CutSuffix(e.Key, "/"+datasets.ManifestFile)
+		if s, is := datasets.ParseShard(name); !ok || !is || s.Of != r.rows.Shards {
+			continue
+		}
+		url := stores.Join(r.out, datasets.ShardsDir+"/"+name)
+		err := withManifest(ctx, url, func(dir string) { r.others = begunShard{pipeline.ContextOf(dir), url} })
+		if err != nil || r.others.context > 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// begunShard is one that has begun: how many positions its sequences have, and where it is.
+type begunShard struct {
+	context int
+	from    string
 }
 
 // updatedAt is a manifest's time; zero where there is none.

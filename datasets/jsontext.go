@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// What is below reads parts of texts that are known to be valid JSON, where they lie:
+// What is below reads parts of texts that are known to be valid JSON and UTF-8, where they lie:
 // a copy of a long line would be one of many.
 
 // eachMember calls f with each key, in its quotes, and value of an object.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -22,12 +23,15 @@ func TestJSONText(t *testing.T) {
 func FuzzJSONText(f *testing.F) {
 	f.Add(`{"a" : "x\"}" ,"b":[1,"]",{"c":"\\"}],"":null}`)
 	f.Add(`{"\u0061\ud83d\ude00":"\ud800x\udc00\ud800\u0041"}`)
+	// Not UTF-8: such lines are refused before.
+	f.Add("{\"\\ud83d\\ude80\":\"\\ud800\x80\xff\\ud800\\u0241\"}")
 	f.Fuzz(checkJSONText)
 }
 
 func checkJSONText(t *testing.T, text string) {
 	want := map[string]json.RawMessage{}
-	if !json.Valid([]byte(text)) || text[0] != '{' || json.Unmarshal([]byte(text), &want) != nil {
+	if !utf8.ValidString(text) || !json.Valid([]byte(text)) || text[0] != '{' ||
+		json.Unmarshal([]byte(text), &want) != nil {
 		return
 	}
 	got := map[string]json.RawMessage{}

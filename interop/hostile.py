@@ -283,6 +283,7 @@ def main():
     all_formats = [f for f in formats() if re.search(os.environ.get("FORMATS", ""), f[0])]
     whole = sum(f[3] for f in all_formats)
     r = random.Random(int(os.environ.get("SEED", "1")))
+    r.shuffle(all_formats)  # one that is interrupted has some of each, over several seeds
     codes, most, problems = collections.defaultdict(collections.Counter), collections.Counter(), []
     signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background it would be ignored
     try:

@@ -30,4 +30,5 @@ int glmbatch_status(void);
 const struct extra *glmbatch_extra(void);
 
 // dims: grid x, y, z and threads a block. cluster: blocks of one, 0 or 1 for none. params: the kernel's one struct.
-CUresult glmbatch_launch(CUfunction f, const unsigned *dims, unsigned cluster, unsigned smem, CUstream s, int early, void *params);
+CUresult glmbatch_launch(CUfunction f, const unsigned *dims, unsigned cluster, unsigned smem, CUstream s,
+                         int early, void *params);

@@ -38,7 +38,9 @@ __device__ __forceinline__ void ready(u64* at) { ready(at, blockIdx.x == 0); }
 // wait for each other longer than for all else that stamps cost. host_copy
 // brings them together.
 constexpr int kStampPlane = kMaxStamps * kStampBytes / 8;  // words from one place to the next
-__device__ __forceinline__ void stamp_end(u64* at) { atomicMax(at + 1 + (blockIdx.x & (kStampEnds - 1)) * kStampPlane, globaltimer()); }
+__device__ __forceinline__ void stamp_end(u64* at) {
+  atomicMax(at + 1 + (blockIdx.x & (kStampEnds - 1)) * kStampPlane, globaltimer());
+}
 __device__ __forceinline__ void finish(u64* at) {
   if (!at) return;
   __syncthreads();
@@ -52,9 +54,10 @@ __device__ __forceinline__ void finish_beside(u64* at) {
 
 // mma: C[16,8] += A[16,16] B[16,8], BF16 operands, float32 sums.
 __device__ __forceinline__ void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
 __device__ __forceinline__ uint32_t bf16x2(float lo, float hi) {
@@ -146,7 +149,9 @@ __device__ __forceinline__ void inboxes_open() { asm volatile("barrier.cluster.w
 // send writes v where p, an address in this block's shared memory, is in block rank's.
 __device__ __forceinline__ void send(float* p, u64* inbox, int rank, float v) {
   uint32_t a = remote_of(p, rank), b = remote_of(inbox, rank);
-  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(a), "r"(__float_as_uint(v)), "r"(b) : "memory");
+  asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(a),
+               "r"(__float_as_uint(v)), "r"(b)
+               : "memory");
 }
 __device__ __forceinline__ void receive(u64* inbox) { mbar_wait(shared_of(inbox), 0); }
 // of_block reads p, an address in this block's shared memory, in block rank's.
@@ -169,7 +174,9 @@ __device__ __forceinline__ void landed() {
 
 // turn rotates a pair by (cosine, sine); written out, so that it is the same
 // everywhere.
-__device__ __forceinline__ float2 turn(float2 v, float2 cs) { return {fmaf(v.x, cs.x, -__fmul_rn(v.y, cs.y)), fmaf(v.y, cs.x, __fmul_rn(v.x, cs.y))}; }
+__device__ __forceinline__ float2 turn(float2 v, float2 cs) {
+  return {fmaf(v.x, cs.x, -__fmul_rn(v.y, cs.y)), fmaf(v.y, cs.x, __fmul_rn(v.x, cs.y))};
+}
 
 // rotate copies the rotary values behind x's k columns behind y's n columns, for the
 // products of a head: q_absorb's, whose parameters P are.

@@ -24,7 +24,8 @@ struct Columns {
 
 // add_piece adds a piece of T tiles: a, the lane's weights, times the columns from c on.
 template <typename W, int T>
-__device__ __forceinline__ void add_piece(float (&acc)[kSide][4], const char* a, const Columns& x, int c, uint32_t low) {
+__device__ __forceinline__ void add_piece(float (&acc)[kSide][4], const char* a, const Columns& x, int c,
+                                          uint32_t low) {
   constexpr int F = W::kFrags;
 #pragma unroll
   for (int u = 0; u < kGroup; u++) {

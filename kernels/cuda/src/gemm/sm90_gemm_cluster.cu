@@ -22,8 +22,9 @@ __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.w
 template <typename W, int TERMS>
 __device__ __forceinline__ void cluster_gemm(const ClusterGemmsP& ps) {
   extern __shared__ __align__(1024) char smem[];
-  constexpr int NT = 64, kX = NT * 128 * TERMS, kW = 2048 / W::kFrags;  // bytes of a panel, and of its weights of 16 outputs
-  constexpr int kPair = kClusterPanels, ST = TERMS == 2 ? kClusterStages : kClusterRounded;  // panels of a stage; stages
+  // Bytes of a panel, and of its weights of 16 outputs; panels of a stage, and stages.
+  constexpr int NT = 64, kX = NT * 128 * TERMS, kW = 2048 / W::kFrags;
+  constexpr int kPair = kClusterPanels, ST = TERMS == 2 ? kClusterStages : kClusterRounded;
   begin();
   int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31, g = lane >> 2, t = lane & 3;
   int cluster = blockIdx.x / ps.p[0].parts, part = blockIdx.x % ps.p[0].parts, second = cluster >= ps.p[0].until;

@@ -58,7 +58,8 @@ __device__ __forceinline__ void persistent_gemm(const PersistentGemmP& p) {
       ready(nullptr);
 #pragma unroll 1
       for (int tile = from; tile < tiles; tile += by) {
-        const int first = tile / columns * T, last = (rows + 63) / 64 - 1;  // panels; those that are not there are the last
+        // Panels; those that are not there are the last.
+        const int first = tile / columns * T, last = (rows + 63) / 64 - 1;
 #pragma unroll 1
         for (int i = lo; i < hi; i++) {
           uint32_t bar = pfull + s * 8, to = shared_of(ring) + s * kPanels;

@@ -12,7 +12,9 @@ struct Step {
 };
 struct Bf16Step : Step {
   static constexpr int kFrags = 1, kAhead = 4;  // steps on their way at once
-  static __device__ __forceinline__ void frags(uint32_t (&a)[1][4], uint4 q) { a[0][0] = q.x, a[0][1] = q.y, a[0][2] = q.z, a[0][3] = q.w; }
+  static __device__ __forceinline__ void frags(uint32_t (&a)[1][4], uint4 q) {
+    a[0][0] = q.x, a[0][1] = q.y, a[0][2] = q.z, a[0][3] = q.w;
+  }
 };
 // E4M3 codes as BF16: the exponent is shifted into place, which scales the value by
 // 2^-120, and one exact multiplication undoes that.
@@ -32,6 +34,8 @@ struct Fp8Step : Step {
 struct BlockStep {
   typedef Fp8Block Part;
   static constexpr int kFrags = 1, kAhead = 8;
-  static __device__ __forceinline__ void load(Fp8Block& b, const char* w, int tile, int steps, int i, int lane) { b.load(w, tile, steps, i, lane); }
+  static __device__ __forceinline__ void load(Fp8Block& b, const char* w, int tile, int steps, int i, int lane) {
+    b.load(w, tile, steps, i, lane);
+  }
   static __device__ __forceinline__ void frags(uint32_t (&a)[1][4], const Fp8Block& b) { b.frag(a[0]); }
 };

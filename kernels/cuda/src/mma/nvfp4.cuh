@@ -38,10 +38,16 @@ struct Fp4 {
 };
 
 // fp4_codes, fp4_scales: the lane's place in a unit.
-__device__ __forceinline__ const uint4* fp4_codes(const char* unit, int lane) { return reinterpret_cast<const uint4*>(unit) + lane; }
-__device__ __forceinline__ const uint2* fp4_scales(const char* unit, int lane) { return reinterpret_cast<const uint2*>(unit + 512) + (lane >> 2); }
+__device__ __forceinline__ const uint4* fp4_codes(const char* unit, int lane) {
+  return reinterpret_cast<const uint4*>(unit) + lane;
+}
+__device__ __forceinline__ const uint2* fp4_scales(const char* unit, int lane) {
+  return reinterpret_cast<const uint2*>(unit + 512) + (lane >> 2);
+}
 
-__device__ __forceinline__ Fp4 load_fp4(const char* unit, int lane) { return {__ldcs(fp4_codes(unit, lane)), __ldcs(fp4_scales(unit, lane))}; }
+__device__ __forceinline__ Fp4 load_fp4(const char* unit, int lane) {
+  return {__ldcs(fp4_codes(unit, lane)), __ldcs(fp4_scales(unit, lane))};
+}
 
 // times multiplies two pairs of BF16 values.
 __device__ __forceinline__ uint32_t times(uint32_t a, uint32_t b) {

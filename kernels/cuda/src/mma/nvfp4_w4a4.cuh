@@ -9,7 +9,9 @@ constexpr int kCodes = 32;  // bytes of a row's 64 codes
 
 // Pack4 reads a matrix that is packed.
 struct Pack4 : PackP {
-  __device__ __forceinline__ uint32_t scale(int r, int c) const { return r < rows && c < cols ? scales[(size_t)r * (cols / 16) + c / 16] : 0; }
+  __device__ __forceinline__ uint32_t scale(int r, int c) const {
+    return r < rows && c < cols ? scales[(size_t)r * (cols / 16) + c / 16] : 0;
+  }
   // Eight codes of a row from column c on. Their scale's sign becomes theirs.
   __device__ __forceinline__ uint32_t codes(int r, int c) const {
     uint32_t word = 0;
@@ -36,7 +38,9 @@ struct Group {
     else if (p.experts) first = blockIdx.y, count = 1, e = p.experts[first];
     else first = 0, count = p.m, e = 0;
   }
-  __device__ __forceinline__ int row(const Fp4P& p, int i) const { return i >= count ? -1 : p.list ? p.list[first + i] : first + i; }
+  __device__ __forceinline__ int row(const Fp4P& p, int i) const {
+    return i >= count ? -1 : p.list ? p.list[first + i] : first + i;
+  }
 };
 
 // touched counts the experts of rows that are groups of their own: the first block does.

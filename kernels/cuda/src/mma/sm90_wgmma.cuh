@@ -10,14 +10,18 @@
 #include "mma/panels.cuh"
 #include "mma/rounding.cuh"
 
-__device__ __forceinline__ void prefetch(const void* p, int bytes) { asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory"); }
+__device__ __forceinline__ void prefetch(const void* p, int bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(p), "r"(bytes) : "memory");
+}
 // copy16 copies 16 bytes, or zeros where off.
 __device__ __forceinline__ void copy16(uint32_t dst, const void* src, bool on) {
   int n = on ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst), "l"(src), "r"(n) : "memory");
 }
 // copies_arrive arrives at a barrier when this thread's copies so far are there.
-__device__ __forceinline__ void copies_arrive(uint32_t bar) { asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory"); }
+__device__ __forceinline__ void copies_arrive(uint32_t bar) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(bar) : "memory");
+}
 __device__ __forceinline__ void copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 template <int N>
 __device__ __forceinline__ void copies_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
@@ -59,7 +63,9 @@ __device__ __forceinline__ void wg_commit() { asm volatile("wgmma.commit_group.s
 template <int N>
 __device__ __forceinline__ void wg_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
 
-#define F8(d, i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define F8(d, i)                                                                                              \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+      "+f"(d[i + 7])
 #define F16(d, i) F8(d, i), F8(d, i + 8)
 #define F32(d, i) F16(d, i), F16(d, i + 16)
 #define L8 "%0,%1,%2,%3,%4,%5,%6,%7"
@@ -69,16 +75,19 @@ __device__ __forceinline__ void wg_wait() { asm volatile("wgmma.wait_group.sync.
 #define L40 L32 ",%32,%33,%34,%35,%36,%37,%38,%39"
 #define L48 L40 ",%40,%41,%42,%43,%44,%45,%46,%47"
 #define L56 L48 ",%48,%49,%50,%51,%52,%53,%54,%55"
-#define L64 L32 ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
+#define L64                                                            \
+  L32                                                                  \
+      ",%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47" \
+      ",%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63"
 #define L96 L64 ",%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79," \
   "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 // wgmma: D[64, N] += A[64, 16] B[16, N]. more 0: D was nothing.
-#define WGMMA(n, regs, list, a0, a1, a2, a3, b, s, ...)                                                                                           \
-  __device__ __forceinline__ void wgmma(float (&d)[regs], const uint32_t (&a)[4], uint64_t x, int more) {                                          \
-    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " s ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n "k16.f32.bf16.bf16 {" list "}, {" a0 "," \
-                 a1 "," a2 "," a3 "}, " b ", p, 1, 1, 0;\n\t}"                                                                                    \
-                 : __VA_ARGS__                                                                                                                    \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(more));                                                                \
+#define WGMMA(n, regs, list, a0, a1, a2, a3, b, s, ...)                                                   \
+  __device__ __forceinline__ void wgmma(float (&d)[regs], const uint32_t (&a)[4], uint64_t x, int more) { \
+    asm volatile("{\n\t.reg .pred p;\n\tsetp.ne.b32 p, " s ", 0;\n\twgmma.mma_async.sync.aligned.m64n" #n \
+                 "k16.f32.bf16.bf16 {" list "}, {" a0 "," a1 "," a2 "," a3 "}, " b ", p, 1, 1, 0;\n\t}"   \
+                 : __VA_ARGS__                                                                            \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(x), "r"(more));                        \
   }
 WGMMA(16, 8, L8, "%8", "%9", "%10", "%11", "%12", "%13", F8(d, 0))
 WGMMA(32, 16, L16, "%16", "%17", "%18", "%19", "%20", "%21", F16(d, 0))

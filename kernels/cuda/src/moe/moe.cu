@@ -238,7 +238,8 @@ __device__ __forceinline__ void moe_down_grouped(const MoeP& p) {
       for (int nt = 0; nt < NT; nt++) xr[nt] = base + nt * 8 + g < count ?
           p.x + (size_t)p.list[first + base + nt * 8 + g] * p.ldx : nullptr;
       float acc[1][NT][4] = {};
-      walk<W, 1, NT, NT == 1 ? 4 : 2>(acc, p.w + (size_t)e * p.wexpert, tile, kt, 0, kt, xr, lane, p.k, low_of(p.rounded));
+      walk<W, 1, NT, NT == 1 ? 4 : 2>(acc, p.w + (size_t)e * p.wexpert, tile, kt, 0, kt, xr, lane, p.k,
+                                      low_of(p.rounded));
 #pragma unroll
       for (int nt = 0; nt < NT; nt++)
 #pragma unroll

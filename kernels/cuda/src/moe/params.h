@@ -21,7 +21,8 @@ enum {
   kDownAllItem = 3 * 4 * kFp4Unit,  // bytes of an expert's weights in the ring
   kDownAllY = 3 * 16 + 4,           // values of a row of y
   // Bytes of a block before what depends on the rows: rows of x, the ring's states, lists.
-  kDownAllThere = kDownAllWarps * 2 * 4 * (4 * 128 + 64) + kDownAllSlots * 12 + 8 + kDownAllRows * 4 + kDownAllExperts * 20,
+  kDownAllThere = kDownAllWarps * 2 * 4 * (4 * 128 + 64) + kDownAllSlots * 12 + 8 + kDownAllRows * 4 +
+                  kDownAllExperts * 20,
   kWgmmaUpThreads = 640,
   kWgmmaUpShared = 222336,   // bytes of a block of moe_up_wgmma, besides 12 an expert
   kWgmmaDownRows = 64,       // of an expert in a block of moe_down_wgmma

@@ -17,7 +17,8 @@ __device__ __forceinline__ void split_rows(const float* x, uint4 (&hi)[4], uint4
     l[0][t] = a.lo, l[1][t] = b.lo, l[2][t] = c.lo, l[3][t] = d.lo;
   }
 #pragma unroll
-  for (int j = 0; j < 4; j++) hi[j] = make_uint4(h[j][0], h[j][1], h[j][2], h[j][3]), lo[j] = make_uint4(l[j][0], l[j][1], l[j][2], l[j][3]);
+  for (int j = 0; j < 4; j++)
+    hi[j] = make_uint4(h[j][0], h[j][1], h[j][2], h[j][3]), lo[j] = make_uint4(l[j][0], l[j][1], l[j][2], l[j][3]);
 }
 
 // Rows of x in BF16: [m][k/64][hi, lo][64]. A lane of four a chunk of 32 columns.
@@ -51,7 +52,8 @@ struct Tile {
 static_assert(sizeof(Tile) <= kWgmmaDownTile);
 // find_tile fills in tile number b; all threads of one warp call it.
 __device__ __forceinline__ void find_tile(const MoeWgmmaP& p, int b, Tile& tile) {
-  int lane = threadIdx.x & 31, each = (p.groups + 31) / 32, lo = min(p.groups, lane * each), hi = min(p.groups, lo + each), n = 0;
+  int lane = threadIdx.x & 31, each = (p.groups + 31) / 32, lo = min(p.groups, lane * each),
+      hi = min(p.groups, lo + each), n = 0;
   for (int e = lo; e < hi; e++) n += (p.offsets[e + 1] - p.offsets[e] + kDownRows - 1) / kDownRows;
   int upto = n;
 #pragma unroll
@@ -117,13 +119,15 @@ __device__ __forceinline__ Item item_of(const MoeWgmmaP& p, const int* start, in
     if (start[mid] <= tile) lo = mid;
     else hi = mid;
   }
-  int expert = lo % p.groups, from = p.offsets[expert], rows = p.offsets[expert + 1] - from, at = (lo < p.groups ? tile - start[lo] : rows / kRows) * kRows;
+  int expert = lo % p.groups, from = p.offsets[expert], rows = p.offsets[expert + 1] - from,
+      at = (lo < p.groups ? tile - start[lo] : rows / kRows) * kRows;
   return {expert, from + at, min(kRows, rows - at), i % parts};
 }
 
 template <int H, int TERMS>
 __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, int n, int work) {
-  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3, tile = (warp >> 3) * 4 + (warp & 3);
+  int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3,
+      tile = (warp >> 3) * 4 + (warp & 3);
   int count = __shfl_sync(~0u, item_of(p, sh.start, work).count, 0);
   float* sums = &sh.sums[0][threadIdx.x];
   with_tokens<kRows>(count, [&](auto tokens) {
@@ -149,7 +153,8 @@ __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, in
       const char* gate = unit + tile * kFp4Unit;
       const char* up = gate + 8 * kFp4Unit;
       q = *fp4_codes(gate, lane), r = *fp4_codes(up, lane);
-      sg = reinterpret_cast<const uint32_t*>(gate + 512)[g * 2 + H], su = reinterpret_cast<const uint32_t*>(up + 512)[g * 2 + H];
+      sg = reinterpret_cast<const uint32_t*>(gate + 512)[g * 2 + H],
+      su = reinterpret_cast<const uint32_t*>(up + 512)[g * 2 + H];
     };
     auto read = [&](uint32_t (&a)[2][4], auto half) {
       constexpr int P = decltype(half)::value;
@@ -204,7 +209,9 @@ __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, in
 #pragma unroll
     for (int i = 0; i < 2; i++) {
       int row = j * 8 + t * 2 + i;
-      if (row < item.count) p.y[(size_t)p.list[item.first + row] * p.n + r] = silu(sums[(j * 4 + i) * kUpThreads] * global.x) * (sums[(j * 4 + 2 + i) * kUpThreads] * global.y);
+      if (row < item.count)
+        p.y[(size_t)p.list[item.first + row] * p.n + r] =
+            silu(sums[(j * 4 + i) * kUpThreads] * global.x) * (sums[(j * 4 + 2 + i) * kUpThreads] * global.y);
     }
 }
 
@@ -212,12 +219,15 @@ __device__ __forceinline__ void up_products(const MoeWgmmaP& p, UpShared& sh, in
 template <int TERMS>
 __device__ __forceinline__ void up_fetch(const MoeWgmmaP& p, UpShared& sh, int items) {
   int id = threadIdx.x - kUpThreads, warp = id >> 5, lane = id & 31, c = id & 7, row0 = id >> 3, kt = p.k / 64, n = 0;
-  const int apart = kt * kFp4Unit, rest = (lane >> 2) * apart + 512 - (lane >> 2) * 64;  // from a tile to the next; from the first chunk to the last
-  const uint32_t units = shared_of(sh.units) + warp * 4 * kFp4Unit + lane * 16, panels = shared_of(sh.panels) + panel_at(row0, c), full = shared_of(sh.full);
+  // From a tile to the next; from the first chunk to the last.
+  const int apart = kt * kFp4Unit, rest = (lane >> 2) * apart + 512 - (lane >> 2) * 64;
+  const uint32_t units = shared_of(sh.units) + warp * 4 * kFp4Unit + lane * 16,
+                 panels = shared_of(sh.panels) + panel_at(row0, c), full = shared_of(sh.full);
   for (int i = blockIdx.x; i < items; i += gridDim.x) {
     Item item = item_of(p, sh.start, i);
     const int count = item.count, rows = (count + 15) / 16 * 16;
-    const char* w = p.w + (size_t)item.expert * p.wexpert + (size_t)(item.part * 8 + (warp & 1) * 4 + (warp & 2 ? p.n / 16 : 0)) * apart + lane * 16;
+    const char* w = p.w + (size_t)item.expert * p.wexpert +
+                    (size_t)(item.part * 8 + (warp & 1) * 4 + (warp & 2 ? p.n / 16 : 0)) * apart + lane * 16;
     const char* src[kRows / 16];
 #pragma unroll
     for (int j = 0; j < kRows / 16; j++) {
@@ -257,7 +267,8 @@ __device__ __forceinline__ void moe_up_wgmma(const MoeWgmmaP& p) {
   begin();
   int tid = threadIdx.x, warp = __shfl_sync(~0u, tid >> 5, 0), lane = tid & 31;
   if (tid == 0) {
-    for (int s = 0; s < kStages; s++) mbar_init(shared_of(&sh.full[s]), 128), mbar_init(shared_of(&sh.empty[s]), kUpThreads / 32);
+    for (int s = 0; s < kStages; s++)
+      mbar_init(shared_of(&sh.full[s]), 128), mbar_init(shared_of(&sh.empty[s]), kUpThreads / 32);
     mbar_ready();
   }
   ready(p.at);
@@ -304,7 +315,8 @@ constexpr int kDownThreads = 256, kDownRing = 2;
 static_assert(kDownThreads / 32 * kDownRing == kWgmmaDownRing);
 
 template <int N, int TERMS>
-__device__ __forceinline__ void down_products(const MoeWgmmaP& p, uint32_t panels, const Tile& tile, const char* ring, uint32_t full) {
+__device__ __forceinline__ void down_products(const MoeWgmmaP& p, uint32_t panels, const Tile& tile, const char* ring,
+                                              uint32_t full) {
   int warp = __shfl_sync(~0u, threadIdx.x >> 5, 0), lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
   const int kt = p.k / 64, bytes = kt * kFp4Unit;
   constexpr int WG = kDownThreads / 128;
@@ -401,11 +413,15 @@ __device__ __forceinline__ void moe_down_wgmma(const MoeWgmmaP& p) {
   }
   written();
   __syncthreads();
-  with_tokens<kDownRows>(__shfl_sync(~0u, tile.count, 0), [&](auto n) { down_products<decltype(n)::value, TERMS>(p, shared_of(panels), tile, ring, shared_of(full)); });
+  with_tokens<kDownRows>(__shfl_sync(~0u, tile.count, 0), [&](auto n) {
+    down_products<decltype(n)::value, TERMS>(p, shared_of(panels), tile, ring, shared_of(full));
+  });
   finish(p.at);
 }
 
-extern "C" __global__ void __launch_bounds__(256) moe_pack_panels_fp4(const __grid_constant__ MoeWgmmaP p) { HOPPER(moe_pack_panels(p);) }
+extern "C" __global__ void __launch_bounds__(256) moe_pack_panels_fp4(const __grid_constant__ MoeWgmmaP p) {
+  HOPPER(moe_pack_panels(p);)
+}
 #define KERNEL(name, bounds, what) \
   extern "C" __global__ void __launch_bounds__ bounds name(const __grid_constant__ MoeWgmmaP p) { HOPPER(what(p);) }
 KERNEL(moe_up_wgmma_fp4, (kUpThreads + 128, 1), moe_up_wgmma<2>)

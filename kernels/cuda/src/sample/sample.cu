@@ -9,7 +9,8 @@
 __device__ double uniform(u64 key, u64 counter) {
   uint32_t c[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0}, k0 = key, k1 = key >> 32;
   for (int i = 0; i < 10; i++) {
-    uint32_t h0 = __umulhi(0xd2511f53u, c[0]), l0 = 0xd2511f53u * c[0], h1 = __umulhi(0xcd9e8d57u, c[2]), l1 = 0xcd9e8d57u * c[2];
+    uint32_t h0 = __umulhi(0xd2511f53u, c[0]), l0 = 0xd2511f53u * c[0], h1 = __umulhi(0xcd9e8d57u, c[2]),
+             l1 = 0xcd9e8d57u * c[2];
     uint32_t d[4] = {h1 ^ c[1] ^ k0, l1, h0 ^ c[3] ^ k1, l0};
     for (int j = 0; j < 4; j++) c[j] = d[j];
     k0 += 0x9e3779b9u, k1 += 0xbb67ae85u;
@@ -101,8 +102,12 @@ __device__ __forceinline__ int largest(const float* x, int n, int last, u64* s, 
 __device__ __noinline__ int best_behind(const float* x, int n, int last, u64* s, const uint32_t* mask) {
   return mask ? largest<false, true>(x, n, last, s, mask) : largest<false, false>(x, n, last, s, mask);
 }
-__device__ __noinline__ int best_allowed(const float* x, int n, u64* s, const uint32_t* mask) { return largest<true, true>(x, n, -1, s, mask); }
-__device__ __noinline__ int best_of_all(const float* x, int n, u64* s) { return largest<true, false>(x, n, -1, s, nullptr); }
+__device__ __noinline__ int best_allowed(const float* x, int n, u64* s, const uint32_t* mask) {
+  return largest<true, true>(x, n, -1, s, mask);
+}
+__device__ __noinline__ int best_of_all(const float* x, int n, u64* s) {
+  return largest<true, false>(x, n, -1, s, nullptr);
+}
 
 // best_of_cluster is the largest of the whole row in the cluster's first block, in the
 // others -1. The blocks, which have the values [lo, hi), send their best to the first
@@ -112,7 +117,10 @@ __device__ int best_of_cluster(const float* x, int lo, int hi, int slice, u64* b
   int found = largest<true, false>(x + lo, hi - lo, -1, s, nullptr);
   if (threadIdx.x == 0) {
     u64 rank = found < 0 ? 0 : rank_of(x[lo + found], lo + found);
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote_of(best + slice, 0)), "l"(rank), "r"(remote_of(inbox, 0)) : "memory");
+    asm volatile(
+        "st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote_of(best + slice, 0)),
+        "l"(rank), "r"(remote_of(inbox, 0))
+        : "memory");
   }
   if (slice) return -1;
   if (threadIdx.x < 32) {
@@ -134,8 +142,10 @@ __device__ __forceinline__ float penalized(float v, bool seen, int c, const Para
 
 // steer writes the logits [lo, hi) that a token is chosen by into w. A token has one
 // finite bias at most, and what else is added to it is -Inf: any order gives the same.
-__device__ void steer(float* w, const float* x, int lo, int hi, const uint32_t* mask, const SampleP& p, const Params& q, bool repeats, bool counted) {
-  const uint32_t* allowed = q.allowed >= 0 && q.forced < 0 ? (const uint32_t*)(p.masks + (size_t)q.allowed * p.mask_bytes) : nullptr;
+__device__ void steer(float* w, const float* x, int lo, int hi, const uint32_t* mask, const SampleP& p, const Params& q,
+                      bool repeats, bool counted) {
+  const uint32_t* allowed =
+      q.allowed >= 0 && q.forced < 0 ? (const uint32_t*)(p.masks + (size_t)q.allowed * p.mask_bytes) : nullptr;
   for (int i = lo + threadIdx.x; i < hi; i += blockDim.x) {
     float v = x[i];
     if ((mask && !has(mask, i)) || (allowed && !has(allowed, i))) v = -INFINITY;
@@ -162,7 +172,8 @@ __device__ void steer(float* w, const float* x, int lo, int hi, const uint32_t* 
       late = penalized(w[own], repeats, min(c, 0xffff), q);
     }
     if (q.assumed > 0) __syncthreads();
-    for (int i = lo + threadIdx.x; i < hi; i += blockDim.x) w[i] = penalized(w[i], repeats && has(seen, i), counted ? counts[i] : 0, q);
+    for (int i = lo + threadIdx.x; i < hi; i += blockDim.x)
+      w[i] = penalized(w[i], repeats && has(seen, i), counted ? counts[i] : 0, q);
     if (q.assumed > 0) {
       __syncthreads();
       if (own >= lo && own < hi) w[own] = late;
@@ -198,7 +209,8 @@ __device__ __forceinline__ void pour(u64* table, bool on, uint32_t place, u64 v)
 // descend finds the largest key k with what(keys >= k) >= want, where what sums
 // count (each 1) or mass. One block; table: 256 values.
 template <bool kMass>
-__device__ Cut descend(const float* x, int n, uint32_t floor_key, float top, float inv, u64 want, u64* table, Cut* out) {
+__device__ Cut descend(const float* x, int n, uint32_t floor_key, float top, float inv, u64 want, u64* table,
+                       Cut* out) {
   uint32_t prefix = 0;
   u64 before = 0;
   for (int shift = 24; shift >= 0; shift -= 8) {
@@ -223,7 +235,8 @@ __device__ Cut descend(const float* x, int n, uint32_t floor_key, float top, flo
   return *out;
 }
 
-extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(1024) sample(const __grid_constant__ SampleP p) {
+extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(1024)
+    sample(const __grid_constant__ SampleP p) {
   __shared__ u64 table[256];
   __shared__ u64 red[32];
   __shared__ double dred[32];
@@ -368,7 +381,9 @@ extern "C" __global__ void __cluster_dims__(kSlices, 1, 1) __launch_bounds__(102
       auto of = [&](int i) { return mask && !has(mask, i) ? -INFINITY : (float)((double)raw[i] - norm); };
       y->logprob = of(token);
       for (int j = 0; j < kAlternatives; j++) {
-        int label = j - wanted, id = j < wanted ? ids[j] : label < q.labels ? p.entries[q.entries + max(q.biases, 0) + label].token : -1;
+        int label = j - wanted, id = -1;
+        if (j < wanted) id = ids[j];
+        else if (label < q.labels) id = p.entries[q.entries + max(q.biases, 0) + label].token;
         y->ids[j] = id;
         y->logps[j] = id < 0 ? 0 : of(id);
       }
@@ -399,7 +414,8 @@ extern "C" __global__ void __launch_bounds__(128) feed(const __grid_constant__ F
       uint16_t* c = (uint16_t*)(p.counts + (size_t)q->counts * p.count_bytes) + token;
       if (*c < 0xffff) ++*c;
     }
-    if (q->seen >= 0 && p.seen && token >= 0 && token < p.n) p.seen[(size_t)q->seen * p.seen_bytes + (token >> 3)] |= 1 << (token & 7);
+    if (q->seen >= 0 && p.seen && token >= 0 && token < p.n)
+      p.seen[(size_t)q->seen * p.seen_bytes + (token >> 3)] |= 1 << (token & 7);
   }
   finish(p.at);
 }

@@ -252,8 +252,8 @@ func (s *restored) sameProgram() error {
 				return x.Index == y.Index && x.Pitch == y.Pitch && x.Offset == y.Offset
 			})
 		if !same {
-			return fmt.Errorf("call %d is %s of layer %d, captured was %s of layer %d, or its dimensions or "+
-				"arguments differ", i, b.Kernel, b.Layer, a.Kernel, a.Layer)
+			return fmt.Errorf("call %d is %s of layer %d, captured was %s of layer %d, with dimensions %v, captured %v, "+
+				"or its arguments differ", i, b.Kernel, b.Layer, a.Kernel, a.Layer, b.Dims, a.Dims)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package replay_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -21,14 +22,20 @@ func TestReplayOfSharedPrefixes(t *testing.T) {
 	}
 	for i := range 4 { // 64 tokens of a page and 20 or 26 of another are shared
 		q := engine.Request{ID: int64(i), Prompt: slices.Concat(prompt[:84+6*(i%2)], []int32{int32(7 + i), 9}),
-			Sampling: engine.Sampling{MaxTokens: 5, Seed: uint64(i), IgnoreEOS: true}}
+			Sampling: engine.Sampling{MaxTokens: 9, Seed: uint64(i), IgnoreEOS: true}}
 		rs = append(rs, q)
 	}
 	l := newLoader(t)
+	for _, drafts := range []int{0, 2} {
+		t.Run(fmt.Sprint(drafts, " drafts"), func(t *testing.T) { replayShared(t, l, drafts, rs) })
+	}
+}
+
+func replayShared(t *testing.T, l *loader, drafts int, rs []engine.Request) {
 	o := small
-	o.KVCache = kernels.FP8
+	o.KVCache, o.MTP, o.Drafts, o.MaxLogits = kernels.FP8, drafts > 0, drafts, 32
 	dir := filepath.Join(t.TempDir(), "captures")
-	_, n := jobOf(t, l, 2, o, replay.CaptureOptions{Dir: dir, Selectors: selectors(t, "mixed:first=2,decode:first=1"),
+	_, n := jobOf(t, l, 2, o, replay.CaptureOptions{Dir: dir, Selectors: selectors(t, "mixed:first=2,decode:first=2"),
 		Detail: replay.DetailHash}, rs)
 	files, err := filepath.Glob(filepath.Join(dir, "step-*.arrow"))
 	if err != nil || n.Failed > 0 || len(files) < 2 {

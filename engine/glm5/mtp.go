@@ -101,6 +101,7 @@ func (p *program) predict(b *Batch) {
 // ahead is the tips as rows, each at the furthest position that it can come to.
 func (p *program) ahead(b *Batch) *Batch {
 	h := &p.tips
+	h.Common = nil // a batch's, whose map is the next one's too
 	h.Reset()
 	h.Common = b.Common
 	for _, k := range b.Tips {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -179,32 +180,57 @@ func otherFile(files, old []datasets.File) *datasets.File {
 	return nil
 }
 
-// differs says in what another job's manifest is not this one's; "": in nothing.
+// differs says in what another job's manifest is not this one's: in all flags that are others,
+// else in the first thing that is; "": in nothing.
 func (m *Manifest) differs(old *Manifest) string {
-	for _, k := range slices.Sorted(maps.Keys(m.Settings)) {
-		if was, is := old.Settings[k], m.Settings[k]; was != is {
-			return fmt.Sprintf("%s was %q and is %q", k, was, is)
+	var flags, others []string
+	keys := maps.Clone(m.Settings)
+	maps.Copy(keys, old.Settings)
+	for _, k := range slices.Sorted(maps.Keys(keys)) {
+		was, is := setting(old.Settings, k), setting(m.Settings, k)
+		switch what := fmt.Sprintf("%s was %s and is %s", k, was, is); {
+		case was == is:
+		case strings.HasPrefix(k, "--"):
+			flags = append(flags, what)
+		default:
+			others = append(others, what)
 		}
 	}
-	if len(old.Input) != len(m.Input) {
-		return fmt.Sprintf("it had %d input files and has %d", len(old.Input), len(m.Input))
-	}
-	if f := otherFile(m.Input, old.Input); f != nil {
-		return fmt.Sprintf("input file %s has changed", f.Path)
-	}
 	was, is := old.Model, m.Model // whatever their folders are called
+	if was.Ranks != is.Ranks {
+		flags = append(flags, fmt.Sprintf("--tp was %d and is %d", was.Ranks, is.Ranks))
+	}
+	if was.Device != is.Device {
+		flags = append(flags, fmt.Sprintf("--device was %s and is %s", was.Device, is.Device))
+	}
+	f := (*datasets.File)(nil)
+	if len(old.Input) == len(m.Input) {
+		f = otherFile(m.Input, old.Input)
+	}
 	switch {
+	case len(flags) > 0:
+		return strings.Join(flags, ", ")
+	case len(others) > 0:
+		return others[0]
+	case len(old.Input) != len(m.Input):
+		return fmt.Sprintf("it had %d input files and has %d", len(old.Input), len(m.Input))
+	case f != nil:
+		return fmt.Sprintf("input file %s has changed", f.Path)
 	case was.Hash != is.Hash || was.Text != is.Text:
 		return fmt.Sprintf("the model was %s and is %s, with other files", was.Name, is.Name)
-	case was.Ranks != is.Ranks:
-		return fmt.Sprintf("--tp was %d and is %d", was.Ranks, is.Ranks)
-	case was.Device != is.Device:
-		return fmt.Sprintf("--device was %s and is %s", was.Device, is.Device)
-	}
-	if old.RunID != m.RunID {
+	case old.RunID != m.RunID:
 		return "its settings differ"
 	}
 	return ""
+}
+
+// setting is the value of a setting. Those that came after others are not there where they
+// are as if there were no such flag.
+func setting(of map[string]string, key string) string {
+	if v, ok := of[key]; ok {
+		return strconv.Quote(v)
+	}
+	return "left out"
 }
 
 func readManifest(dir string) (*Manifest, error) {

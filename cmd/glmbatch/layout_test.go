@@ -37,7 +37,8 @@ func TestLayout(t *testing.T) {
 		!strings.Contains(errs, "layout throughput, as the job has begun in it") {
 		t.Errorf("going on with auto: exit code %d: %s", code, errs)
 	}
-	if code, _, errs := run("a", "--layout", "latency"); code == 0 || !strings.Contains(errs, "settings differ") {
+	if code, _, errs := run("a", "--layout", "latency"); code == 0 ||
+		!strings.Contains(errs, `--layout was "throughput" and is left out`) {
 		t.Errorf("going on in another layout: exit code %d: %s", code, errs)
 	}
 }

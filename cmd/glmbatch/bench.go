@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"glmbatch/bench"
+	"glmbatch/engine"
 	"glmbatch/engine/fit"
 	"glmbatch/engine/glm5"
 	"glmbatch/engine/synth"
@@ -90,6 +92,9 @@ once. --machine takes another: this, or
   glmbatch bench --config glm-5 --tp 8 --timeline bench.parquet --capture steps --format json > bench.json`,
 		Args: exactArgs(0, "no arguments"),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := f.ofJob(c.Flags()); err != nil {
+				return withCode(exitInput, err)
+			}
 			return runBench(c.Context(), &f, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
@@ -161,6 +166,17 @@ once. --machine takes another: this, or
 	return c
 }
 
+// ofJob refuses flags that only a job has where there is none, by what their help says.
+func (f *benchFlags) ofJob(flags *pflag.FlagSet) error {
+	var errs []error
+	flags.Visit(func(g *pflag.Flag) {
+		if f.job.text == "" && (strings.HasPrefix(g.Usage, "with --job") || strings.HasPrefix(g.Usage, "with --speculate")) {
+			errs = append(errs, fmt.Errorf("--%s is for a job: give --job INPUT/OUTPUT, or leave it out", g.Name))
+		}
+	})
+	return errors.Join(errs...)
+}
+
 func (f *benchFlags) validate() error {
 	errs := []error{oneOf("format", f.format, "text", "json"),
 		oneOf("kv-cache", string(f.KVCache), "bf16", "fp8", "f32"),
@@ -173,6 +189,8 @@ func (f *benchFlags) validate() error {
 		}
 	}
 	f.CastPool = f.whatIf != ""
+	errs = append(errs, checkDrafts(&glm5.Options{Layout: f.Layout, Shards: f.TP}, engine.Speculation{Drafts: f.Drafts},
+		fmt.Sprint("--drafts ", f.Drafts), "with --layout latency it makes %d"))
 	fault(f.model == "" && f.config.Config == "", "give --config for random weights, or --model")
 	fault(f.model != "" && f.config.Config != "", "--config and --model exclude each other")
 	fault(f.model != "" && f.synthetic, "--synthetic and --model exclude each other")

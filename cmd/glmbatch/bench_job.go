@@ -60,6 +60,10 @@ func (j *benchJob) validate(f *benchFlags) error {
 	j.output, err2 = strconv.Atoi(out)
 	var err3 error
 	j.drafts, err3 = speculation(j.speculate)
+	if err3 == nil {
+		err3 = checkDrafts(&glm5.Options{Layout: f.Layout, Shards: f.TP}, j.drafts, "--speculate "+j.speculate,
+			"--speculate ngram:%d needs no such layer")
+	}
 	errs := []error{oneOf("prefix-sharing", j.sharing, "on", "off"), err3}
 	fault := func(bad bool, format string, args ...any) {
 		if bad {

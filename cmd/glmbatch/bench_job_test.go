@@ -69,3 +69,21 @@ func TestBenchJob(t *testing.T) {
 		}
 	}
 }
+
+// What only a job has is refused without one, and drafts that no layer makes with one.
+func TestBenchWithoutJob(t *testing.T) {
+	for args, want := range map[string]string{
+		"--speculate 3": "--speculate is for a job", "--turns 2": "--turns is for a job",
+		"--tail --link-rate 5": "--link-rate is for a job", "--prefix-sharing on": "--prefix-sharing is for a job",
+		"--layout throughput --drafts 3":                  "with --layout latency it makes 3",
+		"--layout throughput --job 9/9 --speculate 3":     "--speculate 3: the prediction layer makes no drafts",
+		"--layout throughput --job 9/9 --speculate auto":  "--speculate ngram:3 needs no such layer",
+		"--layout throughput --job 9/9 --speculate ngram": `--speculate "ngram"`,
+	} {
+		code, _, errs := glmbatch(append([]string{"bench", "--config", "tiny", "--device", "cpu"},
+			strings.Fields(args)...)...)
+		if code != exitInput || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 {
+			t.Errorf("%s: exit code %d, %q", args, code, errs)
+		}
+	}
+}

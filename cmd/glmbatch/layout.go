@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
+	"glmbatch/engine"
 	"glmbatch/engine/fit"
 	"glmbatch/engine/glm5"
 	"glmbatch/pipeline"
@@ -16,7 +18,31 @@ var layouts = []string{string(glm5.Latency), string(glm5.Throughput)}
 // autoLayout chooses one of them by the job.
 const autoLayout = "auto"
 
-const layoutUsage = "latency: ranks share each row's attention; throughput: each rank has rows, caches and whole attention of its own, and they meet for MLPs and experts"
+const layoutUsage = "latency: ranks share each row's attention; throughput: each rank has rows, caches and whole " +
+	"attention of its own, and they meet for MLPs and experts"
+
+// checkDrafts refuses drafts that the prediction layer would make in a layout in which it makes
+// none. The other way is said with their number.
+func checkDrafts(o *glm5.Options, s engine.Speculation, flag, way string) error {
+	if !o.Apart() || s.Drafts == 0 || s.NGram {
+		return nil
+	}
+	return fmt.Errorf("%s: the prediction layer makes no drafts in --layout throughput: "+way, flag, s.Drafts)
+}
+
+// checkApart refuses what a layout of ranks with rows of their own does not have.
+func (r *runFlags) checkApart() error {
+	o := glm5.Options{Layout: glm5.Layout(r.layout), Shards: max(1, r.tp)}
+	errs := []error{checkDrafts(&o, r.drafts, "--speculate "+r.speculate, "--speculate ngram:%d needs no such layer")}
+	if least := leastContext * o.Homes(); r.kvTokens > 0 && r.kvTokens < least {
+		errs = append(errs, fmt.Errorf("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default",
+			r.kvTokens, least))
+	}
+	if o.Apart() && r.capture.steps != "" {
+		errs = append(errs, errors.New("--capture is for --layout latency: of the other no steps can be replayed"))
+	}
+	return withCode(exitInput, errors.Join(errs...))
+}
 
 // leastRows is how many rows of a job each rank has at least with which auto gives ranks rows of
 // their own: with few, each reads all of attention's weights for few rows.
@@ -24,9 +50,9 @@ const leastRows = 32
 
 // chooseLayout puts a layout in auto's place, for a job of so many rows, and says which and why.
 // A job that has begun keeps its own.
-func (r *runFlags) chooseLayout(m *openedModel, rows int64, say *speaker) {
+func (r *runFlags) chooseLayout(m *openedModel, rows int64, say *speaker) error {
 	if r.layout != autoLayout {
-		return
+		return nil
 	}
 	rows /= int64(max(1, r.rows.Shards)) // all shards choose alike
 	if r.rows.Limit > 0 {
@@ -42,6 +68,7 @@ func (r *runFlags) chooseLayout(m *openedModel, rows int64, say *speaker) {
 	}
 	r.layout = string(layout)
 	say.line("layout %s, as %s", layout, why)
+	return r.checkApart()
 }
 
 // needsLatency is what of a job there is in that layout alone; "": nothing.

@@ -117,8 +117,9 @@ func runRun(c *cobra.Command, r *runFlags, args []string) error {
 		}
 	}
 	if r.showPrompt < 0 {
-		r.chooseLayout(m, in.Rows, say)
-		err = m.fit(r)
+		if err = r.chooseLayout(m, in.Rows, say); err == nil {
+			err = m.fit(r)
+		}
 	} else {
 		m.context = m.config.MaxPositions
 		if r.kvTokens > 0 {

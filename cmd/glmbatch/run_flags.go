@@ -198,7 +198,8 @@ func (r *runFlags) add(f *pflag.FlagSet) {
 	heading(f, "Sampling, for rows that do not say")
 
 	f.IntVar(&r.tp, "tp", 8, "ranks that share the model: 1, 2, 4 or 8")
-	f.StringVar(&r.layout, "layout", string(glm5.Latency), layoutUsage+"; auto: by the job")
+	f.StringVar(&r.layout, "layout", string(glm5.Latency), layoutUsage+
+		", without --capture and of --speculate with ngram:N only; auto: by the job")
 	r.device.add(f)
 	f.StringVar(&r.kvCache, "kv-cache", "bf16", "format of the caches: bf16, fp8 or f32")
 	f.StringVar(&r.act, "act", "w4a16", "inputs of NVFP4 experts: w4a16, w4a4 or int8")
@@ -310,9 +311,6 @@ func (r *runFlags) check(args []string) error {
 		inRange("max-batch-tokens", r.maxBatchTokens, 0, 1<<20), inRange("max-errors", r.maxErrors, 0, math.MaxInt64),
 		inRange("grace", r.grace, 0, 24*time.Hour),
 		inRange("sync-interval", r.rows.SyncInterval, time.Millisecond, time.Hour))
-	if r.kvTokens > 0 && r.kvTokens < leastContext {
-		usage("--kv-tokens %d has no room for a prompt: at least %d, or 0 for the default", r.kvTokens, leastContext)
-	}
 	errs = append(errs, r.device.validate(), oneOf("layout", r.layout, append([]string{autoLayout}, layouts...)...),
 		oneOf("kv-cache", r.kvCache, "bf16", "fp8", "f32"),
 		oneOf("act", r.act, "w4a16", "w4a4", "int8"), oneOf("dense-weights", r.dense, "bf16", "fp8"),
@@ -338,12 +336,10 @@ func (r *runFlags) check(args []string) error {
 	if _, err := r.capture.options(); err != nil {
 		errs = append(errs, err)
 	}
-	if r.capture.steps != "" && r.layout == string(glm5.Throughput) && r.tp > 1 {
-		usage("--capture is for --layout latency")
-	}
 	if r.drafts, err = speculation(r.speculate); err != nil {
 		errs = append(errs, err)
 	}
+	errs = append(errs, r.checkApart())
 	shard, from, err := chooseShard(r.shard, os.Getenv)
 	if err != nil {
 		errs = append(errs, err)

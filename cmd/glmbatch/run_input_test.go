@@ -29,6 +29,12 @@ func TestFlagValues(t *testing.T) {
 		{"--step-timeout -1s", "--step-timeout -1s: it must be from 0"},
 		{"--temperature nan", "--temperature: NaN is not a number from 0 to 100"},
 		{"--top-p 2", "--top-p: 2 is not a number from 0 to 1"},
+		{"--layout throughput --kv-tokens 511", "--kv-tokens 511 has no room for a prompt: at least 512"},
+		{"--layout throughput --tp 2 --kv-tokens 127", "--kv-tokens 127 has no room for a prompt: at least 128"},
+		{"--layout throughput --speculate 3", "--speculate 3: the prediction layer makes no drafts in --layout " +
+			"throughput: --speculate ngram:3 needs"},
+		{"--layout throughput --speculate auto --dry-run", "--speculate auto: the prediction layer makes no drafts"},
+		{"--layout throughput --capture first=1", "--capture is for --layout latency"},
 		{"--stop-token-ids -1", "--stop-token-ids: [-1] has something that is not a token id"},
 	} {
 		out := filepath.Join(t.TempDir(), "out")

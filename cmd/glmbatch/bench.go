@@ -170,7 +170,8 @@ once. --machine takes another: this, or
 func (f *benchFlags) ofJob(flags *pflag.FlagSet) error {
 	var errs []error
 	flags.Visit(func(g *pflag.Flag) {
-		if f.job.text == "" && (strings.HasPrefix(g.Usage, "with --job") || strings.HasPrefix(g.Usage, "with --speculate")) {
+		ofJob := strings.HasPrefix(g.Usage, "with --job") || strings.HasPrefix(g.Usage, "with --speculate")
+		if ofJob && f.job.text == "" {
 			errs = append(errs, fmt.Errorf("--%s is for a job: give --job INPUT/OUTPUT, or leave it out", g.Name))
 		}
 	})

@@ -106,6 +106,7 @@ type checker struct {
 	extra []member // definitions that references got
 
 	inside []*tree // alternatives that the one at hand is within
+	copied int     // bytes of what was written in place of references
 }
 
 // identify looks for identifiers of documents.
@@ -219,7 +220,12 @@ func (c *checker) keyword(m member, r role, in *tree, at string, depth int) (*tr
 		out := &tree{kind: isList}
 		for i, e := range v.items {
 			if m.key == "oneOf" {
-				e = c.behind(e)
+				if e = c.behind(e); e != v.items[i] {
+					if c.copied += e.size(mostText - c.copied); c.copied >= mostText {
+						return nil, fmt.Errorf("a schema of more than %d bytes, with what %s refers to in its place%s",
+							mostText, quote(m.key), where(at))
+					}
+				}
 			}
 			if slices.Contains(c.inside, e) {
 				return nil, fmt.Errorf("the keyword %s is not supported with schemas that are within themselves%s",
@@ -398,9 +404,10 @@ func where(at string) string {
 	return " (at #" + at + ")"
 }
 
-func escape(key string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
-}
+// A JSON pointer's parts (RFC 6901).
+var escaped, unescaped = strings.NewReplacer("~", "~0", "/", "~1"), strings.NewReplacer("~1", "/", "~0", "~")
+
+func escape(key string) string { return escaped.Replace(key) }
 
 func quote(s string) string { return string(literal(s).raw) }
 

@@ -1,6 +1,7 @@
 package guide
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -156,4 +157,28 @@ func FuzzSchema(f *testing.F) {
 			t.Errorf("%q became %q: %v", schema, s.Text, err)
 		}
 	})
+}
+
+// What oneOf refers to is written in its place, and what a schema comes to with that is bounded.
+func TestSchemaOfManyPlaces(t *testing.T) {
+	halves := func(n int, last string) string { // 2^n of the last
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `"%d":{"oneOf":[{"$ref":"#/$defs/%d"},{"$ref":"#/$defs/%d"}]},`, i, i+1, i+1)
+		}
+		return fmt.Sprintf(`{"oneOf":[{"$ref":"#/$defs/0"}],"$defs":{%s"%d":%s}}`, b.String(), n, last)
+	}
+	long := `{"const":"` + strings.Repeat("x", mostText/16) + `"}`
+	for _, c := range []struct {
+		schema string
+		fits   bool
+	}{
+		{halves(4, `{"type":"null"}`), true}, {halves(40, `{"type":"null"}`), false},
+		{halves(2, long), true}, {halves(6, long), false},
+	} {
+		s, err := NewSchema([]byte(c.schema), Whitespace{})
+		if c.fits != (err == nil) || err != nil && !strings.Contains(err.Error(), "in its place") {
+			t.Errorf("%d bytes: %d bytes, %v", len(c.schema), len(s.Text), err)
+		}
+	}
 }

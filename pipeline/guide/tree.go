@@ -124,6 +124,24 @@ func (t *tree) append(b []byte) []byte {
 	return append(b, t.raw...)
 }
 
+// size is about how many bytes append writes, of at most so many.
+func (t *tree) size(most int) int {
+	n := len(t.raw) + 2
+	for _, m := range t.members {
+		if n >= most {
+			return most
+		}
+		n += len(m.key) + 4 + m.value.size(most-n)
+	}
+	for _, e := range t.items {
+		if n >= most {
+			return most
+		}
+		n += 1 + e.size(most-n)
+	}
+	return n
+}
+
 // get returns a member of an object; nil: it has none.
 func (t *tree) get(key string) *tree {
 	for _, m := range t.members {
@@ -160,7 +178,7 @@ func (t *tree) at(pointer string) (*tree, error) {
 		return t, nil
 	}
 	for _, part := range strings.Split(pointer, "/")[1:] {
-		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
+		part = unescaped.Replace(part)
 		var next *tree
 		if t.kind == isList {
 			if i, err := strconv.Atoi(part); err == nil && i >= 0 && i < len(t.items) {

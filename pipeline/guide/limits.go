@@ -144,7 +144,8 @@ func (g *Guides) words() map[string][]int32 {
 	return g.spell
 }
 
-// choices are those of a spec that is a list of texts; nil: it is another one.
+// choices are those of a spec that is a list of texts; nil: it is another one, or a text of it
+// is empty, and has no tokens to count.
 func (s Spec) choices() (list []string) {
 	if s.Kind != Regex {
 		return nil
@@ -164,7 +165,10 @@ func (s Spec) choices() (list []string) {
 		}
 		text = append(text, c)
 	}
-	return append(list, string(text))
+	if list = append(list, string(text)); slices.Contains(list, "") {
+		return nil
+	}
+	return list
 }
 
 // marks are what expressions have meanings for.

@@ -89,6 +89,9 @@ func TestPossible(t *testing.T) {
 		{Spec{Regex, "a?"}, true, Limits{Min: 1, Never: ids("a"), Max: 9}, ""},
 		{Spec{Regex, "a?"}, false, Limits{Never: ids("a"), Max: 9}, ""},
 		{Spec{Regex, "a?"}, false, Limits{Min: 1, Held: ids("a"), Max: 9}, "none of the tokens"},
+		{Spec{Regex, "a|"}, false, Limits{Allowed: demoEnds[:1], Max: 9}, ""},
+		{Spec{Regex, "|a"}, false, Limits{Never: ids("a"), Max: 9}, ""},
+		{Spec{Regex, "a|"}, false, Limits{Allowed: demoEnds[:1], Min: 1, Max: 9}, "none of the tokens"},
 		{object, false, Limits{Allowed: []int32{-1, 1 << 30}, Max: 9}, "none of the tokens"},
 		{object, false, Limits{Never: []int32{-1, 1 << 30}, Max: 9}, ""},
 	} {

@@ -179,8 +179,9 @@ func (s Source) report(opt Options) (*Report, []stepInfo, error) {
 		if len(ledgers) > 0 && (opt.Kind == "" || opt.Kind == ledgers[0].Kind) {
 			info := stepInfo{Step: step, Kind: ledgers[0].Kind, rows: len(rows), time: timeOf(rows)}
 			for i := range ledgers {
-				info.Wall += ledgers[i].Wall / int64(len(ledgers))
+				info.Wall += ledgers[i].Wall
 			}
+			info.Wall /= int64(len(ledgers)) // of the sum: what each rank's part lost would add up
 			found = append(found, info)
 		}
 		return nil

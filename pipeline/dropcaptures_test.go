@@ -30,3 +30,33 @@ func TestDropCaptures(t *testing.T) {
 		}
 	}
 }
+
+// What a crash left of a capture goes with the next start; captures, other files and what a
+// link leads to stay.
+func TestUnfinishedCaptures(t *testing.T) {
+	for _, linked := range []bool{false, true} {
+		out, elsewhere := t.TempDir(), t.TempDir()
+		dir := filepath.Join(out, "captures")
+		at := dir
+		if linked {
+			at = elsewhere
+			if err := os.Symlink(elsewhere, dir); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.Mkdir(dir, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{".row-7.arrow.ABCDEFGHIJKL.tmp", "row-7.arrow", "notes.tmp"} {
+			if err := os.WriteFile(filepath.Join(at, name), nil, 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := removeUnfinished(out); err != nil {
+			t.Fatal(err)
+		}
+		left, err := os.ReadDir(at)
+		if want := map[bool]int{false: 2, true: 3}[linked]; err != nil || len(left) != want {
+			t.Errorf("linked %v: %v is left, %v", linked, left, err)
+		}
+	}
+}

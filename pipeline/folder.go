@@ -151,17 +151,27 @@ func errorsOf(kind, err error) error {
 	return fmt.Errorf("%w: %w", kind, err)
 }
 
-// removeUnfinished removes what a crash left of the folder's own files.
+// removeUnfinished removes what a crash left of the folder's own files, and of captures,
+// unless these are a link to elsewhere.
 func removeUnfinished(dir string) error {
+	err := removeTemporary(dir, func(name string) bool {
+		return strings.HasPrefix(name, "."+datasets.ManifestFile+".") ||
+			strings.HasPrefix(name, "."+datasets.SuccessFile+".")
+	})
+	captures := filepath.Join(dir, datasets.CapturesDir)
+	if info, bad := os.Lstat(captures); err != nil || bad != nil || !info.IsDir() {
+		return errors.Join(err, noFile(bad))
+	}
+	return removeTemporary(captures, func(name string) bool { return strings.HasPrefix(name, ".") })
+}
+
+func removeTemporary(dir string, ours func(name string) bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		name := e.Name()
-		ours := strings.HasPrefix(name, "."+datasets.ManifestFile+".") ||
-			strings.HasPrefix(name, "."+datasets.SuccessFile+".")
-		if ours && strings.HasSuffix(name, ".tmp") {
+		if name := e.Name(); ours(name) && strings.HasSuffix(name, ".tmp") {
 			if err := os.Remove(filepath.Join(dir, name)); err != nil {
 				return err
 			}

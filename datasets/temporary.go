@@ -17,10 +17,11 @@ type Temporary struct {
 	lock *flock.Flock // held as long as the process lives
 }
 
+// Nothing else has these names: a job's folder may be called glmbatch-out, and has a .lock.
 const (
-	temporaryPrefix = "glmbatch-"
+	temporaryPrefix = "glmbatch.temporary-"
 	beginPrefix     = "glmbatch.begin-" // before it is locked
-	temporaryLock   = ".lock"
+	temporaryLock   = ".glmbatch.temporary"
 )
 
 // NewTemporary makes a folder that this user alone can read.

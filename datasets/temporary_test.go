@@ -8,7 +8,7 @@ import (
 )
 
 // TestTemporary: a folder goes with Close, and one that a killed process left with the
-// next; not one that is in use, nor what is somebody else's.
+// next; not one that is in use, nor what is somebody else's, nor a job's.
 func TestTemporary(t *testing.T) {
 	place := t.TempDir()
 	t.Setenv("TMPDIR", place)
@@ -28,6 +28,15 @@ func TestTemporary(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	jobs := map[string]string{"glmbatch-out": ".lock", temporaryPrefix + "3": ".lock", "glmbatch-1": temporaryLock}
+	for name, lock := range jobs {
+		if err := os.Mkdir(filepath.Join(place, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(place, name, lock), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	next, err := NewTemporary()
 	if err != nil {
 		t.Fatal(err)
@@ -43,6 +52,15 @@ func TestTemporary(t *testing.T) {
 	}
 	if err := next.Remove(); err != nil {
 		t.Error(err)
+	}
+	for name := range jobs {
+		path := filepath.Join(place, name)
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("what is none of these folders is removed: %v", err)
+		}
+		if err := os.RemoveAll(path); err != nil {
+			t.Error(err)
+		}
 	}
 	entries, err := os.ReadDir(place)
 	if err != nil || len(entries) != 1 || entries[0].Name() != temporaryPrefix+"2" {

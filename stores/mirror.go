@@ -98,8 +98,12 @@ func (m *Mirror) push(ctx context.Context, name string) error {
 	return nil
 }
 
-// files lists a folder's finished files, with slashes, sorted.
+// files lists a folder's finished files, with slashes, sorted. A folder that is not there
+// is an error, or what is at the URL would be taken for removed.
 func files(dir string) ([]string, error) {
+	if _, err := os.Stat(dir); err != nil {
+		return nil, err
+	}
 	var names []string
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {

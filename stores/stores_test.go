@@ -140,3 +140,22 @@ func TestPermanent(t *testing.T) {
 		}
 	}
 }
+
+// A folder that is gone is an error, and nothing is removed at the URL.
+func TestMirrorOfNothing(t *testing.T) {
+	s := storestest.New(t)
+	s.Put(t, "job/outputs/part-00000.parquet", []byte("rows"))
+	m := Mirror{Dir: filepath.Join(t.TempDir(), "job"), URL: s.URL("job")}
+	if err := m.Pull(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(m.Dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Finish(context.Background()); err == nil {
+		t.Error("a folder that is gone is uploaded")
+	}
+	if got := s.Keys(t); !slices.Equal(got, []string{"job/outputs/part-00000.parquet"}) {
+		t.Errorf("there are %v", got)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -70,11 +71,12 @@ func merge(ctx context.Context, out string) (*pipeline.Merged, error) {
 	if !stores.IsURL(out) {
 		return pipeline.Merge(out, arguments)
 	}
-	dir, err := os.MkdirTemp("", "glmbatch-merge-")
+	temp, err := datasets.NewTemporary()
 	if err != nil {
 		return nil, err
 	}
-	defer os.RemoveAll(dir)
+	defer temp.Remove()
+	dir := filepath.Join(temp.Dir, "job")
 	mirror := stores.Mirror{Dir: dir, URL: out, Last: []string{datasets.ManifestFile, datasets.SuccessFile}}
 	if err := mirror.Pull(ctx); err != nil {
 		return nil, err

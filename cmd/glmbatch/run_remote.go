@@ -109,14 +109,14 @@ func (o *remoteOut) updated(ctx context.Context) (at time.Time, err error) {
 
 // withManifest calls f with a folder that has the manifest of the job at a URL.
 func withManifest(ctx context.Context, url string, f func(dir string)) error {
-	temp, err := os.MkdirTemp("", "glmbatch-")
+	temp, err := datasets.NewTemporary()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(temp)
-	err = stores.Download(ctx, stores.Join(url, datasets.ManifestFile), filepath.Join(temp, datasets.ManifestFile))
+	defer temp.Remove()
+	err = stores.Download(ctx, stores.Join(url, datasets.ManifestFile), filepath.Join(temp.Dir, datasets.ManifestFile))
 	if err == nil {
-		f(temp)
+		f(temp.Dir)
 	}
 	return err
 }

@@ -204,6 +204,9 @@ func quick(l *loader) replay.Options {
 // Steps of every kind, on one rank and on eight, over caches in two formats, leave
 // the same bits when they are run again, call by call.
 func TestReplayIsExact(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replays many steps")
+	}
 	for _, c := range []struct {
 		tp     int
 		cache  kernels.Format
@@ -258,6 +261,9 @@ func TestReplayIsExact(t *testing.T) {
 // Steps with drafts leave the same bits too: their rows of logits have masks of their own, and
 // assume the drafts before them.
 func TestReplayOfDrafts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("replays many steps")
+	}
 	l := newLoader(t)
 	o := small
 	o.MTP, o.Drafts, o.MaxLogits = true, 3, 32

@@ -37,6 +37,9 @@ func doubling(t testing.TB, most int) []byte {
 // TestLongWords: a word of many MB is as many merges, done in their order; a tokenizer
 // whose own words are so long is refused.
 func TestLongWords(t *testing.T) {
+	if testing.Short() {
+		t.Skip("megabytes of text")
+	}
 	const token, word = 32 << 10, 4 << 20
 	tok, err := Load(doubling(t, token))
 	if err != nil {

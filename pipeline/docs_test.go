@@ -107,17 +107,8 @@ func TestDocsRows(t *testing.T) {
 		}
 		found++
 		in := linesOf(t, line)
-		p, err := NewPlan(in, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := in.Reader(0, 1)
-		defer r.Close()
-		records, err := r.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := (&preparer{cols: p.cols, text: demoText(t), o: &p.Options}).row(t.Context(), records[0])
+		p, prepare := firstRow(t, in)
+		got := prepare()
 		// a job has them
 		if got.err != nil && got.err.text != got.params.GuidedBy+": there are no guides" || len(p.Notes) > 0 ||
 			got.params.GuidedBy == "" {

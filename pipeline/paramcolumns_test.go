@@ -144,17 +144,8 @@ func TestNumberColumns(t *testing.T) {
 		N           int64  `parquet:"n,decimal(1:10)"`
 	}
 	in := inputOf(t, []row{{"a", 7, 90, 20}})
-	p, err := NewPlan(in, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := in.Reader(0, 1)
-	defer r.Close()
-	records, err := r.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := (&preparer{cols: p.cols, text: demoText(t), o: &p.Options}).row(t.Context(), records[0])
+	_, prepare := firstRow(t, in)
+	got := prepare()
 	if got.err != nil || got.params.Temperature != 0.7 || got.params.TopP != 0.9 || got.params.N != 2 {
 		t.Errorf("%+v, %+v", got.params, got.err)
 	}
@@ -242,5 +233,23 @@ func TestDoSample(t *testing.T) {
 		if err := p.SetJSON([]byte(text)); err != nil || p.Temperature != want {
 			t.Errorf("%s: temperature %v, %v", text, p.Temperature, err)
 		}
+	}
+}
+
+// firstRow is a plan of usual options for an input, and what prepares its first row by it.
+func firstRow(t *testing.T, in *datasets.Input) (*Plan, func() *row) {
+	t.Helper()
+	p, err := NewPlan(in, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := in.Reader(0, 1)
+	t.Cleanup(func() { r.Close() })
+	records, err := r.Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, func() *row {
+		return (&preparer{cols: p.cols, text: demoText(t), o: &p.Options}).row(t.Context(), records[0])
 	}
 }

@@ -209,18 +209,9 @@ func TestTextIsNoGuide(t *testing.T) {
 // TestTextColumnIsNoGuide: so it is with columns, in whose order of the table text comes first.
 func TestTextColumnIsNoGuide(t *testing.T) {
 	in := linesOf(t, `{"prompt":"a","guided_regex":"ab","response_format":{"type":"text"}}`)
-	p, err := NewPlan(in, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := in.Reader(0, 1)
-	defer r.Close()
-	records, err := r.Read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, prepare := firstRow(t, in)
 	for range 2 {
-		got := (&preparer{cols: p.cols, text: demoText(t), o: &p.Options}).row(t.Context(), records[0])
+		got := prepare()
 		if got.err != nil || got.params.Guide.IsZero() || got.params.GuidedBy != "guided_regex" {
 			t.Errorf("%+v, %+v", got.params, got.err)
 		}

@@ -16,20 +16,7 @@ import (
 func TestDenseWeights(t *testing.T) {
 	ids := map[string]bool{}
 	for _, dense := range []string{"bf16", "fp8"} {
-		dir := filepath.Join(t.TempDir(), "out")
-		code, _, stderr := glmbatch("run", "--demo", "--limit", "3", "--tp", "2", "--max-tokens", "4", "--device",
-			"cpu", "--out", dir, "--dense-weights", dense)
-		if code != 0 {
-			t.Fatalf("%s: exit code %d: %s", dense, code, stderr)
-		}
-		text, err := os.ReadFile(filepath.Join(dir, "_manifest.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var m pipeline.Manifest
-		if err := json.Unmarshal(text, &m); err != nil {
-			t.Fatal(err)
-		}
+		m, stderr := shortJob(t, "--dense-weights", dense)
 		ids[m.RunID] = true
 		said := strings.Contains(stderr, "shared experts 2.")
 		if rounded := dense == "fp8"; said != rounded || (len(m.Rounding) == 4) != rounded ||
@@ -51,20 +38,7 @@ func TestDenseWeights(t *testing.T) {
 func TestActivations(t *testing.T) {
 	ids := map[string]bool{}
 	for _, inputs := range []string{"f32", "bf16"} {
-		dir := filepath.Join(t.TempDir(), "out")
-		code, _, stderr := glmbatch("run", "--demo", "--limit", "3", "--tp", "2", "--max-tokens", "4", "--device",
-			"cpu", "--out", dir, "--activations", inputs)
-		if code != 0 {
-			t.Fatalf("%s: exit code %d: %s", inputs, code, stderr)
-		}
-		text, err := os.ReadFile(filepath.Join(dir, "_manifest.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		var m pipeline.Manifest
-		if err := json.Unmarshal(text, &m); err != nil {
-			t.Fatal(err)
-		}
+		m, _ := shortJob(t, "--activations", inputs)
 		ids[m.RunID] = true
 		if rounded := inputs == "bf16"; (m.Settings["--activations"] == "bf16") != rounded {
 			t.Errorf("%s: settings %v", inputs, m.Settings)
@@ -91,4 +65,23 @@ func verified(t *testing.T, expected string, args ...string) verify.Report {
 		t.Fatalf("%v: exit code %d, %v: %s", args, code, err, stderr)
 	}
 	return r[0]
+}
+
+// shortJob runs three rows of the demo: its manifest, and what it said.
+func shortJob(t *testing.T, args ...string) (m pipeline.Manifest, stderr string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "out")
+	code, _, stderr := glmbatch(append([]string{"run", "--demo", "--limit", "3", "--tp", "2", "--max-tokens", "4",
+		"--device", "cpu", "--out", dir}, args...)...)
+	if code != 0 {
+		t.Fatalf("%v: exit code %d: %s", args, code, stderr)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "_manifest.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, stderr
 }

@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Packs the module: go run pack.go FROM TO.
+// Command pack packs the module of guides, for build.sh: go run pack.go FROM TO.
 package main
 
 import (
